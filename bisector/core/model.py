@@ -1,0 +1,225 @@
+"""The words of numbisect as types: pure data, frozen, and JSON at the edges.
+
+Nothing here knows torch, a file or a process. `docs/words.md` gives the meaning of each term.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+Json = Any  # a value that json.dumps takes
+
+
+class Outcome(enum.Enum):
+    """What a probe says. A crash, a hang or a compile error is UNRESOLVED, never FAIL."""
+
+    PASS = "PASS"  # compiled agrees with eager
+    FAIL = "FAIL"  # diverges, with the signature under study
+    UNRESOLVED = "UNRESOLVED"  # cannot tell; the reason stands beside it
+
+    def inverted(self) -> Outcome:
+        """PASS for FAIL and the reverse: a search for repairs is a search for causes upside down."""
+        return {Outcome.PASS: Outcome.FAIL, Outcome.FAIL: Outcome.PASS}.get(self, self)
+
+
+class Base(enum.Enum):
+    """The compile that a candidate starts from."""
+
+    DEFAULT = "default"  # as the user compiles it; the members are denied
+    PLAIN = "plain"  # the plain baseline: everything denied; the members are allowed
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One choice that the compiler made in one compile.
+
+    `id` is `kind:detail@node`, node being the Dynamo node (`bwd.NAME` in a backward graph), so that it
+    stays the same when another decision is denied. `text` says it in a sentence; `where` is the user's
+    `file:line`, if known.
+    """
+
+    id: str
+    text: str = ""
+    where: str = ""
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.id)
+
+    @property
+    def node(self) -> str:
+        return self.id.rpartition("@")[2]
+
+
+def kind_of(decision_id: str) -> str:
+    """The kind of a decision ID: `fma` of `fma:sub@mul_1`."""
+    return decision_id.partition(":")[0]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One set of choices to compile and run.
+
+    members: over Base.DEFAULT the decisions that are denied, over Base.PLAIN those that are allowed.
+    flags: (name, value) settings on top of the subject's own; names as in the contract (`inductor.…`).
+    backend: a rung of the backend ladder.
+    """
+
+    base: Base = Base.DEFAULT
+    members: frozenset[str] = frozenset()
+    flags: tuple[tuple[str, Json], ...] = ()
+    backend: str = "inductor"
+
+    @classmethod
+    def deny(cls, members: Iterable[str]) -> Candidate:
+        return cls(members=frozenset(members))
+
+    @classmethod
+    def allow(cls, members: Iterable[str]) -> Candidate:
+        return cls(base=Base.PLAIN, members=frozenset(members))
+
+    @classmethod
+    def with_flags(cls, flags: Mapping[str, Json]) -> Candidate:
+        return cls(flags=tuple(sorted(flags.items())))
+
+    @property
+    def needs_hooks(self) -> bool:
+        """Whether decisions must be overridden; without it the compile is plain torch's own."""
+        return self.base is Base.PLAIN or bool(self.members)
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "base": self.base.value,
+            "members": sorted(self.members),
+            "flags": [list(pair) for pair in self.flags],
+            "backend": self.backend,
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Json]) -> Candidate:
+        return cls(
+            base=Base(raw["base"]),
+            members=frozenset(raw["members"]),
+            flags=tuple((name, value) for name, value in raw["flags"]),
+            backend=raw["backend"],
+        )
+
+    def key(self) -> str:
+        """One string for equal candidates: the journal's key."""
+        return json.dumps(self.to_json(), sort_keys=True)
+
+
+@dataclass(frozen=True)
+class OutputMeasurement:
+    """How one output of the compiled run stands against eager: numbers only, no judgement.
+
+    frontier: pairs (|eager|, |compiled - eager|) that bind for some tolerance. Compiled is within
+    `atol + rtol*|eager|` everywhere if and only if it is on the frontier, so any criterion can judge a
+    journalled measurement again without a compile. Elements that are not finite on one side only (or
+    differ in sign of infinity) count in nonfinite_mismatches and stand outside the frontier.
+    n_diff: elements that are not bit-equal (NaN equals NaN; -0.0 and +0.0 differ).
+    sign_diff: those among them that differ only in the sign of a zero.
+    max_ulp: steps of the dtype between the two values at the worst element; None for integers.
+    rms_error_*: root mean square distance to the float64 reference, None where there is none;
+    reference_nonfinite_*: elements whose finiteness differs from the reference's.
+    """
+
+    index: int
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    numel: int
+    n_diff: int = 0
+    sign_diff: int = 0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    max_ulp: int | None = None
+    nonfinite_mismatches: int = 0
+    frontier: tuple[tuple[float, float], ...] = ()
+    worst: tuple[int, ...] = ()  # index of the element that differs most
+    dtype_compiled: str | None = None  # only where it differs
+    shape_compiled: tuple[int, ...] | None = None
+    stride_compiled: tuple[int, ...] | None = None
+    alias_mismatch: str | None = None
+    rms_error_eager: float | None = None
+    rms_error_compiled: float | None = None
+    reference_nonfinite_eager: int = 0
+    reference_nonfinite_compiled: int = 0
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Json]) -> OutputMeasurement:
+        values = dict(raw)
+        values["shape"] = tuple(values["shape"])
+        values["worst"] = tuple(values.get("worst", ()))
+        values["frontier"] = tuple((e, d) for e, d in values.get("frontier", ()))
+        for name in ("shape_compiled", "stride_compiled"):
+            if values.get(name) is not None:
+                values[name] = tuple(values[name])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one probe brought back. `error` is set, and nothing else, when there was nothing to measure.
+
+    error: why there are no outputs ("crash: signal 11", "timeout after 60 s", "compile error: …").
+    decisions: every decision the hooks saw, in the order the compiler took them.
+    vanished: members of the candidate that this compile never asked about.
+    code: a digest of the generated source, normalised; equal digests are the same program.
+    """
+
+    outputs: tuple[OutputMeasurement, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    vanished: tuple[str, ...] = ()
+    code: str = ""
+    error: str | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Json]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Json]) -> Measurement:
+        return cls(
+            outputs=tuple(OutputMeasurement.from_json(o) for o in raw.get("outputs", ())),
+            decisions=tuple(Decision(**d) for d in raw.get("decisions", ())),
+            vanished=tuple(raw.get("vanished", ())),
+            code=raw.get("code", ""),
+            error=raw.get("error"),
+            seconds=raw.get("seconds", 0.0),
+            notes=tuple(raw.get("notes", ())),
+        )
+
+
+class DivergenceKind(enum.Enum):
+    """In what an output differs; the order is the order of precedence."""
+
+    SHAPE = "shape"
+    DTYPE = "dtype"
+    ALIAS = "alias"
+    NONFINITE = "non-finite"
+    VALUE = "value"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What makes two divergences the same one: where it shows and as what."""
+
+    path: str
+    kind: DivergenceKind
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """A judged measurement."""
+
+    outcome: Outcome
+    reason: str
+    measurement: Measurement = field(default_factory=Measurement)
+    signatures: tuple[Signature, ...] = ()
+    cached: bool = False

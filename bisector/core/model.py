@@ -138,6 +138,7 @@ class OutputMeasurement:
     max_abs: float = 0.0
     max_rel: float = 0.0
     max_ulp: int | None = None
+    scale: float = 0.0  # largest finite |eager|
     nonfinite_mismatches: int = 0
     frontier: tuple[tuple[float, float], ...] = ()
     worst: tuple[int, ...] = ()  # index of the element that differs most

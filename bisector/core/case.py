@@ -1,0 +1,80 @@
+"""A smaller version of the captured graph, as a list of edits by node name.
+
+Edits name nodes of the captured graph and never rename what stays, so a decision ID found in a small
+case is the same decision in the whole subject; and a case is JSON, so that it can be journalled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Keep `length` indices from `start` on in one dimension of one input."""
+
+    input: str
+    dim: int
+    start: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """Edits, applied in this order.
+
+    cut: nodes that become inputs holding the value eager gives them.
+    bypass: (node, other): whatever reads `node` reads `other`, an input of it with the same shape.
+    outputs: the nodes that are returned instead of the captured outputs; empty: as captured.
+    slices: parts of inputs (cut nodes included) that are kept.
+    sizes: (old, new): integer constants in arguments of nodes that follow the slices (views, expands).
+    values: (input, simplification): `zeros`, `ones`, or `digits:N` (N significant decimal digits).
+    """
+
+    cut: tuple[str, ...] = ()
+    bypass: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[str, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    sizes: tuple[tuple[int, int], ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
+
+    def with_cut(self, *nodes: str) -> Case:
+        return replace(self, cut=tuple(sorted({*self.cut, *nodes})))
+
+    def with_bypass(self, node: str, other: str) -> Case:
+        return replace(self, bypass=(*self.bypass, (node, other)))
+
+    def with_slice(self, *slices: Slice) -> Case:
+        kept = [s for s in self.slices if all((s.input, s.dim) != (n.input, n.dim) for n in slices)]
+        return replace(self, slices=tuple(sorted((*kept, *slices), key=lambda s: (s.input, s.dim))))
+
+    def with_size(self, old: int, new: int) -> Case:
+        kept = [pair for pair in self.sizes if pair[0] != old]
+        return replace(self, sizes=(*kept, (old, new)))
+
+    def with_value(self, name: str, simplification: str) -> Case:
+        kept = [pair for pair in self.values if pair[0] != name]
+        return replace(self, values=(*kept, (name, simplification)))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Case:
+        return cls(
+            cut=tuple(raw["cut"]),
+            bypass=tuple((n, o) for n, o in raw["bypass"]),
+            outputs=tuple(raw["outputs"]),
+            slices=tuple(Slice(**s) for s in raw["slices"]),
+            sizes=tuple((o, n) for o, n in raw["sizes"]),
+            values=tuple((n, v) for n, v in raw["values"]),
+        )
+
+    def key(self) -> str:
+        return json.dumps(self.to_json(), sort_keys=True)
+
+
+WHOLE = Case()

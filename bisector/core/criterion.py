@@ -1,0 +1,49 @@
+"""When two outputs agree: tolerances, by output or by dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+# The defaults of torch.testing.assert_close (torch/testing/_comparison.py, _DTYPE_PRECISIONS);
+# what is not here (integers, bool, float8) is compared exactly.
+DTYPE_TOLERANCES: dict[str, tuple[float, float]] = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex32": (1e-3, 1e-5),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Compiled agrees where |compiled - eager| <= atol + rtol*|eager|; NaN equals NaN, infinities must match.
+
+    everywhere: tolerances for every output (command line), or None.
+    by_path: tolerances for single outputs (the script's own assert_close), by output path.
+    by_dtype: tolerances for a smaller graph, whose outputs are other nodes: an output of the dtype that
+    diverged is held to the tolerance it diverged under, others to their dtype's default.
+    source: where the tolerances come from, in words, for the report.
+    """
+
+    everywhere: tuple[float, float] | None = None
+    by_path: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    by_dtype: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    signed_zero: bool = False
+    source: str = "defaults of torch.testing.assert_close"
+
+    def tolerance(self, path: str, dtype: str) -> tuple[float, float]:
+        """(rtol, atol) for an output of that path and dtype (`float32`, without `torch.`)."""
+        if self.everywhere is not None:
+            return self.everywhere
+        if path in self.by_path:
+            return self.by_path[path]
+        return self.by_dtype.get(dtype, DTYPE_TOLERANCES.get(dtype, (0.0, 0.0)))
+
+    def for_smaller(self, outputs: Iterable[tuple[str, str]]) -> Criterion:
+        """The criterion of a reduced graph; `outputs` are (path, dtype) of what diverged in the whole."""
+        held = {dtype: self.tolerance(path, dtype) for path, dtype in outputs}
+        return replace(self, by_path={}, by_dtype=held)

@@ -1,0 +1,89 @@
+"""What the search needs to know of a graph: nodes, what they read, shapes and places. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class NodeInfo:
+    """One node of the captured graph, in the order it runs.
+
+    op: `input`, `call` or `constant`. reads: names of the nodes it reads. shape, dtype: of a tensor
+    result (None otherwise). writes: it writes into its first argument. integers: constants among its
+    arguments. where: the user's file:line.
+    """
+
+    name: str
+    op: str
+    target: str
+    reads: tuple[str, ...]
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    writes: bool = False
+    integers: tuple[int, ...] = ()
+    where: str = ""
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.shape is not None
+
+    @property
+    def numel(self) -> int:
+        count = 1
+        for n in self.shape or ():
+            count *= n
+        return count
+
+
+@dataclass(frozen=True)
+class GraphInfo:
+    """A graph after a case was applied. outputs: nodes by position, None for what is no tensor. aten: the ATen and prims calls it comes down to."""
+
+    nodes: tuple[NodeInfo, ...]
+    outputs: tuple[str | None, ...]
+    aten: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> GraphInfo:
+        nodes = tuple(
+            NodeInfo(
+                **{
+                    **n,
+                    "reads": tuple(n["reads"]),
+                    "integers": tuple(n["integers"]),
+                    "shape": None if n["shape"] is None else tuple(n["shape"]),
+                }
+            )
+            for n in raw["nodes"]
+        )
+        return cls(nodes, tuple(raw["outputs"]), tuple(raw["aten"]))
+
+    @property
+    def inputs(self) -> tuple[NodeInfo, ...]:
+        return tuple(n for n in self.nodes if n.op == "input")
+
+    @property
+    def calls(self) -> tuple[NodeInfo, ...]:
+        return tuple(n for n in self.nodes if n.op == "call")
+
+    def node(self, name: str) -> NodeInfo:
+        """Raises KeyError where there is none of that name."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+    def ancestors(self, names: tuple[str, ...]) -> set[str]:
+        """The nodes that `names` depend on, themselves included."""
+        reads = {n.name: n.reads for n in self.nodes}
+        found: set[str] = set()
+        work = list(names)
+        while work:
+            name = work.pop()
+            if name not in found:
+                found.add(name)
+                work.extend(reads[name])
+        return found

@@ -1,0 +1,97 @@
+"""Measurements to outcomes. Pure: a journal can be judged again under another criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .criterion import Criterion
+from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Signature
+
+
+def divergence(output: OutputMeasurement, criterion: Criterion) -> tuple[DivergenceKind, str] | None:
+    """In what this output diverges and a sentence that says how much, or None where it agrees."""
+    if output.shape_compiled is not None:
+        return DivergenceKind.SHAPE, f"shape {output.shape_compiled} instead of {output.shape}"
+    if output.dtype_compiled is not None:
+        return DivergenceKind.DTYPE, f"dtype {output.dtype_compiled} instead of {output.dtype}"
+    if output.alias_mismatch is not None:
+        return DivergenceKind.ALIAS, output.alias_mismatch
+    if output.nonfinite_mismatches:
+        return DivergenceKind.NONFINITE, (
+            f"{output.nonfinite_mismatches} of {output.numel} elements are inf or nan on one side only"
+        )
+    rtol, atol = criterion.tolerance(output.path, output.dtype)
+    if any(d > atol + rtol * e for e, d in output.frontier):
+        return DivergenceKind.VALUE, (
+            f"largest difference {output.max_abs:.6g} (rtol {rtol:g}, atol {atol:g}), "
+            f"{output.n_diff} of {output.numel} elements not bit-equal"
+        )
+    if criterion.signed_zero and output.sign_diff:
+        return DivergenceKind.VALUE, f"{output.sign_diff} zeros of {output.numel} have the other sign"
+    return None
+
+
+def family(path: str) -> str:
+    """`output`, `grad` or `mutated`: what stays of a path when the graph around it is made smaller."""
+    return path.partition("[")[0]
+
+
+def judge(
+    measurement: Measurement, criterion: Criterion, same: Iterable[Signature] | None = None
+) -> ProbeResult:
+    """PASS where every output agrees, FAIL where one diverges, UNRESOLVED where nothing was measured.
+
+    same: the signatures under study. A divergence that shares none of them (by family and kind, since
+    a smaller graph has other outputs) is another bug: UNRESOLVED, so that no search slips on to it.
+    """
+    if measurement.error is not None:
+        return ProbeResult(Outcome.UNRESOLVED, measurement.error, measurement)
+    found: list[Signature] = []
+    reasons: list[str] = []
+    for output in measurement.outputs:
+        answer = divergence(output, criterion)
+        if answer is not None:
+            found.append(Signature(output.path, answer[0]))
+            reasons.append(f"{output.path}: {answer[1]}")
+    if not found:
+        return ProbeResult(Outcome.PASS, "every output agrees", measurement)
+    signatures = tuple(found)
+    if same is not None:
+        studied = {(family(s.path), s.kind) for s in same}
+        if not studied & {(family(s.path), s.kind) for s in signatures}:
+            reason = f"another signature: {reasons[0]}"
+            return ProbeResult(Outcome.UNRESOLVED, reason, measurement, signatures)
+    return ProbeResult(Outcome.FAIL, "; ".join(reasons), measurement, signatures)
+
+
+def size(measurement: Measurement, criterion: Criterion) -> float:
+    """How much diverges, as one number for `removed_fraction`: the worst excess over the tolerance.
+
+    Not finite on one side counts as infinite; 0 when everything agrees.
+    """
+    worst = 0.0
+    for output in measurement.outputs:
+        answer = divergence(output, criterion)
+        if answer is None:
+            continue
+        if answer[0] is not DivergenceKind.VALUE:
+            return float("inf")
+        rtol, atol = criterion.tolerance(output.path, output.dtype)
+        excess = max((d - atol - rtol * e for e, d in output.frontier), default=0.0)
+        worst = max(worst, excess)
+    return worst
+
+
+def removed_fraction(before: Measurement, after: Measurement, criterion: Criterion) -> float:
+    """Which part of the divergence is gone: 1 when all outputs agree, 0 when it is as large or larger."""
+    if judge(after, criterion).outcome is Outcome.PASS:
+        return 1.0
+    old, new = size(before, criterion), size(after, criterion)
+    if new == float("inf") or old == 0.0:
+        return 0.0
+    return 1.0 if old == float("inf") and new == 0.0 else _share(old, new)
+
+
+def _share(old: float, new: float) -> float:
+    # From infinite to finite is progress that no ratio can say; half is a convention, never a repair.
+    return 0.5 if old == float("inf") else max(0.0, 1.0 - new / old)

@@ -1,0 +1,118 @@
+"""Passes that make the inputs smaller: fewer elements, simpler values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..case import Case, Slice
+from ..graphinfo import GraphInfo, NodeInfo
+from ..model import OutputMeasurement
+from .problem import Problem
+
+# Below this many elements in all a person reads the inputs at a glance; smaller costs probes for nothing.
+SMALL = 16
+# Values are simplified only where a repro writes them out.
+WRITTEN_OUT = 256
+
+Axis = tuple[str, int]  # an input and one of its dimensions
+
+
+def shrink_shapes(problem: Problem) -> None:
+    """Cut every dimension of the inputs down, alone and together with the equal ones, shortest first.
+
+    What is kept lies around the element that differs most, so that it goes on differing.
+    """
+    done: set[tuple[Axis, ...]] = set()
+    while _elements(problem.info) > SMALL:
+        groups = [g for g in _groups(problem.info) if g not in done]
+        if not groups:
+            return
+        done.add(groups[0])
+        problem.first_interesting(_shorter(problem, groups[0]))
+
+
+def _groups(info: GraphInfo) -> list[tuple[Axis, ...]]:
+    """Sets of axes that are cut together: each alone, then all of equal length. Longest first."""
+    axes = {(n.name, d): size for n in info.inputs for d, size in enumerate(n.shape or ()) if size > 1}
+    groups = [((axis,), size) for axis, size in axes.items()]
+    for size in set(axes.values()):
+        equal = tuple(axis for axis, other in axes.items() if other == size)
+        if len(equal) > 1:
+            by_dim = {d: tuple(a for a in equal if a[1] == d) for d in {a[1] for a in equal}}
+            groups += [(group, size) for group in by_dim.values() if 1 < len(group) < len(equal)]
+            groups.append((equal, size))
+    return [group for group, _ in sorted(groups, key=lambda g: (-g[1], len(g[0]), g[0]))]
+
+
+def _shorter(problem: Problem, group: tuple[Axis, ...]) -> Iterator[Case]:
+    info = problem.info
+    size = (info.node(group[0][0]).shape or ())[group[0][1]]
+    length = 1
+    while length < size:
+        for start in _starts(problem, info, group, size, length):
+            yield _sliced(problem.case, group, start, length)
+            if any(size in node.integers for node in info.calls):
+                yield _sliced(problem.case, group, start, length).with_size(size, length)
+        length *= 2
+
+
+def _sliced(case: Case, group: tuple[Axis, ...], start: int, length: int) -> Case:
+    offsets = {(s.input, s.dim): s.start for s in case.slices}
+    return case.with_slice(
+        *(Slice(name, dim, offsets.get((name, dim), 0) + start, length) for name, dim in group)
+    )
+
+
+def _starts(
+    problem: Problem, info: GraphInfo, group: tuple[Axis, ...], size: int, length: int
+) -> list[int]:
+    """Where a window of that length may begin to hold the worst element, most likely first."""
+    worst = _worst(problem)
+    coordinates: list[int] = []
+    if worst is not None:
+        shape, index = worst
+        name, dim = group[0]
+        own = info.node(name).shape or ()
+        aligned = [d for d, n in enumerate(shape) if n == size]
+        # Broadcasting lines shapes up at the end: the output's dimension there comes first.
+        aligned.sort(key=lambda d: abs((len(shape) - d) - (len(own) - dim)))
+        coordinates = [index[d] for d in aligned]
+    starts = [min(max(c - length // 2, 0), size - length) for c in coordinates] or [0]
+    return list(dict.fromkeys(starts))[:2]
+
+
+def _worst(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Shape of the diverging output and the index of its worst element."""
+    paths = {s.path for s in problem.default.signatures}
+    for output in problem.default.measurement.outputs:
+        if output.path in paths and output.worst:
+            return output.shape, unravel(output.worst[0], output)
+    return None
+
+
+def unravel(flat: int, output: OutputMeasurement) -> tuple[int, ...]:
+    """A position in the flattened output as an index; a complex output counts each element twice."""
+    if output.dtype.startswith("complex"):
+        flat //= 2
+    index = []
+    for size in reversed(output.shape):
+        index.append(flat % size)
+        flat //= size
+    return tuple(reversed(index))
+
+
+def _elements(info: GraphInfo) -> int:
+    return sum(n.numel for n in info.inputs if n.is_tensor)
+
+
+def simplify_values(problem: Problem) -> None:
+    """Zeros, ones or few digits in each float input that a repro writes out."""
+    for node in problem.info.inputs:
+        if _is_float(node) and node.numel <= WRITTEN_OUT:
+            problem.first_interesting(
+                problem.case.with_value(node.name, how) for how in ("ones", "digits:2", "digits:4")
+            )
+
+
+def _is_float(node: NodeInfo) -> bool:
+    return node.dtype in ("float16", "bfloat16", "float32", "float64")

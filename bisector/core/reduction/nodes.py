@@ -1,0 +1,97 @@
+"""Passes that make the graph smaller: fewer outputs, a later start, an earlier end, nodes taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..case import Case
+from ..graphinfo import GraphInfo, NodeInfo
+from ..model import Outcome
+from ..search.ordered import first_failing
+from .problem import Problem
+
+
+def keep_one_output(problem: Problem) -> None:
+    """Return only one of the outputs that diverge."""
+    outputs = problem.info.outputs
+    if len(outputs) < 2:
+        return
+    paths = [s.path for s in problem.default.signatures]
+    diverging = [name for i, name in enumerate(outputs) if name is not None and f"output[{i}]" in paths]
+    names = diverging or [name for name in outputs if name is not None]
+    problem.first_interesting(_returning(problem.case, name) for name in dict.fromkeys(names))
+
+
+def end_earlier(problem: Problem) -> None:
+    """Return the earliest node that already diverges, by bisection over what the output depends on."""
+    info = problem.info
+    names = [name for name in info.outputs if name is not None]
+    if len(names) != 1:
+        return
+    upstream = info.ancestors((names[0],))
+    ends = [n.name for n in info.calls if n.name in upstream and n.is_tensor and not n.writes]
+    if len(ends) < 2 or ends[-1] != names[0]:
+        return
+    _bisect(problem, len(ends), lambda base, i: _returning(base, ends[i - 1]))
+
+
+def start_later(problem: Problem) -> None:
+    """Turn what comes before the latest sufficient point into inputs that hold eager's values."""
+    info = problem.info
+    calls = [n.name for n in info.calls]
+    # From no node cut (test(n), known interesting) to all but the last one cut.
+    _bisect(problem, len(calls), lambda base, i: base.with_cut(*frontier(info, set(calls[: len(calls) - i]))))
+
+
+def frontier(info: GraphInfo, before: set[str]) -> list[str]:
+    """The nodes of `before` that what comes after reads."""
+    read: set[str] = {name for name in info.outputs if name in before and name is not None}
+    for node in info.calls:
+        if node.name not in before:
+            read |= set(node.reads) & before
+    return sorted(read)
+
+
+def take_out_nodes(problem: Problem) -> None:
+    """Each node: read one of its inputs instead, or make it an input; then its producers fall away too.
+
+    Latest first: what is taken out near the output frees all that it depended on.
+    """
+    tried: set[str] = set()
+    while True:
+        info = problem.info
+        node = next((n for n in reversed(info.calls) if n.name not in tried and n.is_tensor), None)
+        if node is None:
+            return
+        tried.add(node.name)
+        problem.first_interesting(_without(problem.case, info, node))
+
+
+def _without(case: Case, info: GraphInfo, node: NodeInfo) -> Iterator[Case]:
+    is_output = node.name in info.outputs
+    for name in node.reads:
+        other = info.node(name)
+        if other.shape == node.shape and other.dtype == node.dtype and other.op != "constant":
+            yield case.with_bypass(node.name, name)
+    if not is_output and any(info.node(name).op == "call" for name in node.reads):
+        yield case.with_cut(node.name)
+    elif not is_output and not node.writes and len(node.reads) > 0:
+        yield case.with_cut(node.name)
+
+
+def _returning(case: Case, name: str) -> Case:
+    return Case(case.cut, case.bypass, (name,), case.slices, case.sizes, case.values)
+
+
+def _bisect(problem: Problem, n: int, make: Callable[[Case, int], Case]) -> None:
+    """Accept make(i) for a small i that is interesting; make(n) is the case as it stands."""
+    base = problem.case
+
+    def test(i: int) -> Outcome:
+        outcome = problem.interesting([make(base, i)])[0]
+        if outcome.outcome is Outcome.FAIL:
+            problem.accept(outcome)
+        return outcome.outcome
+
+    if n > 1 and test(1) is not Outcome.FAIL:
+        first_failing(n - 1, lambda i: test(i + 1))

@@ -1,0 +1,68 @@
+"""What a reduction pass sees: the case so far, its graph, and one question it may ask.
+
+A smaller case counts only if it diverges with the same signature and the same fix repairs it
+(`Interesting`); without the second half a reducer drifts to another bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from ..case import Case
+from ..graphinfo import GraphInfo
+from ..model import Outcome, ProbeResult
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A case that was asked about: FAIL means interesting, with the result of its default compile."""
+
+    case: Case
+    outcome: Outcome
+    default: ProbeResult
+
+
+class Interesting(Protocol):
+    """Tries cases; several at once may run in parallel. One trial for each case, in order."""
+
+    def __call__(self, cases: Sequence[Case]) -> list[Trial]: ...
+
+
+@dataclass
+class Problem:
+    """The best case so far. `describe` gives the graph of a case; `lanes` cases are tried at a time."""
+
+    case: Case
+    default: ProbeResult
+    interesting: Interesting
+    describe: Callable[[Case], GraphInfo]
+    lanes: int = 1
+    accepted: int = 0
+
+    @property
+    def info(self) -> GraphInfo:
+        return self.describe(self.case)
+
+    def first_interesting(self, cases: Iterable[Case]) -> bool:
+        """Take the first case in order that is interesting; whether there was one."""
+        waiting: Iterator[Case] = iter(cases)
+        while batch := list(islice(waiting, self.lanes)):
+            for trial in self.interesting(batch):
+                if trial.outcome is Outcome.FAIL:
+                    self.accept(trial)
+                    return True
+        return False
+
+    def try_case(self, case: Case) -> Outcome:
+        """Ask about one case, and take it if it is interesting."""
+        trial = self.interesting([case])[0]
+        if trial.outcome is Outcome.FAIL:
+            self.accept(trial)
+        return trial.outcome
+
+    def accept(self, trial: Trial) -> None:
+        self.case, self.default = trial.case, trial.default
+        self.accepted += 1

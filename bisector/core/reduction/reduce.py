@@ -1,0 +1,36 @@
+"""All passes, in the order that cuts most first, until nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .inputs import shrink_shapes, simplify_values
+from .nodes import end_earlier, keep_one_output, start_later, take_out_nodes
+from .problem import Problem
+
+Pass = Callable[[Problem], None]
+
+GRAPH_PASSES: tuple[Pass, ...] = (keep_one_output, end_earlier, start_later, take_out_nodes)
+INPUT_PASSES: tuple[Pass, ...] = (shrink_shapes, simplify_values)
+
+
+def reduce(problem: Problem) -> None:
+    """Make the problem's case smaller, in place. Ends when a round of the passes finds nothing more.
+
+    The graph comes first: a smaller graph makes every later question cheaper. A second round of the graph
+    passes follows only where the inputs became smaller, since a node can be needless on fewer values.
+    """
+    _until_stable(problem, GRAPH_PASSES)
+    before = problem.accepted
+    _until_stable(problem, INPUT_PASSES)
+    if problem.accepted > before:
+        take_out_nodes(problem)
+
+
+def _until_stable(problem: Problem, passes: tuple[Pass, ...]) -> None:
+    while True:
+        before = problem.accepted
+        for run in passes:
+            run(problem)
+        if problem.accepted == before or passes is INPUT_PASSES:
+            return

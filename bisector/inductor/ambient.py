@@ -1,0 +1,189 @@
+"""The settings around a compiled call: taken in the script's thread, put back in each probe.
+
+Grad mode, autocast and (since torch 2.12) the values of the config modules belong to a thread, and the
+random generators move on with every draw; so a probe that is to repeat the user's call sets all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+# The config modules whose values a script may set, by the name users write (docs/words.md, "flag").
+CONFIG_MODULES = {
+    "inductor": "torch._inductor.config",
+    "functorch": "torch._functorch.config",
+    "dynamo": "torch._dynamo.config",
+}
+# Attributes of torch.backends that change numbers, as dotted paths below torch.backends.
+BACKEND_FLAGS = (
+    "mkldnn.enabled",
+    "mkldnn.deterministic",
+    "mkldnn.matmul.fp32_precision",
+    "mkldnn.conv.fp32_precision",
+    "mkldnn.rnn.fp32_precision",
+    "cuda.matmul.allow_tf32",
+    "cuda.matmul.allow_fp16_reduced_precision_reduction",
+    "cuda.matmul.allow_bf16_reduced_precision_reduction",
+    "cudnn.enabled",
+    "cudnn.allow_tf32",
+    "cudnn.benchmark",
+    "cudnn.deterministic",
+)
+# Set by torch.compile(dynamic=…) itself around a call; the repro says `dynamic` instead.
+_SET_BY_DYNAMO = ("automatic_dynamic_shapes", "assume_static_by_default")
+_INFERENCE_GUARDS: list[Any] = []  # inference mode lasts as long as its guard object
+_AUTOCAST_DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class Ambient:
+    """One snapshot. `configs` holds, for each config module, the settings that differ from the start."""
+
+    grad_enabled: bool
+    inference_mode: bool
+    default_dtype: torch.dtype
+    deterministic: bool
+    matmul_precision: str
+    num_threads: int
+    autocast: Mapping[str, tuple[bool, torch.dtype]]
+    autocast_cache: bool
+    backends: Mapping[str, Any]
+    configs: Mapping[str, Mapping[str, Any]]
+    rng: Any
+    cuda_rng: list[Any] = field(default_factory=list)
+
+    def settings(self) -> dict[str, Any]:
+        """The subject's own settings under the names that users write: `inductor.freezing` -> value."""
+        named = {f"{module}.{key}": v for module, values in self.configs.items() for key, v in values.items()}
+        return {name: value for name, value in named.items() if isinstance(value, (bool, int, float, str))}
+
+
+def config_module(name: str) -> Any:
+    """The config module behind `inductor`, `functorch` or `dynamo`."""
+    return importlib.import_module(CONFIG_MODULES[name])
+
+
+def config_values() -> dict[str, dict[str, Any]]:
+    """All current values of the three config modules: what a snapshot is compared with."""
+    return {name: config_module(name).get_config_copy() for name in CONFIG_MODULES}
+
+
+def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
+    """The settings of the calling thread; `start` is config_values() before the script ran."""
+    now = config_values()
+    changed = {
+        name: {
+            k: v
+            for k, v in values.items()
+            if (k not in start[name] or not _same(start[name][k], v)) and k not in _SET_BY_DYNAMO
+        }
+        for name, values in now.items()
+    }
+    return Ambient(
+        grad_enabled=torch.is_grad_enabled(),
+        inference_mode=torch.is_inference_mode_enabled(),
+        default_dtype=torch.get_default_dtype(),
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+        matmul_precision=torch.get_float32_matmul_precision(),
+        num_threads=torch.get_num_threads(),
+        autocast={d: (torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _AUTOCAST_DEVICES},
+        autocast_cache=torch.is_autocast_cache_enabled(),
+        backends={name: value for name in BACKEND_FLAGS if (value := _read_backend(name)) is not None},
+        configs={name: values for name, values in changed.items() if values},
+        rng=torch.get_rng_state(),
+        cuda_rng=torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+    )
+
+
+def restore(ambient: Ambient) -> None:
+    """Make the calling thread as it was at the snapshot, the random generators included."""
+    torch.set_num_threads(ambient.num_threads)
+    if ambient.inference_mode:
+        _INFERENCE_GUARDS.append(torch._C._InferenceMode(True))
+    torch.set_grad_enabled(ambient.grad_enabled)
+    torch.set_default_dtype(ambient.default_dtype)
+    torch.use_deterministic_algorithms(ambient.deterministic)
+    torch.set_float32_matmul_precision(ambient.matmul_precision)
+    for device, (enabled, dtype) in ambient.autocast.items():
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+    torch.set_autocast_cache_enabled(ambient.autocast_cache)
+    for name, value in ambient.backends.items():
+        if _read_backend(name) != value:
+            set_backend_flag(name, value)
+    for module, values in ambient.configs.items():
+        for key, value in values.items():
+            setattr(config_module(module), key, value)
+    restore_rng(ambient)
+
+
+def restore_rng(ambient: Ambient) -> None:
+    """Put the random generators alone back: eager and compiled then draw the same numbers."""
+    torch.set_rng_state(ambient.rng)
+    if ambient.cuda_rng:
+        torch.cuda.set_rng_state_all(ambient.cuda_rng)
+
+
+def apply_flags(flags: Mapping[str, Any]) -> None:
+    """Set flags by the names users write: `inductor.cpp.simdlen`, `backends.cudnn.allow_tf32`.
+
+    Raises KeyError for a name that this torch does not have.
+    """
+    for name, value in flags.items():
+        family, _, key = name.partition(".")
+        if family == "backends":
+            set_backend_flag(key, value)
+        elif family in CONFIG_MODULES:
+            module = config_module(family)
+            if key not in module._config:
+                raise KeyError(name)
+            setattr(module, key, value)
+        else:
+            raise KeyError(name)
+
+
+def current_flag(name: str) -> Any:
+    """The present value of a flag. Raises KeyError for a name that this torch does not have."""
+    family, _, key = name.partition(".")
+    if family == "backends":
+        value = _read_backend(key)
+        if value is None:
+            raise KeyError(name)
+        return value
+    if family not in CONFIG_MODULES or key not in config_module(family)._config:
+        raise KeyError(name)
+    owner: Any = config_module(family)
+    for part in key.split("."):
+        owner = getattr(owner, part)
+    return owner
+
+
+def set_backend_flag(path: str, value: Any) -> None:
+    """Set `torch.backends.PATH`."""
+    *owners, last = path.split(".")
+    owner: Any = torch.backends
+    for part in owners:
+        owner = getattr(owner, part)
+    setattr(owner, last, value)
+
+
+def _read_backend(path: str) -> Any:
+    owner: Any = torch.backends
+    for part in path.split("."):
+        try:
+            owner = getattr(owner, part)
+        except (AttributeError, RuntimeError):
+            return None  # not in this build of torch: nothing to keep
+    return owner
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return type(a) is type(b) and bool(a == b)
+    except (TypeError, ValueError, RuntimeError):
+        return a is b  # values without a usable equality (arrays, callables)

@@ -1,0 +1,67 @@
+"""Compile a captured graph as torch.compile would, without running Dynamo again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch._guards import TracingContext, tracing
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+import torch._functorch.config as functorch_config
+import torch._inductor.config as inductor_config
+
+# The rungs of the ladder, from Dynamo alone to Inductor; each adds a part of the compiler.
+LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
+
+
+def compile_graph(
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    context: TracingContext | None,
+    backend: str | Callable[..., Any],
+    options: dict[str, Any],
+) -> Callable[..., Any]:
+    """A callable that runs the compiled graph on real inputs.
+
+    context: Dynamo's tracing context together with the fake `example_inputs` it made (they carry
+    dynamic shapes); None for a graph made here, whose real inputs are then fakified with static shapes.
+    options: Inductor settings given to torch.compile, in force for the backward graph too.
+    """
+    if backend == "eager":
+        return gm
+    if context is None:
+        context, example_inputs = _static_context(example_inputs)
+    with tracing(context):
+        if backend == "inductor":
+            from torch._inductor.compile_fx import compile_fx
+
+            return compile_fx(gm, list(example_inputs), config_patches=options or None)
+        if isinstance(backend, str):
+            from torch._dynamo.backends.registry import lookup_backend
+
+            return lookup_backend(backend)(gm, list(example_inputs))
+        return backend(gm, list(example_inputs))
+
+
+def _static_context(inputs: Sequence[Any]) -> tuple[TracingContext, list[Any]]:
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
+    fake = [mode.from_tensor(x, static_shapes=True) if isinstance(x, torch.Tensor) else x for x in inputs]
+    return TracingContext(mode), fake
+
+
+@contextlib.contextmanager
+def probe_caches() -> Iterator[None]:
+    """Graph caches off, so that no earlier compile answers for this one; the kernels' own cache stays.
+
+    Kernels are cached by source and command line (torch/_inductor/codecache.py), which is what a probe
+    varies; one thread compiles, since hooks and forks do not reach a pool of processes.
+    """
+    with (
+        inductor_config.patch(fx_graph_cache=False, fx_graph_remote_cache=False, compile_threads=1),
+        functorch_config.patch(enable_autograd_cache=False),
+    ):
+        yield

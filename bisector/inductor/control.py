@@ -1,0 +1,96 @@
+"""The one object that every hook asks: may the compiler take this decision?
+
+With nothing denied a compile enumerates its decisions; with members it overrides them. The search sees
+only IDs. One Control belongs to one compile (forward and backward together).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from ..core.model import Base, Candidate, Decision, kind_of
+
+# Kinds that the plain baseline keeps. `lower`: a fallback also breaks fusion and recomputation around its
+# node, so it names a place, not a cause. `config`: a flag is set beside the Control, never by it.
+ALWAYS_IN_PLAIN = frozenset({"lower", "config"})
+
+
+class Control:
+    """Records the decisions of one compile, once per ID and in order, and answers for each.
+
+    base, members: as in `Candidate`. Over Base.DEFAULT an ID is allowed unless it is a member; over
+    Base.PLAIN only if it is a member or its kind is in ALWAYS_IN_PLAIN.
+    """
+
+    def __init__(self, base: Base = Base.DEFAULT, members: Iterable[str] = ()) -> None:
+        self.base = base
+        self.members = frozenset(members)
+        self._seen: dict[str, Decision] = {}
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> Control:
+        return cls(candidate.base, candidate.members)
+
+    def allows(self, decision_id: str) -> bool:
+        """The answer for an ID, without a record: for choices that may still come to nothing."""
+        if self.base is Base.PLAIN:
+            return decision_id in self.members or kind_of(decision_id) in ALWAYS_IN_PLAIN
+        return decision_id not in self.members
+
+    def ask(self, kind: str, detail: str, node: str, text: str = "", where: str = "") -> bool:
+        """Records `kind:detail@node` and says whether it is allowed.
+
+        text: the decision in a sentence; where: the user's `file:line`. The first call for an ID sets both.
+        """
+        decision_id = f"{kind}:{detail}@{node}"
+        if decision_id not in self._seen:
+            self._seen[decision_id] = Decision(decision_id, text, where)
+        return self.allows(decision_id)
+
+    def denied(self, decision_id: str) -> bool:
+        """Whether this compile asked about the ID and was refused."""
+        return decision_id in self._seen and not self.allows(decision_id)
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """Every decision asked about so far, in the order the compiler took them."""
+        return tuple(self._seen.values())
+
+    def vanished(self) -> tuple[str, ...]:
+        """Members that this compile never asked about, sorted."""
+        return tuple(sorted(self.members - self._seen.keys()))
+
+
+_active: Control | None = None
+_disabled: dict[str, str] = {}
+
+
+def current(kind: str | None = None) -> Control | None:
+    """The active Control. None means: behave exactly as unpatched torch.
+
+    kind: the caller's kind of decision; None also where that kind is switched off.
+    """
+    return None if kind in _disabled else _active
+
+
+@contextmanager
+def activate(control: Control) -> Iterator[Control]:
+    """Hooks ask `control` inside the block. Blocks do not nest: a compile has one Control."""
+    global _active
+    if _active is not None:
+        raise RuntimeError("a Control is active already: leave its block first")
+    _active = control
+    try:
+        yield control
+    finally:
+        _active = None
+
+
+def disable(kind: str, reason: str) -> None:
+    """Switches a kind off for the rest of the process: its hooks never ask again."""
+    _disabled[kind] = reason
+
+
+def disabled() -> dict[str, str]:
+    """The kinds that are off, with the reason."""
+    return dict(_disabled)

@@ -1,0 +1,263 @@
+"""Run a captured call once in eager and once compiled: the body of a probe, in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ..core.case import WHOLE, Case
+from ..core.model import Base, Candidate, Measurement
+from . import ambient, compiling, control, measure, source_capture, tensors
+from .graph import edit
+from .record import Call
+from .reference import FinestEps, Float64, NoReference, OneUlp, first_line, widened
+
+Outputs = dict[str, Any]  # path (`output[0]`, `grad[x]`, `mutated[x]`) -> value
+
+
+class NotCompiled(Exception):
+    """The compiler, not the program, failed. The message is the reason of an UNRESOLVED probe."""
+
+
+@dataclass
+class Subject:
+    """A call with a case applied: what is run, on what, and how its backward is seeded."""
+
+    call: Call
+    edited: edit.Edited
+    whole: bool
+    train: bool
+
+    @property
+    def names(self) -> list[str]:
+        return self.edited.input_names()
+
+
+def prepare(call: Call, case: Case, train: bool | None) -> Subject:
+    """Apply the case. train: compare gradients too; None: as the script did (it called backward or not)."""
+    ambient.restore(call.ambient)
+    training = bool(call.grad_outputs) if train is None else train
+    if case == WHOLE:
+        edited = edit.Edited(call.graph.gm, call.args, call.requires_grad, True)
+    else:
+        edited = edit.apply(
+            call.graph.gm, call.args, call.requires_grad, case, lambda: ambient.restore_rng(call.ambient)
+        )
+    return Subject(call, edited, case == WHOLE, training)
+
+
+def run(subject: Subject, fn: Callable[..., Any], args: list[Any] | None = None) -> Outputs:
+    """Outputs, gradients and mutated inputs of one run from the recorded state of the generators."""
+    ambient.restore_rng(subject.call.ambient)
+    return run_again(subject, fn, args)
+
+
+def run_again(subject: Subject, fn: Callable[..., Any], args: list[Any] | None = None) -> Outputs:
+    """The same without putting the generators back: random programs then differ from their first run."""
+    edited = subject.edited
+    given = args is not None
+    inputs = list(args) if args is not None else tensors.fresh(edited.args, edited.requires_grad)
+    result = fn(*inputs)
+    flat = list(result) if isinstance(result, (tuple, list)) else [result]
+    outputs: Outputs = {f"output[{i}]": _detached(v) for i, v in enumerate(flat)}
+    if subject.train:
+        _backward(subject, flat)
+        for name, value in zip(subject.names, inputs, strict=True):
+            if isinstance(value, torch.Tensor) and value.requires_grad:
+                outputs[f"grad[{name}]"] = None if value.grad is None else value.grad.detach()
+    if not given:
+        outputs.update(_mutated(subject, inputs))
+    return outputs
+
+
+def _detached(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _backward(subject: Subject, flat: list[Any]) -> None:
+    roots, grads = [], []
+    for i, output in enumerate(flat):
+        if not isinstance(output, torch.Tensor) or not output.requires_grad:
+            continue
+        grad = subject.call.grad_outputs.get(i) if subject.edited.outputs_kept else None
+        if grad is None and subject.edited.outputs_kept and subject.call.grad_outputs:
+            continue  # the script's loss did not use this output
+        if grad is None or grad.shape != output.shape or grad.dtype != output.dtype:
+            grad = torch.ones_like(output)
+        roots.append(output)
+        grads.append(grad)
+    if roots:
+        torch.autograd.backward(roots, grads)
+
+
+def _mutated(subject: Subject, after: Sequence[Any]) -> Outputs:
+    changed: Outputs = {}
+    for name, old, new in zip(subject.names, subject.edited.args, after, strict=True):
+        if not isinstance(old, torch.Tensor) or old.layout is not torch.strided:
+            continue
+        found = measure.compare(0, name, old, new.detach())
+        if found is not None and found.n_diff:
+            changed[f"mutated[{name}]"] = new.detach()
+    return changed
+
+
+def probe(call: Call, case: Case, candidate: Candidate, train: bool | None) -> Measurement:
+    """Compile and run one candidate on one case; errors of either become Measurement.error."""
+    started = time.perf_counter()
+    try:
+        subject = prepare(call, case, train)
+        eager = run(subject, subject.edited.gm)
+    except Exception as error:  # noqa: BLE001 - a case that eager cannot run is unresolved, whatever it raised
+        return Measurement(error=f"eager fails: {first_line(error)}")
+    found = compiled_measurement(subject, candidate, eager)
+    return replace(found, seconds=time.perf_counter() - started)
+
+
+def compiled_measurement(
+    subject: Subject, candidate: Candidate, eager: Outputs, reference: Outputs | None = None
+) -> Measurement:
+    """Compile under the candidate, run, and measure against eager."""
+    decisions = control_for(candidate)
+    with source_capture.collected() as sources:
+        try:
+            with active(decisions):
+                compiled = run_compiled(subject, candidate)
+        except NotCompiled as error:
+            return Measurement(error=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever the compiled program raises is its reason
+            return Measurement(error=f"compiled program fails: {first_line(error)}")
+    both = {**{k: None for k in compiled if k not in eager}, **eager}
+    filled = _originals_for(subject, both, compiled)
+    return Measurement(
+        outputs=measure.measure_all(filled[0], filled[1], reference),
+        decisions=decisions.decisions() if decisions is not None else (),
+        vanished=tuple(decisions.vanished()) if decisions is not None else (),
+        code=source_capture.digest(sources),
+    )
+
+
+def _originals_for(subject: Subject, eager: Outputs, compiled: Outputs) -> tuple[Outputs, Outputs]:
+    """An input that only one side wrote into is, on the other side, the input as it was."""
+    original = {f"mutated[{n}]": v for n, v in zip(subject.names, subject.edited.args, strict=True)}
+    fill = {k: v for k, v in original.items() if k in eager or k in compiled}
+    full_eager = {k: (fill[k] if v is None and k in fill else v) for k, v in eager.items()}
+    return full_eager, {**{k: fill[k] for k in full_eager if k in fill}, **compiled}
+
+
+def control_for(candidate: Candidate) -> control.Control | None:
+    """The control of a candidate; None where the compile must be plain torch's own, hooks asleep."""
+    if candidate.backend != "inductor":
+        return None
+    if candidate.needs_hooks or not candidate.flags:
+        return control.Control(candidate.base, candidate.members)
+    return None
+
+
+@contextlib.contextmanager
+def active(decisions: control.Control | None) -> Iterator[None]:
+    with compiling.probe_caches(), contextlib.ExitStack() as stack:
+        if decisions is not None:
+            stack.enter_context(control.activate(decisions))
+        yield
+
+
+def run_compiled(subject: Subject, candidate: Candidate) -> Outputs:
+    """Compile the subject under the candidate's flags and backend, and run it once."""
+    compiled = compile_subject(subject, candidate)
+    return run(subject, compiled)
+
+
+def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any]:
+    entry = subject.call.graph.entry
+    flags = dict(candidate.flags)
+    try:
+        ambient.apply_flags(flags)
+    except KeyError as error:
+        raise NotCompiled(f"this torch has no flag {error}") from error
+    backend: Any = candidate.backend
+    if backend == "inductor" and entry.backend != "inductor" and candidate.base is Base.DEFAULT:
+        backend = entry.backend
+    options = {k: v for k, v in entry.options.items() if f"inductor.{k}" not in flags}
+    context = subject.call.graph.tracing_context if subject.whole else None
+    inputs = subject.call.graph.example_inputs if context is not None else _leaves(subject)
+    try:
+        return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
+    except Exception as error:  # noqa: BLE001 - a compiler may raise anything; the reason is kept
+        raise NotCompiled(f"compile error: {first_line(error)}") from error
+
+
+def _leaves(subject: Subject) -> list[Any]:
+    return tensors.fresh(subject.edited.args, subject.edited.requires_grad)
+
+
+@dataclass(frozen=True)
+class VerdictData:
+    """What the verdict needs beside the default probe.
+
+    again: eager against eager with the generators running on; restored: with them put back.
+    nudged: eager against eager with each
+    node moved by one ulp. notes: why there is no reference, or which ops ran narrow.
+    """
+
+    default: Measurement
+    again: Measurement
+    restored: Measurement
+    nudged: tuple[Measurement, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "default": self.default.to_json(),
+            "again": self.again.to_json(),
+            "restored": self.restored.to_json(),
+            "nudged": [m.to_json() for m in self.nudged],
+            "notes": list(self.notes),
+        }
+
+
+NUDGES = 3  # a discontinuity is met by one ulp in about half of the draws; three miss one in eight
+
+
+def verdict(call: Call, case: Case, train: bool | None) -> VerdictData:
+    """The default compile with its float64 reference, and how steady and how sensitive eager is."""
+    started = time.perf_counter()
+    try:
+        subject = prepare(call, case, train)
+        gm = subject.edited.gm
+        finest = FinestEps(gm)
+        eager = run(subject, finest.run)
+        again = Measurement(measure.measure_all(eager, run_again(subject, gm)))
+        restored = Measurement(measure.measure_all(eager, run(subject, gm)))
+    except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
+        failed = Measurement(error=f"eager fails: {first_line(error)}")
+        return VerdictData(failed, failed, failed, (), ())
+    notes: list[str] = []
+    reference = _reference(subject, notes)
+    nudged = tuple(
+        Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, finest.eps).run))) for seed in range(NUDGES)
+    )
+    default = compiled_measurement(subject, Candidate(), eager, reference)
+    seconds = time.perf_counter() - started
+    return VerdictData(replace(default, seconds=seconds), again, restored, nudged, tuple(notes))
+
+
+def _reference(subject: Subject, notes: list[str]) -> Outputs | None:
+    mode = Float64()
+    args = widened(tensors.fresh(subject.edited.args, subject.edited.requires_grad))
+    try:
+        with mode:
+            outputs = run(subject, subject.edited.gm, args)
+    except NoReference as error:
+        notes.append(f"no float64 reference: {error}")
+        return None
+    except Exception as error:  # noqa: BLE001 - an op may fail in float64 in any way; said, not guessed
+        notes.append(f"no float64 reference: {first_line(error)}")
+        return None
+    if mode.narrow:
+        notes.append(f"no float64 kernel, run as given: {', '.join(sorted(mode.narrow))}")
+    return outputs

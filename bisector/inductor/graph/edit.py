@@ -1,0 +1,260 @@
+"""Apply a Case to a captured graph: the smaller graph and its inputs, in eager's own values.
+
+Node names stay. A node that is cut becomes an input of the same name that holds the value eager gives
+it, so the first divergence inside what is left is a divergence on equal inputs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.fx
+from torch.fx.node import map_arg
+
+from ...core.case import Case
+from .. import tensors
+
+
+class CannotEdit(Exception):
+    """The case does not make a graph (an edit names what is gone, or shapes no longer fit)."""
+
+
+@dataclass
+class Edited:
+    """A graph and its inputs, leaves that require gradients where `requires_grad` says so."""
+
+    gm: torch.fx.GraphModule
+    args: list[Any]
+    requires_grad: list[bool]
+    outputs_kept: bool  # whether the captured outputs are still returned, in their order
+
+    def input_names(self) -> list[str]:
+        return [n.name for n in self.gm.graph.nodes if n.op == "placeholder"]
+
+
+def apply(
+    gm: torch.fx.GraphModule,
+    args: Sequence[Any],
+    requires_grad: Sequence[bool],
+    case: Case,
+    before_eager: Callable[[], None],
+) -> Edited:
+    """The graph after the edits. `before_eager` puts the random generators back before eager runs."""
+    values = _eager_values(gm, tensors.fresh(args, requires_grad), set(case.cut), before_eager)
+    graph = torch.fx.Graph()
+    graph._codegen = gm.graph._codegen
+    new_gm, names = _copy_graph(gm, case)
+    _cut(new_gm, case, names)
+    _bypass(case, names)
+    if case.outputs:
+        _return_only(new_gm, case, names)
+    _resize(new_gm, dict(case.sizes))
+    _drop_dead(new_gm)
+    held = dict(zip(_input_names(gm), zip(args, requires_grad, strict=True), strict=True)) | values
+    inputs = [(n.name, *held[n.name]) for n in new_gm.graph.nodes if n.op == "placeholder"]
+    new_gm.graph.lint()
+    new_gm.recompile()
+    new_args = _simplified(inputs, case)
+    return Edited(new_gm, new_args, [flag for _, _, flag in inputs], not case.outputs)
+
+
+def _input_names(gm: torch.fx.GraphModule) -> list[str]:
+    return [n.name for n in gm.graph.nodes if n.op == "placeholder"]
+
+
+def _copy_graph(gm: torch.fx.GraphModule, case: Case) -> tuple[torch.fx.GraphModule, dict[str, torch.fx.Node]]:
+    graph = torch.fx.Graph()
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    for node in gm.graph.nodes:
+        copies[node] = graph.node_copy(node, lambda n: copies[n])
+        if copies[node].name != node.name:
+            copies[node]._rename(node.name)
+    new_gm = torch.fx.GraphModule(gm, graph)
+    new_gm.meta = dict(gm.meta)
+    names = {n.name: n for n in graph.nodes}
+    missing = [n for n in (*case.cut, *case.outputs, *(a for pair in case.bypass for a in pair)) if n not in names]
+    if missing:
+        raise CannotEdit(f"no node named {missing[0]}")
+    return new_gm, names
+
+
+def _eager_values(
+    gm: torch.fx.GraphModule, args: list[Any], wanted: set[str], before_eager: Callable[[], None]
+) -> dict[str, tuple[Any, bool]]:
+    """(value, requires_grad) of the wanted nodes as eager computes them, up to the last one wanted."""
+    found: dict[str, tuple[Any, bool]] = {}
+    if not wanted:
+        return found
+
+    class Enough(Exception):
+        pass
+
+    class Tap(torch.fx.Interpreter):
+        def run_node(self, n: torch.fx.Node) -> Any:
+            result = super().run_node(n)
+            if n.name in wanted:
+                if not isinstance(result, torch.Tensor):
+                    raise CannotEdit(f"{n.name} is not a tensor and cannot become an input")
+                found[n.name] = (tensors.snapshot([result])[0], result.requires_grad)
+                if len(found) == len(wanted):
+                    raise Enough
+            return result
+
+    before_eager()
+    try:
+        Tap(gm).run(*args)
+    except Enough:
+        return found
+    raise CannotEdit(f"eager never reached {sorted(wanted - set(found))}")
+
+
+def _cut(gm: torch.fx.GraphModule, case: Case, names: dict[str, torch.fx.Node]) -> None:
+    first = next(iter(gm.graph.nodes))
+    for name in case.cut:
+        old = names[name]
+        with gm.graph.inserting_before(first):
+            new = gm.graph.placeholder(name)
+        new.meta = {k: v for k, v in old.meta.items() if k in ("stack_trace", "from_node")}
+        old.replace_all_uses_with(new)
+        gm.graph.erase_node(old)
+        new._rename(name)
+        names[name] = new
+
+
+def _bypass(case: Case, names: dict[str, torch.fx.Node]) -> None:
+    for name, other in case.bypass:
+        if names[other].graph is not names[name].graph or other == name:
+            raise CannotEdit(f"cannot read {other} in place of {name}")
+        names[name].replace_all_uses_with(names[other])
+
+
+def _return_only(gm: torch.fx.GraphModule, case: Case, names: dict[str, torch.fx.Node]) -> None:
+    output = gm.graph.output_node()
+    output.args = (tuple(names[name] for name in case.outputs),)
+
+
+def _resize(gm: torch.fx.GraphModule, sizes: dict[int, int]) -> None:
+    if not sizes:
+        return
+
+    def swap(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return type(value)(swap(v) for v in value)
+        return sizes.get(value, value) if type(value) is int else value
+
+    for node in gm.graph.nodes:
+        if node.op in ("call_function", "call_method"):
+            node.args = tuple(swap(a) if not isinstance(a, torch.fx.Node) else a for a in node.args)
+            node.kwargs = {k: swap(v) if not isinstance(v, torch.fx.Node) else v for k, v in node.kwargs.items()}
+
+
+def mutates(node: torch.fx.Node) -> bool:
+    """Whether the node writes into its first argument (Python's convention, or an out= argument)."""
+    if node.op == "call_method":
+        name = str(node.target)
+        return name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+    if node.op != "call_function":
+        return False
+    if isinstance(node.target, torch._ops.OpOverload):
+        return node.target._schema.is_mutable
+    name = getattr(node.target, "__name__", "")
+    in_place = name.endswith("_") and not name.endswith("__")
+    return in_place or node.target in _IN_PLACE or "out" in node.kwargs or bool(node.kwargs.get("inplace"))
+
+
+_IN_PLACE = {
+    operator.setitem, operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
+    operator.imod, operator.ipow, operator.iand, operator.ior, operator.ixor, operator.imatmul,
+}
+
+
+def needed(gm: torch.fx.GraphModule) -> set[torch.fx.Node]:
+    """The nodes that the outputs depend on, in-place writes into any of them included."""
+    keep: set[torch.fx.Node] = set()
+    work = [gm.graph.output_node()]
+    while True:
+        while work:
+            node = work.pop()
+            if node not in keep:
+                keep.add(node)
+                work.extend(node.all_input_nodes)
+        # A write counts if what it writes into is read by something that is kept.
+        work = [n for n in gm.graph.nodes if n not in keep and _acts(n, keep)]
+        if not work:
+            return keep
+
+
+def _acts(node: torch.fx.Node, keep: set[torch.fx.Node]) -> bool:
+    if mutates(node) or _sets_mode(node):
+        return not node.all_input_nodes or any(i in keep for i in node.all_input_nodes[:1])
+    # A view of something kept that is itself written into (x[0].add_(1)).
+    return any(mutates(u) for u in node.users) and any(i in keep for i in node.all_input_nodes[:1])
+
+
+def _sets_mode(node: torch.fx.Node) -> bool:
+    """Entering or leaving autocast and grad mode: no value, but it governs the nodes after it."""
+    name = getattr(node.target, "__name__", "")
+    return node.op == "call_function" and name in (
+        "_enter_autocast", "_exit_autocast", "_set_grad_enabled", "set_grad_enabled",
+    )
+
+
+def _drop_dead(gm: torch.fx.GraphModule) -> None:
+    keep = needed(gm)
+    for node in reversed(list(gm.graph.nodes)):
+        if node not in keep:
+            gm.graph.erase_node(node)
+
+
+def _simplified(inputs: list[tuple[str, Any, bool]], case: Case) -> list[Any]:
+    values = [value for _, value, _ in inputs]
+    names = [name for name, _, _ in inputs]
+    for part in case.slices:
+        if part.input not in names:
+            continue  # the input went with an edit that came after the slice
+        i = names.index(part.input)
+        if part.dim >= values[i].dim() or part.start + part.length > values[i].shape[part.dim]:
+            raise CannotEdit(f"no such part of {part.input}")
+        values[i] = values[i].narrow(part.dim, part.start, part.length)
+    for part in case.slices:
+        if part.input in names:
+            i = names.index(part.input)
+            values[i] = compact(values[i])
+    for name, how in case.values:
+        if name in names:
+            values[names.index(name)] = simplify(values[names.index(name)], how)
+    return values
+
+
+def compact(x: torch.Tensor) -> torch.Tensor:
+    """A copy without the gaps that slicing left, its dimensions in the same order in memory."""
+    order = sorted(range(x.dim()), key=lambda d: (-x.stride(d), d))
+    back = [order.index(d) for d in range(x.dim())]
+    return x.permute(order).contiguous().permute(back)
+
+
+def simplify(x: torch.Tensor, how: str) -> torch.Tensor:
+    """`zeros`, `ones`, or `digits:N`: each value rounded to N significant decimal digits."""
+    if how == "zeros":
+        return torch.zeros_like(x)
+    if how == "ones":
+        return torch.ones_like(x)
+    digits = int(how.removeprefix("digits:"))
+    rounded = [_round(v, digits) for v in x.reshape(-1).double().tolist()]
+    flat = torch.tensor(rounded, dtype=torch.float64).to(x.dtype).reshape(x.shape)
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(flat)
+
+
+def _round(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def node_arguments(node: torch.fx.Node) -> list[str]:
+    """Names of the nodes this one reads, in order, each once."""
+    found: list[str] = []
+    map_arg((node.args, node.kwargs), lambda n: found.append(n.name) if n.name not in found else None)
+    return found

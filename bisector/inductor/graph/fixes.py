@@ -1,0 +1,137 @@
+"""Settings and fixes as statements of plain torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch._dynamo.config
+import torch._functorch.config
+import torch._inductor.config
+
+from .values import CannotWrite, value_source
+
+# First word of a flag's name to the module that holds it.
+ROOTS = {
+    "inductor": "torch._inductor.config",
+    "functorch": "torch._functorch.config",
+    "dynamo": "torch._dynamo.config",
+    "triton": "triton.knobs",
+    "backends": "torch.backends",
+    "torch": "torch",
+}
+
+
+@dataclass(frozen=True)
+class SetFlags:
+    """Other values for flags, by the contract's names (`inductor.cpp.simdlen`)."""
+
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class DropDecompositions:
+    """Ops (`aten.gelu.default`) that Inductor is to leave whole."""
+
+    ops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FallBack:
+    """Ops (`aten.mul.Tensor`) that Inductor is to leave to eager's kernel, decomposed or not."""
+
+    ops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DisablePasses:
+    """Names of graph passes as torch._inductor.config.disabled_passes takes them."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UseBackend:
+    """Another backend for torch.compile (`aot_eager`)."""
+
+    name: str
+
+
+Fix = SetFlags | DropDecompositions | FallBack | DisablePasses | UseBackend
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Lines of the emitted file. early: they must run before torch is imported; imports: whole lines."""
+
+    lines: tuple[str, ...] = ()
+    early: tuple[str, ...] = ()
+    imports: frozenset[str] = field(default_factory=frozenset)
+
+
+def setting_statements(flags: Mapping[str, Any]) -> Statements:
+    """One assignment, or call of a torch function such as set_float32_matmul_precision, for each flag.
+
+    Raises CannotWrite for a name that this torch does not have.
+    """
+    lines, early, imports = [], [], set()
+    for name, value in flags.items():
+        root, _, path = name.partition(".")
+        if root == "env":
+            early.append(f"os.environ[{value_source(path)}] = {value_source(str(value))}")
+            continue
+        if root not in ROOTS or not re.fullmatch(r"\w+(\.\w+)*", path):
+            raise CannotWrite(f"{name} is not the name of a setting")
+        module = ROOTS[root]
+        if module.endswith(".config") or root == "triton":
+            imports.add(f"import {module}")
+        called = callable(_setting(module, path, name)) and root in ("torch", "backends")
+        text = value_source(value)
+        lines.append(f"{module}.{path}({text})" if called else f"{module}.{path} = {text}")
+    return Statements(tuple(lines), tuple(early), frozenset(imports))
+
+
+def fix_statements(fix: Fix) -> Statements:
+    """What `--fixed` runs; nothing for UseBackend, which the call of torch.compile itself takes."""
+    if isinstance(fix, SetFlags):
+        return setting_statements(fix.values)
+    if isinstance(fix, DisablePasses):
+        return setting_statements({"inductor.disabled_passes": ",".join(fix.names)})
+    if isinstance(fix, DropDecompositions):
+        module = "torch._inductor.decomposition"
+        lines = [f"{module}.decompositions.pop({op}, None)" for op in _ops(fix.ops)]
+        return Statements(tuple(lines), imports=frozenset([f"import {module}"]))
+    if isinstance(fix, FallBack):
+        module = "torch._inductor.lowering"
+        lines = []
+        for op in _ops(fix.ops):
+            # The same table; an op that is still decomposed never reaches its lowering.
+            lines.append(f"{module}.decompositions.pop({op}, None)")
+            lines.append(f"{module}.make_fallback({op}, warn=False)")
+        return Statements(tuple(lines), imports=frozenset([f"import {module}"]))
+    return Statements()
+
+
+def _setting(module: str, path: str, name: str) -> Any:
+    """The setting as it is now; Triton may not be installed here, and is then taken at its word."""
+    return None if module == "triton.knobs" else _lookup(f"{module}.{path}", name)
+
+
+def _lookup(path: str, name: str) -> Any:
+    found: Any = torch
+    for part in path.split(".")[1:]:
+        if not hasattr(found, part):
+            raise CannotWrite(f"this torch has no setting {name}")
+        found = getattr(found, part)
+    return found
+
+
+def _ops(names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        if not re.fullmatch(r"\w+\.\w+\.\w+", name):
+            raise CannotWrite(f"{name} is not an op with its overload, such as aten.gelu.default")
+        _lookup(f"torch.ops.{name}", name)
+        yield f"torch.ops.{name}"

@@ -1,0 +1,238 @@
+"""Tensors as source text that gives every byte and every stride back.
+
+Every text is evaluated and compared with the tensor before it is handed out, so a form that is not exact
+for some dtype or value (a negative NaN in bfloat16, say) falls to the next one; the last is a blob.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .bits import raw_bytes
+from .values import LINE_WIDTH, CannotWrite, filled, value_source
+
+LITERAL_ELEMENTS = 128  # more numbers than this are not read by anyone: a blob is shorter
+
+# What a blob needs in the emitted file; part of the text of a repro.
+UNPACK = '''\
+def unpack(data, dtype, shape):
+    """The tensor whose bytes are in data, base64 of zlib."""
+    raw = bytearray(zlib.decompress(base64.b64decode(data)))
+    return torch.frombuffer(raw, dtype=torch.uint8).view(dtype).reshape(shape)
+'''
+
+
+@dataclass(frozen=True)
+class TensorSource:
+    """An expression for a tensor. blobs: the names it uses of base64 texts that `unpack` reads."""
+
+    text: str
+    blobs: Mapping[str, str] = field(default_factory=dict)
+
+    def then(self, suffix: str) -> TensorSource:
+        return TensorSource(self.text + suffix, self.blobs)
+
+
+def literal(
+    tensor: torch.Tensor,
+    name: str = "x",
+    *,
+    recipes: Sequence[str] = (),
+    default_dtype: torch.dtype | None = torch.float32,
+) -> TensorSource:
+    """The text that makes `tensor` again: dtype, shape, strides and bytes; requires_grad is left out.
+
+    name: what a blob is called after. recipes: expressions, such as
+    `torch.randn(64, 64, generator=torch.Generator().manual_seed(0))`, taken instead of a blob where one gives
+    exactly this tensor. default_dtype: the default dtype where the text will run; None if it is not known.
+    The storage offset is not kept. Raises CannotWrite for a tensor that is not plain strided memory.
+    """
+    check_plain(tensor)
+    value = tensor.detach()
+    for recipe in recipes if value.numel() > LITERAL_ELEMENTS else ():
+        if _recipe_gives(recipe, value, default_dtype):
+            return TensorSource(recipe)
+    for dense, suffix in _layouts(value):
+        if _strides_after(dense, suffix) == value.stride():
+            source = _dense(dense, name, default_dtype).then(suffix)
+            if _gives(source, value, default_dtype):
+                return source
+    raise CannotWrite(
+        f"no text gives {name} back: {value.dtype} {tuple(value.shape)} strides {value.stride()}"
+    )
+
+
+def check_plain(tensor: torch.Tensor) -> None:
+    """Raises CannotWrite unless the tensor is a torch.Tensor or Parameter over strided memory of its own."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        raise CannotWrite(f"a tensor of type {type(tensor).__qualname__} has no literal")
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+        raise CannotWrite(f"a {tensor.layout} tensor on {tensor.device} has no literal")
+    if tensor.is_neg() or tensor.is_conj():
+        raise CannotWrite("a tensor that is a lazy conjugate or negative has no literal")
+
+
+def _layouts(value: torch.Tensor) -> Iterator[tuple[torch.Tensor, str]]:
+    """Contiguous tensors and the text that makes the strides of `value` of them, simplest first."""
+    yield _plain_copy(value), ""
+    if value.dim() == 2:
+        yield _plain_copy(value.t()), ".t()"
+    if value.dim() == 4:
+        yield _plain_copy(value), ".to(memory_format=torch.channels_last)"
+    # Sorted from the widest stride to the narrowest, a dense tensor is contiguous.
+    order = sorted(range(value.dim()), key=value.stride().__getitem__, reverse=True)
+    back = [order.index(d) for d in range(value.dim())]
+    yield _plain_copy(value.permute(order)), f".permute({', '.join(map(str, back))})"
+    if 0 in value.stride() and value.numel():
+        narrow = value[tuple(slice(0, 1) if s == 0 else slice(None) for s in value.stride())]
+        yield _plain_copy(narrow), f".expand({', '.join(map(str, value.shape))})"
+    yield _span(value), f".as_strided({_sizes(value.shape)}, {_sizes(value.stride())})"
+
+
+def _plain_copy(value: torch.Tensor) -> torch.Tensor:
+    """A contiguous copy with the strides of a new tensor; contiguous() keeps odd ones of dimensions of one."""
+    return value.clone(memory_format=torch.contiguous_format)
+
+
+def _strides_after(dense: torch.Tensor, suffix: str) -> tuple[int, ...]:
+    made = eval(f"dense{suffix}", {"torch": torch, "dense": torch.empty_like(dense, device="meta")})
+    return tuple(made.stride())
+
+
+def _span(value: torch.Tensor) -> torch.Tensor:
+    """The memory from the first element to the last as a vector, with zeros in the gaps."""
+    at = torch.zeros(value.shape, dtype=torch.int64)
+    for dim, (size, stride) in enumerate(zip(value.shape, value.stride(), strict=True)):
+        at += (torch.arange(size) * stride).reshape([-1 if d == dim else 1 for d in range(value.dim())])
+    extent = int(at.max()) + 1 if at.numel() else 0
+    span = value.as_strided((extent,), (1,)).cpu().clone()
+    gap = torch.ones(extent, dtype=torch.bool)
+    gap[at.reshape(-1)] = False
+    span.view(torch.uint8).reshape(extent, value.element_size())[gap] = 0
+    return span.to(value.device)
+
+
+def _dense(value: torch.Tensor, name: str, default_dtype: torch.dtype | None) -> TensorSource:
+    device = "" if value.device.type == "cpu" else f".to({value_source(value.device)})"
+    for text in _short_forms(value, default_dtype):
+        if _gives(TensorSource(text + device), value, default_dtype):
+            return TensorSource(text + device)
+    blob = f"{name.upper()}_DATA"
+    text = f"unpack({blob}, {value.dtype}, {_sizes(value.shape)})"
+    return TensorSource(text + device, {blob: _packed(value)})
+
+
+def _short_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iterator[str]:
+    shape, dtype = _sizes(value.shape), f", dtype={value.dtype}"
+    if value.numel() == 0:
+        yield f"torch.empty({shape}{dtype})"
+        return
+    first = value.reshape(-1)[0]
+    one = value_source(_numbers(first))
+    inferred = {float: default_dtype, int: torch.int64, bool: torch.bool}.get(type(first.item()))
+    needed = "" if inferred is value.dtype else dtype
+    if value.numel() > 1 and torch.equal(raw_bytes(value), raw_bytes(first).repeat(value.numel(), 1)):
+        if not needed and one in ("0.0", "1.0"):
+            yield f"torch.{'zeros' if one == '0.0' else 'ones'}({shape.strip('(,)')})"
+        yield f"torch.full({shape}, {one}{needed})"
+    if value.numel() <= LITERAL_ELEMENTS:
+        yield f"torch.tensor({nested_source(_numbers(value))}{needed})"
+    elif _counts_up(value):
+        flat = f"torch.arange({one}, {value_source(first.item() + value.numel())}{dtype})"
+        yield flat if value.dim() == 1 else f"{flat}.reshape{shape}"
+
+
+def _counts_up(value: torch.Tensor) -> bool:
+    if value.dtype not in (torch.float32, torch.float64, torch.int64, torch.int32):
+        return False
+    flat = value.reshape(-1)
+    return bool((flat[1:] - flat[:-1] == 1).all())
+
+
+def _numbers(value: torch.Tensor) -> Any:
+    """The elements as nested lists, each a number whose text is as short as it can be."""
+    if value.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return value.tolist()
+    flat = value.reshape(-1)
+    exact = flat.tolist()
+    best = list(exact)
+    for digits in range(9, 0, -1):  # nine digits always tell two float32 apart
+        shorter = [float(f"{number:.{digits}g}") for number in exact]
+        kept = raw_bytes(torch.tensor(shorter, dtype=value.dtype)) == raw_bytes(flat.cpu())
+        best = [s if k else b for s, k, b in zip(shorter, kept.all(dim=1).tolist(), best, strict=True)]
+    numbers = iter(best)
+
+    def nest(shape: Sequence[int]) -> Any:
+        return [nest(shape[1:]) for _ in range(shape[0])] if shape else next(numbers)
+
+    return nest(value.shape)
+
+
+def nested_source(nested: Any, indent: int = 8) -> str:
+    """Nested lists of numbers as text, one row a line where they do not fit on one line."""
+    if not isinstance(nested, list):
+        return value_source(nested)
+    line = value_source(nested)
+    room = LINE_WIDTH - (indent if indent > 8 else 40)  # the outermost stands behind `name = torch.tensor(`
+    if len(line) <= room:
+        return line
+    margin = " " * indent
+    if isinstance(nested[0], list):
+        rows = [margin + nested_source(row, indent + 4) for row in nested]
+        return "[\n" + ",\n".join(rows) + f"\n{margin[4:]}]"
+    return "[\n" + filled([value_source(item) for item in nested], margin) + f"\n{margin[4:]}]"
+
+
+def _packed(value: torch.Tensor) -> str:
+    return base64.b64encode(zlib.compress(raw_bytes(value.cpu()).numpy().tobytes(), 9)).decode("ascii")
+
+
+def _recipe_gives(recipe: str, value: torch.Tensor, default_dtype: torch.dtype | None) -> bool:
+    try:
+        return _gives(TensorSource(recipe), value, default_dtype)
+    except Exception:  # noqa: BLE001 - the caller's text; one that does not run does not give the tensor
+        return False
+
+
+def _gives(source: TensorSource, value: torch.Tensor, default_dtype: torch.dtype | None) -> bool:
+    """Whether the text makes exactly this tensor, strides included."""
+    made = evaluate(source, default_dtype)
+    return (made.dtype, made.shape, made.device, made.stride()) == (
+        value.dtype,
+        value.shape,
+        value.device,
+        value.stride(),
+    ) and torch.equal(raw_bytes(made), raw_bytes(value))
+
+
+def evaluate(source: TensorSource, default_dtype: torch.dtype | None = torch.float32) -> torch.Tensor:
+    """What the text gives when it is run, under the default dtype it was written for."""
+    with text_names(source.blobs, default_dtype) as names:
+        made: torch.Tensor = eval(source.text, names)
+    return made
+
+
+@contextlib.contextmanager
+def text_names(blobs: Mapping[str, str], default_dtype: torch.dtype | None) -> Iterator[dict[str, Any]]:
+    """The names that emitted text may use, while the default dtype is the one it was written for."""
+    names: dict[str, Any] = {"torch": torch, "zlib": zlib, "base64": base64, "inf": math.inf, "nan": math.nan}
+    exec(UNPACK, names)
+    names.update(blobs)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default_dtype or before)
+    try:
+        yield names
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return value_source(tuple(int(n) for n in sizes))

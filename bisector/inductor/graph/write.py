@@ -1,0 +1,97 @@
+"""From a subject and a request to the text of its repro."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ...core.criterion import Criterion
+from ..execute import Outputs, Subject, run
+from .fixes import DisablePasses, DropDecompositions, FallBack, Fix, SetFlags, UseBackend
+from .repro import write_repro
+from .repro_spec import ReproSpec
+from .source import function_source
+
+
+def repro(subject: Subject, request: Mapping[str, Any]) -> dict[str, Any]:
+    """{"text": the file, "function": the source of its function alone}.
+
+    Raises CannotWrite where the graph or its inputs have no exact text.
+    """
+    criterion = Criterion(**request["criterion"])
+    eager = run(subject, subject.edited.gm)
+    call = subject.call
+    spec = ReproSpec(
+        gm=subject.edited.gm,
+        inputs=subject.edited.args,
+        tolerances=_tolerances(criterion, eager, "output"),
+        requires_grad=subject.edited.requires_grad if subject.train else [False] * len(subject.edited.args),
+        grad_outputs=_grad_outputs(subject, eager) if subject.train else None,
+        grad_tolerances=_tolerances(criterion, eager, "grad") if subject.train else (),
+        input_tolerances=_input_tolerances(subject, criterion, eager),
+        settings={**call.ambient.settings(), **_named(call.graph.entry.options)},
+        compile_kwargs=_compile_kwargs(subject),
+        grad_enabled=call.ambient.grad_enabled or subject.train,
+        autocast=[(d, dtype) for d, (enabled, dtype) in call.ambient.autocast.items() if enabled],
+        default_dtype=call.ambient.default_dtype,
+        num_threads=request["num_threads"],
+        seed=request["seed"],
+        signed_zero=criterion.signed_zero,
+        fix=fix_of(request["fix"]),
+        recipes=request.get("recipes", ()),
+        header=request["header"],
+    )
+    return {"text": write_repro(spec), "function": function_source(subject.edited.gm).text}
+
+
+def fix_of(plain: Mapping[str, Any] | None) -> Fix | None:
+    """The repro's fix for what `session.fixes.Fix.plain` says."""
+    if plain is None:
+        return None
+    if plain["kind"] == "flags":
+        return SetFlags(plain["values"])
+    if plain["kind"] == "backend":
+        return UseBackend(plain["name"])
+    kinds = {"passes": DisablePasses, "decompositions": DropDecompositions, "fallbacks": FallBack}
+    made: Fix = kinds[plain["kind"]](tuple(plain["names"]))
+    return made
+
+
+def _tolerances(criterion: Criterion, eager: Outputs, family: str) -> list[tuple[float, float]]:
+    return [_tolerance(criterion, p, v) for p, v in eager.items() if p.startswith(f"{family}[")]
+
+
+def _tolerance(criterion: Criterion, path: str, value: Any) -> tuple[float, float]:
+    dtype = str(value.dtype).removeprefix("torch.") if isinstance(value, torch.Tensor) else ""
+    return criterion.tolerance(path, dtype)
+
+
+def _input_tolerances(subject: Subject, criterion: Criterion, eager: Outputs) -> list[tuple[float, float]]:
+    if not any(path.startswith("mutated[") for path in eager):
+        return []
+    tensors = [(n, a) for n, a in zip(subject.names, subject.edited.args, strict=True) if isinstance(a, torch.Tensor)]
+    return [_tolerance(criterion, f"mutated[{name}]", value) for name, value in tensors]
+
+
+def _grad_outputs(subject: Subject, eager: Outputs) -> list[torch.Tensor | None]:
+    outputs = [v for p, v in eager.items() if p.startswith("output[")]
+    kept = subject.call.grad_outputs if subject.edited.outputs_kept else {}
+    if kept:
+        return [kept.get(i) for i in range(len(outputs))]
+    return [torch.ones_like(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else None for v in outputs]
+
+
+def _named(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"inductor.{key}": value for key, value in options.items()}
+
+
+def _compile_kwargs(subject: Subject) -> dict[str, Any]:
+    entry = subject.call.graph.entry
+    kwargs: dict[str, Any] = {}
+    if entry.dynamic is not None:
+        kwargs["dynamic"] = entry.dynamic
+    if isinstance(entry.backend, str) and entry.backend != "inductor":
+        kwargs["backend"] = entry.backend
+    return kwargs

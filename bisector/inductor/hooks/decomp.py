@@ -1,0 +1,130 @@
+"""`decomp:OP@node`: an op taken apart while it is traced; denied, it stays one op and its ATen kernel runs.
+
+Patches `maybe_handle_decomp` (torch/fx/experimental/proxy_tensor.py), the table of decompositions at work,
+and two names in torch/_inductor/graph.py: `make_fallback`, which refuses a fallback for an op that has a
+decomposition, and `fallback_node_due_to_unsupported_type`. `composite` adds the ops that Python takes apart earlier. Exercised on torch 2.13. Only the
+outermost decomposition at a call site is asked; one ID covers all calls of the op in one Dynamo node. Traces
+that no Dynamo node is behind (the patterns of the pattern matcher) are left alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx.traceback
+from torch._inductor import graph
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+from torch.fx.experimental import proxy_tensor
+
+from .. import naming
+from ..control import Control, current
+from . import composite
+from .patching import require, wrap
+
+# Decompositions that only move, cast or create data: eager does the same bits, and Inductor's fallbacks
+# cannot take their place (a view must alias, a cast must keep its layout).
+_MOVES_DATA = frozenset(
+    {
+        "aten._to_copy", "aten._unsafe_view", "aten.alias", "aten.clone", "aten.copy", "aten.detach", "aten.empty",
+        "aten.fill", "aten.lift", "aten.lift_fresh", "aten.lift_fresh_copy", "aten.new_empty", "aten.new_full",
+        "aten.new_ones", "aten.new_zeros", "aten.ones_like", "aten.to", "aten.zero", "aten.zeros_like",
+        "aten.full_like", "aten.empty_like", "aten.sym_numel", "aten.ones", "aten.zeros", "aten.arange",
+        "aten.split_with_sizes", "aten.unbind", "aten.stack", "aten.slice_backward", "aten.select_backward",
+    }
+)  # fmt: skip
+
+
+def install() -> None:
+    require(torch.fx.traceback, "get_current_meta")
+    wrap(proxy_tensor, "maybe_handle_decomp", _ask)
+    wrap(graph, "make_fallback", _permit_fallback)
+    wrap(graph, "fallback_node_due_to_unsupported_type", _keep_whole)
+    composite.install(is_choice, allowed_composite)
+
+
+@functools.cache
+def is_choice(op: OpOverload) -> bool:
+    """Whether the op could stay as it is. Views and mutations are functionalized through their
+    decompositions, and random ops share Inductor's random state through theirs."""
+    schema = op._schema
+    if str(op.overloadpacket) in _MOVES_DATA or op.namespace not in ("aten", "prims"):
+        return False
+    if op.is_view or schema.is_mutable or torch.Tag.nondeterministic_seeded in op.tags:
+        return False
+    return all("Tensor" in str(result.type) for result in schema.returns)
+
+
+def allowed_composite(op: OpOverload) -> bool:
+    """Asks for an op that `composite` is about to take apart."""
+    control, node = current("decomp"), _site(None)
+    return control is None or node is None or _record(control, op, node)
+
+
+def _record(control: Control, op: OpOverload, node: str) -> bool:
+    name = str(op.overloadpacket)
+    where = naming.where_in((torch.fx.traceback.get_current_meta() or {}).get("stack_trace"))
+    return control.ask("decomp", name, node, f"{name} of {node} is decomposed into simpler ops", where)
+
+
+def _id(op: OpOverload, node: str) -> str:
+    return f"decomp:{op.overloadpacket}@{node}"
+
+
+def _site(graph_so_far: Graph | None) -> str | None:
+    """The Dynamo node that is being traced, `bwd.NAME` for its gradient; None outside of any."""
+    backward = torch._C._current_autograd_node()
+    if backward is None:
+        return naming.root_in(torch.fx.traceback.get_current_meta() or {})
+    meta = torch.fx.traceback.get_current_meta() or {}
+    numbers = meta.get("grad_fn_seq_nr") or [None]
+    for node in graph_so_far.nodes if graph_so_far is not None else ():
+        root = naming.root_in(node.meta)
+        if root is not None and node.meta.get("seq_nr") == numbers[-1]:
+            return f"bwd.{root}"
+    return f"bwd.{backward.name()}"
+
+
+def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
+    def maybe_handle_decomp(mode: Any, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        control = current("decomp")
+        asked = control is not None and op in mode.decomposition_table and mode.decomp_layers == 0
+        node = _site(mode.tracer.graph) if asked and is_choice(op) else None
+        if control is None or node is None:
+            return original(mode, op, args, kwargs)
+        if control.allows(_id(op, node)):
+            result = original(mode, op, args, kwargs)
+            if result is not NotImplemented:  # some table entries look at the arguments and give up
+                _record(control, op, node)
+            return result
+        if _id(op, node) in control.members:
+            _record(control, op, node)
+        return NotImplemented
+
+    return maybe_handle_decomp
+
+
+def _keep_whole(original: Callable[..., bool]) -> Callable[..., bool]:
+    """An op that a denial kept whole runs its ATen kernel even if Inductor has a lowering for it."""
+
+    def must_fall_back(node: Node, *args: Any, **kwargs: Any) -> bool:
+        if original(node, *args, **kwargs):
+            return True
+        control, op = current("decomp"), node.target
+        if control is None or not isinstance(op, OpOverload):
+            return False
+        return control.denied(_id(op, naming.node_name(node)))
+
+    return must_fall_back
+
+
+def _permit_fallback(original: Callable[..., Any]) -> Callable[..., Any]:
+    def make_fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
+        if current("decomp") is not None:
+            kwargs["override_decomp"] = True
+        return original(op, *args, **kwargs)
+
+    return make_fallback

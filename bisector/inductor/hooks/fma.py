@@ -1,0 +1,126 @@
+"""`fma:CONSUMER@node`: the product that `node` makes may be contracted into the sum that CONSUMER makes.
+
+A rule for `cpp_ops` and a patch of `CSEProxy.reduction` and `CSEProxy.store`
+(torch/_inductor/codegen/common.py). Exercised on torch 2.13. Whether gcc contracts is its affair; listed is
+each product that an add, a sub or a sum takes directly, and only if the compile allows contraction at all.
+Denied, the consumer gets its own copy of the product, rounded behind a barrier, so that another use of the
+same variable stays as it is. The ID names neither the kernel nor the variable: `#k` is the k-th further
+product that one evaluation of an unrolled sum takes from the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch._inductor import config
+from torch._inductor.codegen import common, cpp
+from torch._inductor.virtualized import V
+from torch.fx import Node
+
+from .. import naming
+from ..control import current
+from . import cpp_ops, tags
+from .patching import require, wrap
+
+
+@dataclass
+class _Seen:
+    """What one kernel wrote so far: the op behind each product, and the body op behind each store."""
+
+    products: dict[str, cpp_ops.Op] = field(default_factory=dict)
+    stored: dict[str, Node] = field(default_factory=dict)
+
+
+_kernels: WeakKeyDictionary[Any, _Seen] = WeakKeyDictionary()
+
+
+def install() -> None:
+    tags.install()
+    cpp_ops.install()
+    require(config.cpp, "enable_floating_point_contract_flag", "enable_unsafe_math_opt_flag")
+    wrap(common.CSEProxy, "store", _remember_store)
+    wrap(common.CSEProxy, "reduction", _round_summand)
+    cpp_ops.add_rule(_round_operands)
+
+
+def _contracting() -> bool:
+    return config.cpp.enable_floating_point_contract_flag != "off" or config.cpp.enable_unsafe_math_opt_flag
+
+
+def _seen() -> _Seen:
+    return _kernels.setdefault(V.kernel, _Seen())
+
+
+def _round_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
+    if current("fma") is None or not _contracting():
+        return write(op)
+    if op.name in ("add", "sub") and (tag := op.tag) is not None:
+        operands = [
+            _operand(op, value, body, tag.node, copy)
+            for value, body, copy in zip(op.args, op.body.args[1:], tag.copies[1:], strict=True)
+        ]
+        return write(replace(op, args=tuple(operands)))
+    result = write(op)
+    if op.name in ("mul", "square"):
+        _seen().products[str(result)] = op
+    return result
+
+
+def _operand(op: cpp_ops.Op, value: Any, body: Any, consumer: Node, copy: int) -> Any:
+    """`value`, or its rounded copy where it is a product whose contraction is denied."""
+    control = current("fma")
+    product = _seen().products.get(str(value))
+    if control is None or product is None or getattr(value, "dtype", None) not in (torch.float, torch.double):
+        return value
+    maker = _maker(body) or product.tag
+    if maker is None:
+        return value
+    count = f"#{copy}" if copy else ""
+    detail = f"{naming.handle(consumer)}{naming.suffix(maker.node)}{count}"
+    text = f"the product of {tags.described(maker.node)} is contracted into {tags.described(consumer)}"
+    if control.ask("fma", detail, naming.node_name(maker.node), text, naming.where_of(maker.node)):
+        return value
+    return _rounded_product(product)
+
+
+def _maker(body: Any) -> tags.Tag | None:
+    """Who emitted the product that this op of the loop body is, through casts and stored buffers."""
+    while isinstance(body, Node) and body.target in ("to_dtype", "load"):
+        body = _seen().stored.get(str(body.args[1])) if body.target == "load" else body.args[1]
+    return tags.tag_of(body) if isinstance(body, Node) and body.target in ("mul", "square") else None
+
+
+def _rounded_product(product: cpp_ops.Op) -> Any:
+    """The product once more. Its first factor is opaque, or the compiler would see two equal products."""
+    first = cpp_ops.rounded(product, product.args[0])
+    others = tuple(first if arg is product.args[0] else arg for arg in product.args[1:])
+    return cpp_ops.rounded(product, product.proxy._default(product.name, (first, *others), product.kwargs))
+
+
+def _remember_store(original: Callable[..., Any]) -> Callable[..., Any]:
+    def store(self: Any, name: str, index: Any, value: Any, mode: Any = None) -> Any:
+        body = cpp_ops.body_op()
+        if current("fma") is not None and isinstance(V.kernel, cpp.CppKernel) and body is not None:
+            if body.target == "store" and isinstance(body.args[3], Node):
+                _seen().stored[name] = body.args[3]
+        return original(self, name, index, value, mode)
+
+    return store
+
+
+def _round_summand(original: Callable[..., Any]) -> Callable[..., Any]:
+    def reduction(self: Any, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
+        body = cpp_ops.body_op()
+        consumer = None
+        if current("fma") is not None and isinstance(V.kernel, cpp.CppKernel) and reduction_type == "sum":
+            consumer = tags.source_of_leaf(V.kernel.current_node)
+        if consumer is not None and body is not None and body.target == "reduction" and _contracting():
+            op = cpp_ops.Op(self, "reduction", (value,), {}, body)
+            value = _operand(op, value, body.args[4], consumer, 0)
+        return original(self, dtype, src_dtype, reduction_type, value)
+
+    return reduction

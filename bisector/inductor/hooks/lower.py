@@ -1,0 +1,43 @@
+"""`lower:OP@node`: one FX node lowered by Inductor; denied, its ATen kernel runs.
+
+Patches the name `fallback_node_due_to_unsupported_type` in torch/_inductor/graph.py, which
+`GraphLowering.run_node` asks right before it lowers an op. Exercised on torch 2.13. Nodes that have no
+lowering of their own (a fallback either way) are not listed. A fallback also realizes its inputs and its
+output, so the kind names a place and stays allowed in the plain baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch._inductor import graph, lowering
+from torch.fx import Node
+
+from .. import naming
+from ..control import current
+from .patching import require, wrap
+from .tags import described
+
+
+def install() -> None:
+    require(lowering, "fallbacks")
+    wrap(graph, "fallback_node_due_to_unsupported_type", _ask)
+
+
+def _ask(original: Callable[..., bool]) -> Callable[..., bool]:
+    def must_fall_back(node: Node, *args: Any, **kwargs: Any) -> bool:
+        if original(node, *args, **kwargs):
+            return True
+        control = current("lower")
+        if control is None or node.target in lowering.fallbacks:
+            return False
+        return not control.ask(
+            "lower",
+            naming.op_detail(node),
+            naming.node_name(node),
+            f"Inductor's own code for {described(node)}",
+            naming.where_of(node),
+        )
+
+    return must_fall_back

@@ -1,0 +1,108 @@
+"""`match:PATTERN@node`: one match of one graph pattern; node is the match's output.
+
+Patches `PatternMatcherPass.apply` (torch/_inductor/pattern_matcher.py), which gives each pattern entry an
+`extra_check` that asks. Exercised on torch 2.13. Denied there, a match is no match, so counts and loops
+that apply a pattern to a fixpoint stay right. PATTERN is the entry's own name, else its handler's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from torch._inductor import pattern_matcher
+from torch.fx import Graph, Node
+
+from .. import naming
+from ..control import Control, current
+from . import stages, tags
+from .patching import require, wrap
+
+_ASKS = "numbisect_asks"
+# `_sfdp_pattern_3_half_inference`: one of many spellings of attention. Where one is denied another may
+# match, with the same replacement, so they are one decision: `_sfdp`.
+_ALTERNATIVE = re.compile(r"_pattern_\d+\w*$")
+
+
+def install() -> None:
+    stages.install()
+    require(pattern_matcher, "guard_or_false", "PatternEntry")
+    wrap(pattern_matcher.PatternMatcherPass, "apply", _ask_for_each)
+
+
+def _ask_for_each(original: Callable[..., int]) -> Callable[..., int]:
+    def apply(self: Any, *args: Any, **kwargs: Any) -> int:
+        if current("match") is not None:
+            for entries in self.patterns.values():
+                for entry in entries:
+                    _make_ask(entry)
+        return original(self, *args, **kwargs)
+
+    return apply
+
+
+def _make_ask(entry: Any) -> None:
+    """Wraps the entry's check and its effect, once for each entry."""
+    check, apply_entry = entry.extra_check, entry.apply
+    if hasattr(check, _ASKS):
+        return
+    name = _pattern_name(entry)
+
+    def allowed(match: Any) -> bool:
+        found = check(match)
+        control = current("match")
+        if control is None or not stages.stage() or not pattern_matcher.guard_or_false(found):
+            return found
+        if control.allows(_id(name, _output(match))):
+            return True
+        # Whether a denied match would have changed anything is not known: a member was listed before.
+        if _id(name, _output(match)) in control.members:
+            _record(control, name, _output(match))
+        return False
+
+    def apply(match: Any, graph: Graph, node: Node) -> None:
+        control = current("match")
+        if control is None or not stages.stage():
+            return apply_entry(match, graph, node)
+        # The parts are taken before: afterwards the output may be erased from the graph.
+        control_args, before = _parts(name, _output(match)), _state(graph, match)
+        apply_entry(match, graph, node)
+        if _state(graph, match) != before:
+            control.ask("match", *control_args)
+        return None
+
+    setattr(allowed, _ASKS, True)
+    entry.extra_check, entry.apply = allowed, apply
+
+
+def _parts(name: str, node: Node) -> tuple[str, str, str, str]:
+    text = f"the pattern {name} replaces {tags.described(node)}"
+    return f"{name}{naming.suffix(node)}", naming.node_name(node), text, naming.where_of(node)
+
+
+def _id(name: str, node: Node) -> str:
+    detail, where, *_ = _parts(name, node)
+    return f"match:{detail}@{where}"
+
+
+def _record(control: Control, name: str, node: Node) -> None:
+    control.ask("match", *_parts(name, node))
+
+
+def _state(graph: Graph, match: Any) -> object:
+    """Differs before and after if the handler did anything: some handlers look closer and give up."""
+    return len(graph.nodes), [(n._erased, n.target, n.args, n.kwargs, tuple(n.users)) for n in match.nodes]
+
+
+def _pattern_name(entry: Any) -> str:
+    if own := getattr(entry, "pattern_name", None):
+        return _ALTERNATIVE.sub("", own)
+    handler = getattr(entry, "handler", None) or entry.extra_check
+    handler = getattr(handler, "__wrapped__", handler)
+    # A partial or a callable object has no name: its class must do.
+    return getattr(handler, "__qualname__", type(handler).__name__).rpartition("<locals>.")[2]
+
+
+def _output(match: Any) -> Node:
+    return max(match.nodes)  # FX nodes order by their place in the graph

@@ -1,0 +1,81 @@
+"""`pass:NAME@GRAPH`: one graph pass of Inductor, GRAPH being pre_grad, joint, post_grad or bwd.post_grad.
+
+Patches `GraphTransformObserver.apply_gm_pass` and `apply_graph_pass`
+(torch/fx/passes/graph_transform_observer.py), through which Inductor runs its passes. Exercised on torch
+2.13. Listed are passes that changed the graph. Pattern passes are not: their matches are (kind `match`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.fx import Graph, GraphModule
+from torch.fx.passes.graph_transform_observer import GraphTransformObserver
+
+from ..control import current
+from . import stages
+from .patching import wrap
+
+# Without these the graph cannot be lowered: they turn higher-order ops into what Inductor knows, put nodes
+# in a legal order, or drop what has no lowering. What they match is no decision either.
+_STRUCTURAL = frozenset(
+    {
+        "chain_random_ops_ordering",
+        "decomp_comms",
+        "decompose_auto_functionalized",
+        "decompose_map_to_while_loop",
+        "decompose_scan_to_while_loop",
+        "decompose_triton_kernel_wrapper_functional",
+        "fix_auto_functionalized_dtype_views",
+        "remove_assert_ops",
+        "remove_profiler_ops",
+        "stable_sort",
+    }
+)
+# The user's own passes: not the compiler's choice.
+_CUSTOM = frozenset(
+    {
+        "joint_custom_post_pass",
+        "joint_custom_pre_pass",
+        "post_grad_custom_post_pass",
+        "post_grad_custom_pre_pass",
+        "pre_grad_custom_pass",
+    }
+)
+
+
+def install() -> None:
+    stages.install()
+    wrap(GraphTransformObserver, "apply_gm_pass", _ask)
+    wrap(GraphTransformObserver, "apply_graph_pass", _ask)
+
+
+def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
+    def apply_pass(self: GraphTransformObserver, pass_fn: Callable[..., Any]) -> Any:
+        control, graph_word, name = current("pass"), stages.stage(), self.passname
+        if control is None or not graph_word:
+            return original(self, pass_fn)
+        if name in _STRUCTURAL:
+            with stages.structural():
+                return original(self, pass_fn)
+        if name in _CUSTOM or name.startswith("pass_pattern_"):
+            return original(self, pass_fn)
+        text = f"the pass {name} changes the {graph_word} graph"
+        if not control.allows(f"pass:{name}@{graph_word}"):
+            # Whether a denied pass would have changed anything is not known: a member was listed before.
+            if f"pass:{name}@{graph_word}" in control.members:
+                control.ask("pass", name, graph_word, text)
+            return None
+        before = _fingerprint(self.gm)
+        result = original(self, pass_fn)
+        if _fingerprint(self.gm) != before:
+            control.ask("pass", name, graph_word, text)
+        return result
+
+    return apply_pass
+
+
+def _fingerprint(gm: GraphModule | Graph) -> int:
+    graph = gm.graph if isinstance(gm, GraphModule) else gm
+    return hash(tuple((n.op, str(n.target), str(n.args), str(n.kwargs)) for n in graph.nodes))

@@ -1,0 +1,200 @@
+"""Stand-ins for torch.compile and the comparison functions while a user's script runs.
+
+The script is not edited. Every form of compiling ends in `torch.compile` or `torch._dynamo.optimize`
+(`nn.Module.compile`, decorators and `from torch import compile` included), so these two are replaced
+before the script's first line; the graphs then run in eager and are recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from .record import Call, Recorder, storage_of
+
+
+@dataclass
+class Comparison:
+    """One comparison that the script made after a compiled call.
+
+    tolerance: (rtol, atol), or None for the defaults by dtype. matched: (call, output path) of the
+    compiled outputs and gradients among what was compared. agreed: the comparison's own answer, on
+    outputs that were computed in eager.
+    """
+
+    tolerance: tuple[float, float] | None
+    matched: list[tuple[Call, str]]
+    agreed: bool
+
+
+@dataclass
+class Comparisons:
+    seen: list[Comparison] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def intercepted(recorder: Recorder, comparisons: Comparisons) -> Iterator[None]:
+    """Put the stand-ins in place for a `with` block."""
+    replacements: list[tuple[Any, str, Any]] = [
+        (torch, "compile", _compile_stand_in(recorder, torch.compile)),
+        (torch._dynamo, "optimize", _optimize_stand_in(recorder, torch._dynamo.optimize)),
+        (torch.testing, "assert_close", _assert_close(recorder, comparisons, torch.testing.assert_close)),
+        (torch, "allclose", _allclose(recorder, comparisons, torch.allclose)),
+        (torch.Tensor, "allclose", _allclose(recorder, comparisons, torch.Tensor.allclose)),
+        (torch, "equal", _equal(recorder, comparisons, torch.equal)),
+        (torch.Tensor, "equal", _equal(recorder, comparisons, torch.Tensor.equal)),
+        (signal, "signal", _signal_outside_main_thread(signal.signal)),
+    ]
+    with contextlib.ExitStack() as stack:
+        for owner, name, new in replacements:
+            stack.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, new)
+        yield
+
+
+def _compile_stand_in(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compile(model: Any = None, *, backend: Any = None, mode: Any = None, options: Any = None,
+                dynamic: Any = None, fullgraph: Any = False, disable: bool = False, **rest: Any) -> Any:
+        if model is None:
+            return functools.partial(
+                compile, backend=backend, mode=mode, options=options, dynamic=dynamic,
+                fullgraph=fullgraph, disable=disable, **rest,
+            )
+        if disable:
+            return original(model, disable=True)
+        entry = recorder.entry(
+            _name(model), backend or "inductor", _options(mode, options, dynamic), dynamic, fullgraph
+        )
+        return original(
+            model, backend=recorder.backend(entry), dynamic=dynamic, fullgraph=fullgraph, **rest
+        )
+
+    return compile
+
+
+def _optimize_stand_in(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def optimize(backend: Any = "inductor", *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(backend, str):  # torch.compile's own call, its backend already ours
+            return original(backend, *args, **kwargs)
+
+        def decorate(fn: Any) -> Any:
+            entry = recorder.entry(_name(fn), backend, {}, kwargs.get("dynamic"), kwargs.get("nopython"))
+            return original(recorder.backend(entry), *args, **kwargs)(fn)
+
+        return decorate
+
+    return optimize
+
+
+def _options(mode: Any, options: Any, dynamic: Any) -> dict[str, Any]:
+    """The Inductor settings that torch.compile would patch in for this mode or these options."""
+    if mode is not None and mode != "default":
+        from torch._inductor import list_mode_options
+
+        return dict(list_mode_options(mode, dynamic))
+    not_config = {"guard_filter_fn", "use_aoti"}
+    return {k.replace("-", "_"): v for k, v in (options or {}).items() if k not in not_config}
+
+
+def _name(model: Any) -> str:
+    named = getattr(model, "__qualname__", None) or getattr(model, "__name__", None)
+    owner = getattr(model, "__self__", None)
+    if isinstance(owner, torch.nn.Module):
+        return type(owner).__name__
+    return named if isinstance(named, str) else type(model).__name__
+
+
+def _find(recorder: Recorder, compared: Any) -> list[tuple[Call, str]]:
+    """The compiled outputs, and gradients of compiled inputs, among the compared tensors."""
+    found: list[tuple[Call, str]] = []
+    for leaf in pytree.tree_leaves(compared):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        for call in recorder.calls:
+            found += [(call, path) for path in _paths(call, leaf)]
+    return found
+
+
+def _paths(call: Call, tensor: torch.Tensor) -> list[str]:
+    if id(tensor) in call.output_ids:
+        return [f"output[{call.output_ids.index(id(tensor))}]"]
+    for name, original in call.original_args():
+        if original is not None and original.grad is tensor:
+            return [f"grad[{name}]"]
+    storage = storage_of(tensor)
+    if storage and storage in call.output_storages:
+        return [f"output[{call.output_storages.index(storage)}]"]
+    return []
+
+
+def _note(
+    recorder: Recorder, comparisons: Comparisons, compared: Any, tolerance: Any, agreed: bool
+) -> None:
+    if recorder.calls:
+        matched = _find(recorder, compared)
+        comparisons.seen.append(Comparison(tolerance, matched, agreed))
+
+
+def _assert_close(
+    recorder: Recorder, comparisons: Comparisons, original: Callable[..., Any]
+) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def assert_close(actual: Any, expected: Any, *args: Any, **kwargs: Any) -> None:
+        rtol, atol = kwargs.get("rtol"), kwargs.get("atol")
+        tolerance = (float(rtol), float(atol)) if rtol is not None and atol is not None else None
+        try:
+            original(actual, expected, *args, **kwargs)
+        except AssertionError:
+            _note(recorder, comparisons, (actual, expected), tolerance, agreed=False)
+            if not recorder.calls:
+                raise
+            return
+        _note(recorder, comparisons, (actual, expected), tolerance, agreed=True)
+
+    return assert_close
+
+
+def _allclose(
+    recorder: Recorder, comparisons: Comparisons, original: Callable[..., Any]
+) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, **kwargs: Any) -> bool:
+        agreed = original(input, other, rtol=rtol, atol=atol, **kwargs)
+        _note(recorder, comparisons, (input, other), (float(rtol), float(atol)), agreed)
+        return agreed
+
+    return allclose
+
+
+def _equal(
+    recorder: Recorder, comparisons: Comparisons, original: Callable[..., Any]
+) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def equal(input: Any, other: Any) -> bool:
+        agreed = original(input, other)
+        _note(recorder, comparisons, (input, other), (0.0, 0.0), agreed)
+        return agreed
+
+    return equal
+
+
+def _signal_outside_main_thread(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The script runs beside the worker's main thread, where Python refuses to set signal handlers."""
+
+    @functools.wraps(original)
+    def set_handler(number: Any, handler: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            return original(number, handler)
+        return signal.getsignal(number)
+
+    return set_handler

@@ -1,0 +1,63 @@
+"""Requests to answers: what a forked child does. Each job takes the loaded subject and plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..core.case import Case
+from ..core.model import Candidate
+from . import ambient, execute
+from .graph import describe, write
+from .load import Loaded
+
+Request = Mapping[str, Any]
+
+
+def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """One candidate on one case of one call -> Measurement."""
+    call = loaded.recorder.calls[request["call"]]
+    case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
+    return execute.probe(call, case, candidate, request["train"]).to_json()
+
+
+def verdict(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """The default compile with reference and repeats -> VerdictData."""
+    call = loaded.recorder.calls[request["call"]]
+    return execute.verdict(call, Case.from_json(request["case"]), request["train"]).to_json()
+
+
+def info(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """The nodes of a case with shapes and places -> GraphInfo."""
+    call = loaded.recorder.calls[request["call"]]
+    return describe.describe(execute.prepare(call, Case.from_json(request["case"]), request["train"]))
+
+
+def repro(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """Source of the repro of a case, and of its function alone."""
+    call = loaded.recorder.calls[request["call"]]
+    subject = execute.prepare(call, Case.from_json(request["case"]), request["train"])
+    return write.repro(subject, request)
+
+
+def flags(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """Values of the named flags as they stand around a call -> {name: value | "absent"}."""
+    call = loaded.recorder.calls[request["call"]]
+    ambient.restore(call.ambient)
+    values: dict[str, Any] = {}
+    for name in request["names"]:
+        option = call.graph.entry.options.get(name.removeprefix("inductor."))
+        try:
+            values[name] = ambient.current_flag(name) if option is None else option
+        except KeyError:
+            values[name] = "absent"
+    return values
+
+
+JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
+    "probe": probe,
+    "verdict": verdict,
+    "info": info,
+    "flags": flags,
+    "repro": repro,
+}

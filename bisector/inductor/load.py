@@ -1,0 +1,182 @@
+"""Run the target as its author would, with torch.compile intercepted, and hand back what was recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .intercept import Comparisons, intercepted
+from .record import Recorder
+from .reference import first_line
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """What the command line says about the subject.
+
+    dynamic, train: None leaves it to the script. seed: torch.manual_seed before the script's first line.
+    device: where the module convention's model and inputs go; a script chooses for itself.
+    """
+
+    target: str
+    entry: str | None = None
+    dynamic: bool | None = None
+    train: bool | None = None
+    device: str | None = None
+    seed: int | None = None
+    threads: int = 1
+    timeout_s: float = 600.0
+
+
+@dataclass
+class Loaded:
+    """What running the target left. `problem` is a line for the user when there is nothing to study."""
+
+    recorder: Recorder
+    comparisons: Comparisons = field(default_factory=Comparisons)
+    ended: str = ""  # how the script ended, when it did not reach its last line
+    problem: str | None = None
+
+
+def load(options: LoadOptions) -> Loaded:
+    """Run the target in a thread of its own.
+
+    The thread is what keeps later forks safe: OpenMP's pool belongs to the thread that opened a parallel
+    region, so the main thread, which forks, never has one, whatever the script ran.
+    """
+    loaded = Loaded(Recorder())
+    thread = threading.Thread(target=_run, args=(options, loaded), daemon=True, name="subject")
+    thread.start()
+    thread.join(options.timeout_s)
+    if thread.is_alive():
+        loaded.ended = f"stopped after {options.timeout_s:g} s"
+    _note_script_comparisons(loaded)
+    loaded.problem = loaded.problem or _problem(options, loaded)
+    return loaded
+
+
+def _run(options: LoadOptions, loaded: Loaded) -> None:
+    torch.set_num_threads(options.threads)
+    loaded.recorder.begin()
+    if options.seed is not None:
+        torch.manual_seed(options.seed)
+    path = Path(options.target)
+    try:
+        with intercepted(loaded.recorder, loaded.comparisons):
+            namespace = _run_script(path)
+            if not loaded.recorder.entries:
+                _run_convention(namespace, options)
+    except SystemExit as error:
+        loaded.ended = f"sys.exit({error.code!r})"
+    except SyntaxError as error:
+        loaded.problem = f"{path.name}, line {error.lineno}: {error.msg}; numbisect needs a Python script"
+    except BaseException as error:  # noqa: BLE001 - the script may raise anything; it ends the script, not us
+        loaded.ended = f"{first_line(error)} ({_last_line_in(path, error)})"
+
+
+def _run_script(path: Path) -> dict[str, Any]:
+    """Execute the file as `__main__`; the module stays, since its functions are compiled later again."""
+    source = path.read_text()
+    module = types.ModuleType("__main__")
+    module.__file__ = str(path)
+    linecache.checkcache(str(path))
+    sys.modules["__main__"] = module
+    sys.argv = [str(path)]
+    sys.path.insert(0, str(path.parent.resolve()))
+    exec(compile(source, str(path), "exec"), module.__dict__)
+    return module.__dict__
+
+
+def _run_convention(namespace: dict[str, Any], options: LoadOptions) -> None:
+    """`Model`/`model`/`fn` with `get_inputs()`/`inputs`: compile it as the user would, and call it."""
+    made = _convention_callable(namespace, options.entry)
+    inputs = namespace["get_inputs"]() if callable(namespace.get("get_inputs")) else namespace.get("inputs")
+    if made is None or inputs is None:
+        return
+    if options.device is not None:
+        made = made.to(options.device) if isinstance(made, torch.nn.Module) else made
+        inputs = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.to(options.device), inputs)
+    compiled = torch.compile(made, dynamic=options.dynamic)
+    if isinstance(inputs, dict):
+        compiled(**inputs)
+    else:
+        compiled(*inputs) if isinstance(inputs, (tuple, list)) else compiled(inputs)
+
+
+def _convention_callable(namespace: dict[str, Any], entry: str | None) -> Callable[..., Any] | None:
+    found = [namespace[n] for n in ([entry] if entry else ["Model", "model", "fn"]) if n in namespace]
+    if not found:
+        return None
+    made = found[0]
+    if isinstance(made, type) and issubclass(made, torch.nn.Module):
+        init = namespace.get("get_init_inputs", lambda: [])()
+        made = made(**init) if isinstance(init, dict) else made(*init)
+    return made
+
+
+def _note_script_comparisons(loaded: Loaded) -> None:
+    """Tolerances of the script's own comparisons, on the outputs they were about.
+
+    A comparison of something computed from the outputs speaks for all outputs of the calls before it,
+    unless one that names an output directly is there. Two for one output: the stricter holds.
+    """
+    direct = [c for c in loaded.comparisons.seen if c.matched]
+    for comparison in direct:
+        for call, path in comparison.matched:
+            if comparison.tolerance is not None:
+                old = call.tolerances.get(path, comparison.tolerance)
+                call.tolerances[path] = min(old, comparison.tolerance)
+    if direct:
+        return
+    for comparison in loaded.comparisons.seen:
+        if comparison.tolerance is not None:
+            for call in loaded.recorder.calls:
+                call.tolerances["*"] = min(call.tolerances.get("*", comparison.tolerance), comparison.tolerance)
+
+
+def _problem(options: LoadOptions, loaded: Loaded) -> str | None:
+    """One line for the user when nothing was recorded, None otherwise."""
+    if loaded.recorder.calls:
+        return None
+    name = os.path.basename(options.target)
+    if loaded.recorder.entries:
+        compiled = loaded.recorder.entries[0].name
+        why = f": {loaded.ended}" if loaded.ended else " is never called, or has nothing that Dynamo captures"
+        return f"{name}: the compiled `{compiled}`{why}; call it once with real inputs"
+    if loaded.ended:
+        return f"{name} ended before it compiled anything: {loaded.ended}; mend the script and run again"
+    return (
+        f"{name} never compiles anything; call torch.compile in it, "
+        "or define Model, model or fn together with get_inputs() or inputs"
+    )
+
+
+def _last_line_in(path: Path, error: BaseException) -> str:
+    trace = error.__traceback__
+    line = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{path.name}:{line}" if line else path.name
+
+
+@contextlib.contextmanager
+def quiet_stdin() -> Any:
+    """The script reads nothing: a prompt would wait for ever in a process without a terminal."""
+    with open(os.devnull) as nothing:
+        old, sys.stdin = sys.stdin, nothing
+        try:
+            yield
+        finally:
+            sys.stdin = old

@@ -1,0 +1,146 @@
+"""What a script's compiled calls leave behind: Dynamo's graphs, their inputs and the settings around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from . import ambient, tensors
+
+# Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls
+# already show whether it diverges; later ones are looked at only up to this number and memory.
+CALLS_PER_GRAPH = 4
+MEMORY_LIMIT = 4 << 30  # bytes of inputs kept over all calls
+
+
+@dataclass
+class Entry:
+    """One use of torch.compile in the script: what was compiled, and how."""
+
+    index: int
+    name: str
+    backend: str | Callable[..., Any]
+    options: dict[str, Any]
+    dynamic: bool | None
+    fullgraph: bool
+
+
+@dataclass
+class GraphRecord:
+    """One graph that Dynamo handed to the backend, with what a compile of it needs."""
+
+    index: int
+    entry: Entry
+    gm: torch.fx.GraphModule
+    example_inputs: list[Any]
+    tracing_context: Any
+    calls: list[Call] = field(default_factory=list)
+    skipped_calls: int = 0
+
+
+@dataclass
+class Call:
+    """One run of a graph: inputs before it, settings, outputs, and the gradients that came back if any."""
+
+    index: int
+    graph: GraphRecord
+    args: list[Any]
+    requires_grad: list[bool]
+    ambient: ambient.Ambient
+    originals: list[Any] = field(default_factory=list)  # the caller's own tensors: their .grad is compared
+    output_ids: list[int] = field(default_factory=list)
+    output_storages: list[int] = field(default_factory=list)
+    grad_outputs: dict[int, torch.Tensor] = field(default_factory=dict)
+    tolerances: dict[str, tuple[float, float]] = field(default_factory=dict)  # the script's own, by path
+
+    def input_names(self) -> list[str]:
+        """Names of the graph's inputs, in the order of `args`."""
+        return [n.name for n in self.graph.gm.graph.nodes if n.op == "placeholder"]
+
+    def original_args(self) -> list[tuple[str, Any]]:
+        """(input name, the caller's tensor or None): leaves whose gradient a script may look at."""
+        pairs = zip(self.input_names(), self.originals, strict=True)
+        return [(n, o if isinstance(o, torch.Tensor) and o.is_leaf else None) for n, o in pairs]
+
+
+class Recorder:
+    """Collects calls; `backend(entry)` is the Dynamo backend that runs the graph in eager and records it."""
+
+    def __init__(self) -> None:
+        self.start: dict[str, dict[str, Any]] = {}
+        self.entries: list[Entry] = []
+        self.graphs: list[GraphRecord] = []
+        self.calls: list[Call] = []
+        self.bytes_held = 0
+        self.notes: list[str] = []
+        self.alive: list[Any] = []  # outputs are matched by id(): they must not be freed meanwhile
+
+    def begin(self) -> None:
+        """In the script's thread, before its first line: what the settings were (they belong to a thread)."""
+        self.start = ambient.config_values()
+
+    def entry(self, name: str, backend: Any, options: dict[str, Any], dynamic: Any, fullgraph: Any) -> Entry:
+        found = Entry(len(self.entries), name, backend, options, dynamic, bool(fullgraph))
+        self.entries.append(found)
+        return found
+
+    def backend(self, entry: Entry) -> Callable[..., Any]:
+        def record_graph(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+            context = torch._guards.TracingContext.try_get()
+            graph = GraphRecord(len(self.graphs), entry, gm, list(example_inputs), context)
+            self.graphs.append(graph)
+
+            def run(*args: Any) -> Any:
+                call = self._begin(graph, args)
+                outputs = gm(*args)
+                if call is not None:
+                    self._end(call, outputs)
+                return outputs
+
+            return run
+
+        return record_graph
+
+    def _begin(self, graph: GraphRecord, args: tuple[Any, ...]) -> Call | None:
+        size = tensors.nbytes(args)
+        if len(graph.calls) >= CALLS_PER_GRAPH or self.bytes_held + size > MEMORY_LIMIT:
+            graph.skipped_calls += 1
+            return None
+        self.bytes_held += size
+        call = Call(
+            index=len(self.calls),
+            graph=graph,
+            args=tensors.snapshot(args),
+            requires_grad=[isinstance(a, torch.Tensor) and a.requires_grad for a in args],
+            ambient=ambient.take(self.start),
+            originals=list(args),
+        )
+        graph.calls.append(call)
+        self.calls.append(call)
+        return call
+
+    def _end(self, call: Call, outputs: Any) -> None:
+        flat = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
+        self.alive.append(flat)
+        call.output_ids = [id(o) for o in flat]
+        call.output_storages = [storage_of(o) for o in flat]
+        for i, output in enumerate(flat):
+            if isinstance(output, torch.Tensor) and output.requires_grad:
+                output.register_hook(_remember(call.grad_outputs, i))
+
+
+def _remember(grads: dict[int, torch.Tensor], index: int) -> Callable[[torch.Tensor], None]:
+    def hook(grad: torch.Tensor) -> None:
+        grads.setdefault(index, grad.detach().clone())
+
+    return hook
+
+
+def storage_of(value: Any) -> int:
+    """Address of a tensor's storage, 0 where there is none: views of one output are that output."""
+    if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+        return value.untyped_storage().data_ptr()
+    return 0

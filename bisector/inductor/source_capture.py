@@ -1,0 +1,58 @@
+"""What a compile generates, as text: to compare programs, and to stop before a C++ compiler starts.
+
+Uses `GraphLowering.save_output_code` (torch/_inductor/graph.py), which Inductor calls with the finished
+wrapper module, kernels included, before it loads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+from torch._inductor.graph import GraphLowering
+
+# A comment of the Python wrapper or of a kernel: it names FX nodes, AOT IDs and files, never code.
+_COMMENT = re.compile(r"^\s*(# .*|//.*)$", re.MULTILINE)
+_PATH = re.compile(r"/[\w./+-]*/\w+\.(?:cpp|py|so|h)\b")
+
+
+class SourceComplete(BaseException):
+    """Leaves a compile once its source is there. No handler of torch for ordinary errors may catch it."""
+
+
+@contextmanager
+def collected() -> Iterator[list[str]]:
+    """Collects the wrapper source of each graph compiled in the block, in order; the compile goes on."""
+    sources: list[str] = []
+    with mock.patch.object(GraphLowering, "save_output_code", staticmethod(sources.append)):
+        yield sources
+
+
+def source_only(compile_and_call: Callable[[], object]) -> list[str]:
+    """The sources that a compile generates up to and with its first graph, without loading any."""
+    sources: list[str] = []
+
+    def stop(source: str) -> None:
+        sources.append(source)
+        raise SourceComplete
+
+    with mock.patch.object(GraphLowering, "save_output_code", staticmethod(stop)):
+        try:
+            compile_and_call()
+        except SourceComplete:
+            pass
+    return sources
+
+
+def normalized(source: str) -> str:
+    """The source without what changes from one compile to the next of the same program."""
+    lines = _PATH.sub("PATH", _COMMENT.sub("", source)).splitlines()
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def digest(sources: list[str]) -> str:
+    """Equal digests are the same program."""
+    return hashlib.sha256("\0".join(map(normalized, sources)).encode()).hexdigest()

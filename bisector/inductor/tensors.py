@@ -1,0 +1,67 @@
+"""Copies of graph inputs that keep what a compiler can see: strides, offsets, shared storage, leafness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+
+def snapshot(values: Sequence[Any]) -> list[Any]:
+    """Detached copies of the tensors among `values`; other values as they are.
+
+    Tensors that share a storage share one in the copy too, and every copy keeps its strides and offset.
+    """
+    storages: dict[int, Any] = {}
+    return [_copy(v, storages) if isinstance(v, torch.Tensor) else v for v in values]
+
+
+def fresh(values: Sequence[Any], requires_grad: Sequence[bool]) -> list[Any]:
+    """A snapshot whose tensors are leaves that require gradients where the flags say so."""
+    copies = snapshot(values)
+    for copy, flag in zip(copies, requires_grad, strict=True):
+        if flag and isinstance(copy, torch.Tensor):
+            copy.requires_grad_()
+    return copies
+
+
+def _copy(tensor: torch.Tensor, storages: dict[int, Any]) -> torch.Tensor:
+    plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+    if not plain or tensor.is_quantized or tensor.device.type == "meta":
+        return tensor.detach().clone()
+    detached = tensor.detach()
+    storage = detached.untyped_storage()
+    key = storage.data_ptr()
+    if key == 0 or storage.nbytes() == 0:
+        return torch.empty_strided(
+            tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+        )
+    if key not in storages:
+        storages[key] = storage.clone()
+    copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    copy.set_(storages[key], detached.storage_offset(), detached.shape, detached.stride())
+    if tensor.is_conj():
+        copy = torch._C._conj(copy)
+    return torch._neg_view(copy) if tensor.is_neg() else copy
+
+
+def nbytes(values: Sequence[Any]) -> int:
+    """Bytes held by the tensors among `values`."""
+    return sum(v.untyped_storage().nbytes() for v in values if isinstance(v, torch.Tensor))
+
+
+def digest(values: Sequence[Any]) -> str:
+    """A short hash of values and bits: equal inputs in another process give the same digest."""
+    import hashlib
+
+    hasher = hashlib.sha256()
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            hasher.update(f"{tuple(value.shape)}{value.dtype}".encode())
+            flat = value.detach().resolve_conj().resolve_neg().contiguous().cpu().reshape(-1)
+            if flat.numel():
+                hasher.update(flat.view(torch.uint8).numpy().tobytes())
+        else:
+            hasher.update(repr(value).encode())
+    return hasher.hexdigest()[:16]

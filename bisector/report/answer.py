@@ -1,0 +1,199 @@
+"""From a result to the sentences that carry the answer: what it is, what repairs it, what stays unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bisector.core.model import kind_of
+from bisector.report.fixes import fix_title
+from bisector.report.words import (
+    CLASS_SENTENCES,
+    DIVERGING,
+    KINDS,
+    Result,
+    conjunction,
+    count,
+    detail_of,
+    percent,
+    short_decision,
+    stopped,
+)
+
+_LEADS = {
+    "compiled-worse": "torch.compile is farther from the float64 reference than eager",
+    "compiled-better": "torch.compile differs from eager, and is nearer to the float64 reference",
+    "equally-accurate": "torch.compile differs from eager, but is as near to the float64 reference",
+    "amplified-rounding": "torch.compile differs from eager by rounding that a later operation amplifies",
+}
+
+MAX_NAMED = 4  # decisions, or causes, named in the first line
+PLACE = "With the ATen kernel there the outputs agree, but that also breaks fusion around the node."
+FORMULA = "The plain baseline diverges too: the lowering's own formula is to blame."
+
+
+def diverges(result: Result) -> bool:
+    """Whether the run saw a divergence that stays, or found what removes it."""
+    found = result["causes"] or result["repairs"] or result["fixes"]
+    return result["verdict"]["class"] in DIVERGING or bool(found)
+
+
+def answer(result: Result) -> str:
+    """The answer in one sentence: the first line of every report."""
+    verdict = result["verdict"]
+    if verdict["class"] == "agrees":
+        return f"Nothing to find: eager and torch.compile agree{_on_outputs(verdict['outputs'])}."
+    if not diverges(result):
+        return stopped(f"No verdict: {verdict['reason'] or CLASS_SENTENCES[verdict['class']]}")
+    return f"{_LEADS.get(verdict['class'], 'torch.compile differs from eager')}{_because(result)}."
+
+
+def _on_outputs(outputs: Sequence[Mapping[str, Any]]) -> str:
+    if not outputs:
+        return ""
+    exact = all(output["n_diff"] == 0 for output in outputs)
+    return f" on {count(len(outputs), 'output')}, {'bit for bit' if exact else 'within the tolerance'}"
+
+
+def _because(result: Result) -> str:
+    """The rest of the first line: the best that is known, from a confirmed cause down to nothing."""
+    confirmed = [cause["decisions"] for cause in result["causes"] if cause["confirmed"]]
+    if confirmed:
+        return _because_of_causes(confirmed)
+    if result["causes"]:
+        return f", probably because of {_names(result['causes'][0]['decisions'])}, which is not confirmed"
+    if result["repairs"]:
+        repair = max(result["repairs"], key=lambda repair: repair["confirmed"])
+        sure = "repairs it" if repair["confirmed"] else "seems to repair it"
+        return f"; denying {_names(repair['decisions'])} {sure}, but the cause is not established"
+    if result.get("places"):
+        nodes = conjunction([f"`{place.rpartition('@')[2]}`" for place in result["places"]], "or")
+        return f"; it happens at {nodes}, but which decision there is to blame is not known"
+    fix = next((fix for fix in result["fixes"] if fix["confirmed"]), None)
+    if fix:
+        return f"; {fix_title(fix)} repairs it"
+    return "; the cause is not established" if result["seconds"]["causes"] is not None else ""
+
+
+def _names(members: Sequence[str]) -> str:
+    names = [short_decision(member) for member in members]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({detail_of(member)})" for name, member in zip(names, members, strict=True)]
+    return conjunction(_first(names))
+
+
+def _first(items: list[str]) -> list[str]:
+    """The items, cut to what still reads as one sentence; the sections below have them all."""
+    return items if len(items) <= MAX_NAMED else [*items[:MAX_NAMED], f"{len(items) - MAX_NAMED} more"]
+
+
+def _because_of_causes(causes: Sequence[Sequence[str]]) -> str:
+    said = [_names(members) + (" together" if len(members) > 1 else "") for members in causes]
+    if len(causes) == 1:
+        return f", because of {said[0]}"
+    listed = "; ".join(_first([f"({position}) {text}" for position, text in enumerate(said, 1)]))
+    return f", for {len(causes)} independent reasons: {listed}"
+
+
+def cause_heading(causes: Sequence[Mapping[str, Any]]) -> str:
+    """What the list of causes says as a whole."""
+    if len(causes) > 1:
+        return f"{len(causes)} independent causes: each alone makes the outputs diverge"
+    size = len(causes[0]["decisions"])
+    return "one decision is enough" if size == 1 else f"needs {'both' if size == 2 else f'all {size}'}"
+
+
+def cause_evidence(cause: Mapping[str, Any]) -> str:
+    """How a cause was confirmed, or why it is not, from its two counterfactuals."""
+    alone, without = cause["evidence"]["alone"], cause["evidence"]["without_each"]
+    several = len(cause["decisions"]) > 1
+    verb = {
+        "FAIL": "the outputs diverge",
+        "PASS": "the outputs agree",
+        "UNRESOLVED": "the outcome is UNRESOLVED",
+    }
+    doubt = "" if cause["confirmed"] else "Not confirmed. "
+    on = f"{doubt}With {'them' if several else 'it'} alone over the plain baseline {verb[alone]}"
+    if not without:
+        return f"{on}; not tried without."
+    off = verb[without[0]] if len(set(without)) == 1 else f"the outcomes are {', '.join(without)}"
+    return f"{on}; {'with any one of them taken away' if several else 'without it'} {off}."
+
+
+def blames_formula(cause: Mapping[str, Any]) -> bool:
+    """Whether a cause is a lowering itself: the plain baseline diverges, so its formula is to blame."""
+    return all(kind_of(member) == "lower" for member in cause["decisions"])
+
+
+def repair_lines(
+    repairs: Sequence[Mapping[str, Any]], name: Callable[[str], str] = short_decision
+) -> list[str]:
+    """The repairs in words, one sentence a line; those of one decision share a sentence.
+
+    name: how the page refers to a decision.
+    """
+    lone = [repair for repair in repairs if len(repair["decisions"]) == 1]
+    only = " only" if len(repairs) == 1 else ""
+    lines = []
+    if lone:
+        names = conjunction([name(repair["decisions"][0]) for repair in lone], "or")
+        how = {1: "This alone repairs it", 2: "Either one alone repairs it"}
+        lead = how.get(len(lone), "Any one of these alone repairs it")
+        lines.append(f"{lead}: denying {names}{_doubt(lone)}.")
+    for repair in repairs:
+        if len(repair["decisions"]) > 1:
+            names = conjunction([name(member) for member in repair["decisions"]])
+            both = "both" if len(repair["decisions"]) == 2 else "all of these"
+            lines.append(f"Repaired{only} by denying {both}: {names}{_doubt([repair])}.")
+    return lines
+
+
+def _doubt(repairs: Sequence[Mapping[str, Any]]) -> str:
+    """What a plain "repairs" would hide: a set that is not confirmed, a difference within the tolerance."""
+    parts = [] if all(repair["confirmed"] for repair in repairs) else ["not confirmed"]
+    fractions = [repair["removed_fraction"] for repair in repairs]
+    if any(fraction is not None and fraction < 1 for fraction in fractions):
+        removed = conjunction([percent(fraction) for fraction in fractions])
+        parts.append(f"removes {removed} of the difference")
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def confirmation_sentence(result: Result) -> str:
+    """What the last look in a new process said; empty where there was none."""
+    confirmation = result.get("confirmation")
+    if not confirmation:
+        return ""
+    says = {"PASS": "agrees", "FAIL": "diverges", "UNRESOLVED": "is UNRESOLVED"}
+    text = f"Checked again ({confirmation['process']}): the default compile {says[confirmation['default']]}"
+    repairs = confirmation["repairs"]
+    if not repairs:
+        return f"{text}."
+    if set(repairs) == {"PASS"}:
+        return f"{text}, with {'the repair' if len(repairs) == 1 else 'each repair'} it agrees."
+    return f"{text}, with the repairs it {conjunction([says[outcome] for outcome in repairs])}."
+
+
+def not_established(result: Result) -> list[str]:
+    """What the run could not find out, and why; one sentence a line."""
+    lines = []
+    if result["stopped_because"]:
+        lines.append(f"Stopped early: {stopped(result['stopped_because'])} The above is the answer so far.")
+    if diverges(result):
+        lines += _missing(result, {stage for stage, took in result["seconds"].items() if took is not None})
+    for kind, reason in result.get("hooks_off", {}).items():
+        noun = KINDS[kind].noun if kind in KINDS else kind
+        lines.append(f"Decisions of kind {kind} ({noun}) were not examined: {stopped(reason)}")
+    return lines
+
+
+def _missing(result: Result, ran: set[str]) -> list[str]:
+    lines = []
+    if "causes" in ran and not result["causes"]:
+        lines.append("No cause was found: no decisions are known that diverge over the plain baseline.")
+    if "fixes" in ran and not any(fix["confirmed"] for fix in result["fixes"]):
+        lines.append("No single change is known that makes the outputs agree.")
+    if "minimize" in ran and result["repro"] is None:
+        lines.append("No repro was written.")
+    if not ran & {"localise", "causes", "fixes"} and not result["stopped_because"]:
+        lines.append("The cause was not looked for; `numbisect minimize` does that.")
+    return lines

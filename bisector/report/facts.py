@@ -1,0 +1,149 @@
+"""The numbers of a result as short strings: cells and lines that the text and the Markdown report share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bisector.report.words import (
+    BACKEND_SENTENCES,
+    Result,
+    conjunction,
+    count,
+    number,
+    percent,
+    python_literal,
+    tensor,
+)
+
+_OUTPUT_HEADER = (
+    "output",
+    "tensor",
+    "differ",
+    "max abs",
+    "max rel",
+    "max ulp",
+    "rms error\neager",
+    "rms error\ncompiled",
+)
+_NUMERIC = frozenset(range(3, 8))
+
+
+def differing_outputs(result: Result) -> list[Mapping[str, Any]]:
+    """The outputs that are not equal bit for bit."""
+    outputs = result["verdict"]["outputs"]
+    return [output for output in outputs if output["n_diff"] or output["nonfinite_mismatches"]]
+
+
+def outputs_table(outputs: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]], frozenset[int]]:
+    """Header, rows and the numbers of the numeric columns; a column without any number is left out."""
+    rows = [_output_cells(output) for output in outputs]
+    kept = [column for column in range(len(_OUTPUT_HEADER)) if any(row[column] != "-" for row in rows)]
+    numeric = frozenset(place for place, column in enumerate(kept) if column in _NUMERIC)
+    return (
+        [_OUTPUT_HEADER[column] for column in kept],
+        [[row[column] for column in kept] for row in rows],
+        numeric,
+    )
+
+
+def _output_cells(output: Mapping[str, Any]) -> list[str]:
+    """One output under the whole header; "-" where the number has no meaning or could not be had."""
+    names = ("max_abs", "max_rel", "max_ulp", "rms_error_eager", "rms_error_compiled")
+    return [
+        output["path"] or str(output["index"]),
+        tensor(output["dtype"], output["shape"]),
+        f"{number(output['n_diff'])}/{number(output['numel'])}",
+        *("-" if output[name] is None else number(output[name]) for name in names),
+    ]
+
+
+def verdict_lines(result: Result) -> list[str]:
+    """What stands under the table of outputs: tolerance, backend, where it starts and grows, settings."""
+    verdict = result["verdict"]
+    lines = []
+    nonfinite = sum(output["nonfinite_mismatches"] for output in verdict["outputs"])
+    if nonfinite:
+        lines.append(f"Finite on one side only: {count(nonfinite, 'element')}.")
+    if verdict.get("criterion", {}).get("tolerances"):
+        lines.append(_tolerance(verdict["criterion"]))
+    backend = verdict["first_bad_backend"]
+    if backend:
+        lines.append(f"First backend that diverges: {backend} ({BACKEND_SENTENCES[backend]}).")
+    lines += _trace(result)
+    if result.get("settings"):
+        values = [f"{name} = {python_literal(value)}" for name, value in result["settings"].items()]
+        lines.append(f"The subject itself sets {conjunction(values)}.")
+    if result.get("entry"):
+        lines.append(f"The compiled call that was examined: `{result['entry']}`.")
+    return lines
+
+
+def _tolerance(criterion: Mapping[str, Any]) -> str:
+    different = dict.fromkeys((rtol, atol) for rtol, atol in criterion["tolerances"])
+    pairs = conjunction([f"rtol {number(rtol)}, atol {number(atol)}" for rtol, atol in different], "or")
+    zeros = "; the sign of a zero counts" if criterion["signed_zero"] else ""
+    return f"Tolerance: {pairs} ({criterion['source']}){zeros}."
+
+
+def _trace(result: Result) -> list[str]:
+    lines = []
+    origin, amplifier = result["origin"], result["amplifier"]
+    if origin:
+        place = f"{origin['file']}:{origin['line']}" if origin["file"] else None
+        error = f"{number(origin['local_error_ulp'])} ulp on equal inputs"
+        lines.append(f"Starts at `{origin['node']}`{_aside(origin['op'], place)}: {error}.")
+    if amplifier:
+        gain = "without bound" if amplifier["gain"] == "inf" else f"{number(amplifier['gain'])} times"
+        lines.append(f"Grows most at `{amplifier['node']}`{_aside(amplifier['op'])}: {gain}.")
+    return lines
+
+
+def _aside(*facts: str | None) -> str:
+    known = [fact for fact in facts if fact]
+    return f" ({', '.join(known)})" if known else ""
+
+
+def fix_facts(fix: Mapping[str, Any]) -> str:
+    """What a fix brings and costs, in one line."""
+    slowdown = "speed not measured" if fix["slowdown"] is None else f"{number(fix['slowdown'])}× the time"
+    return ", ".join(
+        [
+            f"removes {percent(fix['removed_fraction'])}",
+            f"residual max abs {number(fix['residual_max_abs'])}",
+            slowdown,
+            "confirmed" if fix["confirmed"] else "not confirmed",
+        ]
+    )
+
+
+def role_words(flag: Mapping[str, Any]) -> str:
+    """A flag's role; one that shrinks the difference without repairing it is said to be partial."""
+    partial = flag["role"] == "no effect" and (flag["removed_fraction"] or 0) > 0
+    return "partial" if partial else str(flag["role"])
+
+
+def flag_before(flag: Mapping[str, Any], result: Result) -> str:
+    """The value that a flag had in the default compile: the subject's own, else torch's default."""
+    return python_literal(result.get("settings", {}).get(flag["name"], flag["default"]))
+
+
+def minimal_line(minimal: Mapping[str, Any]) -> str:
+    """Size of the minimal case: `4 ops on float32[1, 2] and float32[1]`."""
+    inputs = [tensor(entry["dtype"], entry["shape"]) for entry in minimal["inputs"]]
+    return count(minimal["n_ops"], "op") + (f" on {conjunction(inputs)}" if inputs else "")
+
+
+def probes_line(result: Result) -> str:
+    """How much was run and how long it took."""
+    probes = result["probes"]
+    parts = [f"{probes[name]} {name.upper()}" for name in ("pass", "fail", "unresolved") if probes[name]]
+    parts += [f"{probes['cached']} remembered"] if probes["cached"] else []
+    said = f" ({', '.join(parts)})" if parts else ""
+    return f"{count(probes['total'], 'probe')}{said} in {number(result['seconds']['total'])} s"
+
+
+def versions(result: Result, names: Iterable[str]) -> list[tuple[str, str]]:
+    """The named entries of the environment that are known."""
+    environment = result["environment"]
+    return [(name, environment[name]) for name in names if environment[name]]

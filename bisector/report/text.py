@@ -1,0 +1,241 @@
+"""The report for the terminal: the answer first, then the numbers, the reason, and what to do about it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from rich.text import Text
+
+from bisector.report import answer, facts
+from bisector.report.fixes import fix_lines, fix_title
+from bisector.report.page import Page
+from bisector.report.words import (
+    CLASS_SENTENCES,
+    Result,
+    conjunction,
+    count,
+    decision_sentence,
+    decision_where,
+    number,
+    percent,
+    python_literal,
+    short_decision,
+    stopped,
+)
+
+MAX_OUTPUTS = 8  # rows of the table of outputs; result.json has them all
+MAX_FIXES = 5  # they are ranked: who scrolls past five reads result.json
+MAX_IDLE_FLAGS = 12  # names of flags that changed nothing
+BAR_WIDTH = 8
+
+
+def render(result: Result, width: int, color: bool) -> str:
+    """The text of a result at a terminal width; with color, ANSI sequences.
+
+    Lines that are there to be copied are never wrapped and so can be longer than `width`.
+    """
+    page = Page(width, color)
+    style = {"agrees": "green", "compiled-worse": "red"}.get(result["verdict"]["class"], "yellow")
+    page.headline(answer.answer(result), style)
+    labels = _labels(result)
+    _verdict(page, result)
+    _causes(page, result, labels)
+    _repairs(page, result, labels)
+    _places(page, result)
+    _fixes(page, result)
+    _flags(page, result)
+    _minimal(page, result)
+    _unknown(page, result)
+    _files(page, result)
+    _cost(page, result)
+    return page.text()
+
+
+def _verdict(page: Page, result: Result) -> None:
+    verdict = result["verdict"]
+    differing = facts.differing_outputs(result)
+    if verdict["class"] == "agrees" and not differing:
+        return
+    page.heading("Verdict", verdict["class"])
+    page.paragraph(CLASS_SENTENCES[verdict["class"]])
+    if verdict["reason"] and verdict["reason"] not in answer.answer(result):
+        page.paragraph(stopped(verdict["reason"]))
+    if differing:
+        header, rows, numeric = facts.outputs_table(differing[:MAX_OUTPUTS])
+        page.table([[Text(cell) for cell in row] for row in rows], header, numeric)
+        equal = len(verdict["outputs"]) - len(differing)
+        if len(differing) > MAX_OUTPUTS:
+            page.paragraph((f"{len(differing) - MAX_OUTPUTS} more outputs differ: see result.json.", "dim"))
+        if equal:
+            page.paragraph((f"Equal bit for bit: {count(equal, 'other output')}.", "dim"))
+    for line in facts.verdict_lines(result):
+        page.paragraph(line)
+
+
+def _labels(result: Result) -> dict[str, str]:
+    """Decision ID -> the number by which this page refers to it, in the order of mention."""
+    sets = [entry["decisions"] for entry in (*result["causes"], *result["repairs"])]
+    members = dict.fromkeys(member for members in sets for member in members)
+    return {member: f"[{position}]" for position, member in enumerate(members, 1)}
+
+
+def _causes(page: Page, result: Result, labels: Mapping[str, str]) -> None:
+    if not result["causes"]:
+        return
+    page.heading("Why", answer.cause_heading(result["causes"]))
+    shown: set[str] = set()
+    for cause in result["causes"]:
+        several = len(cause["decisions"]) > 1
+        if several and len(result["causes"]) > 1:
+            page.paragraph("These together:")
+        for member in cause["decisions"]:
+            _decision(page, result, member, labels, again=member in shown)
+            shown.add(member)
+        style, indent = "dim" if cause["confirmed"] else "yellow", 2 if several else 6
+        page.paragraph((answer.cause_evidence(cause), style), indent=indent)
+        if answer.blames_formula(cause):
+            page.paragraph(answer.FORMULA, indent=indent)
+
+
+def _repairs(page: Page, result: Result, labels: Mapping[str, str]) -> None:
+    if not result["repairs"]:
+        return
+    page.heading("Repairs", "what to deny over the default compile")
+    explained = {member for cause in result["causes"] for member in cause["decisions"]}
+    for member in labels:
+        if member not in explained:
+            _decision(page, result, member, labels)
+    order = list(labels)
+    repairs = sorted(result["repairs"], key=lambda repair: order.index(repair["decisions"][0]))
+    for line in answer.repair_lines(repairs, lambda member: f"{short_decision(member)} {labels[member]}"):
+        page.paragraph(line)
+    if result.get("confirmation"):
+        page.paragraph((answer.confirmation_sentence(result), "dim"))
+
+
+def _decision(
+    page: Page, result: Result, decision_id: str, labels: Mapping[str, str], again: bool = False
+) -> None:
+    where = decision_where(result, decision_id)
+    page.item(labels[decision_id], (decision_id, "cyan"), (f"  {where}" if where else "", "magenta"))
+    page.paragraph("As above." if again else decision_sentence(result, decision_id), indent=6)
+
+
+def _places(page: Page, result: Result) -> None:
+    if not result.get("places"):
+        return
+    page.heading("Where", "a place, not a cause")
+    for place in result["places"]:
+        where = decision_where(result, place)
+        page.item("-", (place, "cyan"), (f"  {where}" if where else "", "magenta"))
+    page.paragraph(answer.PLACE)
+
+
+def _fixes(page: Page, result: Result) -> None:
+    if not result["fixes"]:
+        return
+    page.heading("Fixes", "each alone makes the outputs agree; any one line of a fix will do")
+    for position, fix in enumerate(result["fixes"][:MAX_FIXES], 1):
+        page.item(f"{position}.", (fix_title(fix), "bold green" if fix["confirmed"] else "bold yellow"))
+        page.paragraph((facts.fix_facts(fix), "dim"), indent=5)
+        lines = fix_lines(fix, result.get("settings"))
+        for line in lines:
+            page.verbatim(line, indent=7)
+        if not lines:
+            page.paragraph("Plain torch has no setting for this.", indent=7)
+    if len(result["fixes"]) > MAX_FIXES:
+        page.paragraph((f"{len(result['fixes']) - MAX_FIXES} more in result.json.", "dim"))
+
+
+def _flags(page: Page, result: Result) -> None:
+    flags = result["flags"]
+    if not flags:
+        return
+    idle = [flag for flag in flags if facts.role_words(flag) == "no effect"]
+    telling = [flag for flag in flags if flag not in idle]
+    page.heading("Flags", f"{len(flags)} tried alone; how much of the difference each removes")
+    if telling:
+        rows = [_flag_row(flag, result) for flag in telling]
+        page.table(rows, ("removed", "", "role", "flag"), right=frozenset({1}))
+    if idle:
+        names = [flag["name"] for flag in idle[:MAX_IDLE_FLAGS]]
+        rest = [f"{len(idle) - MAX_IDLE_FLAGS} more"] if len(idle) > MAX_IDLE_FLAGS else []
+        page.paragraph((f"No effect: {conjunction([*names, *rest])}.", "dim"))
+
+
+def _flag_row(flag: Mapping[str, Any], result: Result) -> list[Text]:
+    role = facts.role_words(flag)
+    style = {"fix": "green", "necessary": "cyan", "unresolved": "yellow"}.get(role, "")
+    change = f"{flag['name']} = {python_literal(flag['tried'])}"
+    return [
+        Text(bar(flag["removed_fraction"]), style=style),
+        Text(percent(flag["removed_fraction"])),
+        Text(role, style=style),
+        Text.assemble(change, (f"  (was {facts.flag_before(flag, result)})", "dim")),
+    ]
+
+
+def bar(fraction: float | None) -> str:
+    """A fraction as a bar; full and empty are drawn only where they are exact."""
+    if fraction is None:
+        return ""
+    filled = round(fraction * BAR_WIDTH)
+    if 0 < fraction < 1:
+        filled = min(max(filled, 1), BAR_WIDTH - 1)
+    return "█" * filled + "░" * (BAR_WIDTH - filled)
+
+
+def _minimal(page: Page, result: Result) -> None:
+    minimal = result["minimal"]
+    if not minimal:
+        return
+    page.heading("Minimal case", facts.minimal_line(minimal))
+    page.paragraph(", ".join(minimal["ops"]))
+    if minimal.get("graph"):
+        page.verbatim(minimal["graph"], indent=4)
+    if result["neighbour"]:
+        diff = result["neighbour"]["artifact_diff"]
+        page.paragraph(f"Nearest case that agrees: {stopped(result['neighbour']['differs_by'])}")
+        if diff:
+            page.paragraph(f"The generated code of both, compared: {diff}")
+
+
+def _unknown(page: Page, result: Result) -> None:
+    unknown = answer.not_established(result)
+    if unknown:
+        page.heading("Not established")
+    for line in unknown:
+        page.item("-", (line, "yellow"))
+    if result["stopped_because"]:
+        page.verbatim(f"To go on: numbisect resume {shlex.quote(result['run'])}", indent=4)
+    if result.get("text_notes"):
+        page.heading("Notes")
+    for line in result.get("text_notes", []):
+        page.item("-", stopped(line))
+
+
+def _files(page: Page, result: Result) -> None:
+    page.heading("Files", f"in {result['run']}")
+    files = [
+        (result["repro"], "stands alone; exits 1 while it diverges; --fixed applies the best fix"),
+        (result["report_markdown"], "to paste into an issue"),
+        (result["report_html"], "to read in a browser"),
+        ("result.json", "all of this, for scripts"),
+    ]
+    page.table([[Text(name), Text(use, style="dim")] for name, use in files if name])
+
+
+def _cost(page: Page, result: Result) -> None:
+    page.heading("Cost", facts.probes_line(result))
+    seconds = {name: took for name, took in result["seconds"].items() if name != "total" and took is not None}
+    if seconds:
+        said = ", ".join(f"{name} {number(took)}" for name, took in seconds.items())
+        page.paragraph((f"Seconds: {said}.", "dim"))
+    names = ("torch", "triton", "python", "isa", "gpu", "cxx")
+    known = [
+        f"{name} {value}" if name in ("torch", "triton", "python") else value
+        for name, value in facts.versions(result, names)
+    ]
+    page.paragraph((", ".join(known), "dim"))

@@ -1,0 +1,148 @@
+"""The sentences that every report shares: verdict classes, backends, decisions, numbers.
+
+All functions read the `result.json` dict (docs/result-schema.md) and change nothing. The meaning of the
+words is in docs/words.md; a test holds that page and the tables here together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bisector.core.model import Json, kind_of
+
+Result = Mapping[str, Any]
+
+CLASS_SENTENCES = {
+    "agrees": "Eager and compiled agree within the tolerance.",
+    "compiled-worse": "The compiled result is farther from the float64 reference than eager's: likely a "
+    "compiler bug.",
+    "compiled-better": "The compiled result is nearer to the float64 reference than eager's: a difference, "
+    "but not a bug by itself.",
+    "equally-accurate": "Eager and compiled are about equally far from the float64 reference: each rounds "
+    "in its own way, which is not a bug by itself.",
+    "amplified-rounding": "The two runs differ by ordinary rounding, and a later operation (a step, a "
+    "threshold, a cancellation) makes that large: not a bug by itself.",
+    "nondeterministic": "The same run gives other values when it is repeated, so a difference between "
+    "eager and compiled proves nothing.",
+    "unresolved": "It could not be told whether eager and compiled agree.",
+}
+BACKEND_SENTENCES = {
+    "eager": "Dynamo's graph, run op by op",
+    "aot_eager": "the graph after AOTAutograd, run op by op",
+    "aot_eager_decomp_partition": "the graph after decompositions and partitioning, run op by op",
+    "inductor": "generated code",
+}
+DIVERGING = frozenset({"compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding"})
+
+
+class KindWords(NamedTuple):
+    """noun: names one decision ("the FMA contraction of `mul`"). sentence: what the compiler did."""
+
+    noun: str
+    sentence: str
+
+
+KINDS = {
+    "decomp": KindWords("decomposition", "An operator is replaced by simpler ones before lowering."),
+    "pass": KindWords("graph pass", "A whole pass over the graph rewrites it."),
+    "match": KindWords("pattern match", "One match of a rewrite pattern is replaced."),
+    "lower": KindWords("lowering", "A node is computed by Inductor's own code, not by its ATen kernel."),
+    "inline": KindWords("recomputation", "A value is computed again where it is used, not stored once."),
+    "remat": KindWords(
+        "recomputation in backward", "The backward graph computes a forward value again, not saving it."
+    ),
+    "fuse": KindWords("fusion", "Two nodes share one kernel."),
+    "unroll": KindWords("reduction unrolling", "A small reduction is written out as a chain of operations."),
+    "split": KindWords("reduction split", "A reduction is computed in parts that are combined at the end."),
+    "welford": KindWords("Welford variance", "A variance is computed in one pass by Welford's method."),
+    "cast": KindWords("elided cast", "A rounding to a narrower dtype, and back, is left out."),
+    "fma": KindWords("FMA contraction", "A product and a sum are rounded once, as one multiply-add."),
+    "vec": KindWords("vectorization", "A kernel, or one operation in it, uses the vector math library."),
+    "layout": KindWords("layout change", "A tensor is kept in another memory format."),
+    "prepack": KindWords("weight prepacking", "A weight is reordered for another kernel that reads it."),
+    "cfold": KindWords("constant folding", "A value that needs no input is computed in advance."),
+    "reuse": KindWords("buffer reuse", "A buffer's memory is taken for another value."),
+    "inplace": KindWords("in-place update", "A value is written over one of its inputs."),
+    "template": KindWords("kernel template", "A matmul or convolution is generated from a template."),
+    "cudagraph": KindWords("CUDA graph", "The kernels are recorded once and replayed."),
+    "config": KindWords("setting", "A flag of which no single instance can be denied."),
+}
+
+
+def number(value: Json) -> str:
+    """A measured number in three digits; counts below ten million in full; null is "?"."""
+    if value is None:
+        return "?"
+    if isinstance(value, str):  # "inf", "-inf", "nan"
+        return value
+    if isinstance(value, int) and abs(value) < 10_000_000:
+        return f"{value:,}"
+    return f"{value:.3g}"
+
+
+def percent(fraction: Json) -> str:
+    """A fraction as a percentage; 0 % and 100 % are said only where they are exact."""
+    if fraction is None:
+        return "?"
+    if 0 < fraction < 0.01:
+        return "<1%"
+    if 0.99 < fraction < 1:
+        return ">99%"
+    return f"{fraction:.0%}"
+
+
+def tensor(dtype: str, shape: Iterable[int]) -> str:
+    """`float32[64, 4]`, as torch's own logs write it."""
+    return f"{dtype.removeprefix('torch.')}[{', '.join(str(size) for size in shape)}]"
+
+
+def conjunction(items: Sequence[str], word: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return f" {word} ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+
+
+def count(n: int, noun: str) -> str:
+    """`1 probe`, `2 probes`."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def stopped(text: str) -> str:
+    """The text with a full stop last. It may start with the name of a node, so it gets no capital first."""
+    return text if text.endswith((".", "!", "?")) or not text else f"{text}."
+
+
+def detail_of(decision_id: str) -> str:
+    """The middle of an ID, without the `/name` that tells nodes of one Dynamo node apart."""
+    return (
+        decision_id.partition(":")[2].rpartition("@")[0].rpartition("/")[0]
+        or (decision_id.partition(":")[2].rpartition("@")[0])
+    )
+
+
+def short_decision(decision_id: str) -> str:
+    """A decision in a few words: "the FMA contraction of `mul`"."""
+    kind, node = kind_of(decision_id), decision_id.rpartition("@")[2]
+    if kind not in KINDS:
+        return f"`{decision_id}`"
+    if kind in ("config", "pass"):  # decisions about the whole graph
+        return f"the {KINDS[kind].noun} `{detail_of(decision_id)}`"
+    return f"the {KINDS[kind].noun} of `{node}`"
+
+
+def decision_sentence(result: Result, decision_id: str) -> str:
+    """The decision's own sentence; where the run left none, what its kind means."""
+    text = str(result.get("decisions", {}).get(decision_id, {}).get("text", ""))
+    kind = KINDS.get(kind_of(decision_id))
+    return stopped(text) or (kind.sentence if kind else "")
+
+
+def decision_where(result: Result, decision_id: str) -> str:
+    """The user's `file:line` of a decision, or an empty string."""
+    return str(result.get("decisions", {}).get(decision_id, {}).get("where", ""))
+
+
+def python_literal(value: Json) -> str:
+    """A JSON value as Python source, strings in double quotes."""
+    return json.dumps(value) if isinstance(value, str) else repr(value)

@@ -1,0 +1,69 @@
+"""The append-only journal: what was asked and what came back, the only state of a run.
+
+A line is written before a probe starts and another when it is done, so a run that is killed at any
+moment goes on from here: finished probes are not run again. It keeps measurements, not outcomes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# A request that was in flight when a worker died is asked once more; the second time it is to blame.
+MAX_LOSSES = 2
+
+
+def key_of(request: Mapping[str, Any]) -> str:
+    """Equal requests, equal keys; the time limit is not part of what is asked."""
+    text = json.dumps({k: v for k, v in request.items() if k != "timeout_s"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+class Journal:
+    """Answers by request. Lines that a kill cut short are ignored."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.answers: dict[str, Any] = {}
+        self.losses: dict[str, int] = {}
+        if path.exists():
+            for line in path.read_text().splitlines():
+                self._take(line)
+        self._file = path.open("a")
+        self._file.write("\n" if path.stat().st_size else "")  # a cut line must not swallow the next one
+
+    def _take(self, line: str) -> None:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            return  # the line that a kill cut short, or the blank one after it
+        if record["event"] == "lost":
+            self.losses[record["key"]] = self.losses.get(record["key"], 0) + 1
+        elif record["event"] == "done":
+            self.answers[record["key"]] = record["answer"]
+
+    def started(self, key: str, request: Mapping[str, Any]) -> None:
+        self._write({"event": "start", "key": key, "request": request})
+
+    def lost(self, key: str) -> None:
+        """The worker died while it had this request. A run that is killed leaves no such line."""
+        self.losses[key] = self.losses.get(key, 0) + 1
+        self._write({"event": "lost", "key": key})
+
+    def done(self, key: str, answer: Any) -> None:
+        self.answers[key] = answer
+        self._write({"event": "done", "key": key, "answer": answer})
+
+    def gave_up(self, key: str) -> bool:
+        """Whether this request was in flight at too many deaths of a worker to be tried again."""
+        return self.losses.get(key, 0) >= MAX_LOSSES
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(record) + "\n")
+        self._file.flush()

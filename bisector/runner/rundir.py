@@ -1,0 +1,80 @@
+"""The run directory: one folder for one invocation, and nothing anywhere else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadOption, BadTarget
+
+RUNS = "numbisect-runs"
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Paths of the parts of a run. `options.json` holds what resume needs to start again."""
+
+    path: Path
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def repro(self) -> Path:
+        return self.path / "repro.py"
+
+    @property
+    def markdown(self) -> Path:
+        return self.path / "report.md"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "worker.log"
+
+    @property
+    def options(self) -> Path:
+        return self.path / "options.json"
+
+    def write_json(self, path: Path, value: Any) -> None:
+        """Whole or not at all: written beside, then moved."""
+        beside = path.with_suffix(".new")
+        beside.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n")
+        beside.replace(path)
+
+
+def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirectory:
+    """A new run directory, or the named one if it is empty. Raises BadOption when it cannot be written."""
+    path = Path(out) if out else _next_free(Path(RUNS), Path(target).stem)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise BadOption(f"{path}: not empty; name another --out, or go on with `numbisect resume {path}`")
+        run = RunDirectory(path.resolve())
+        run.write_json(run.options, dict(options))
+    except OSError as error:
+        raise BadOption(f"{path}: {error.strerror or error}; name a folder you can write with --out") from error
+    return run
+
+
+def reopen(path: str) -> tuple[RunDirectory, dict[str, Any]]:
+    """An earlier run and its options. Raises BadTarget when the folder holds none."""
+    run = RunDirectory(Path(path).resolve())
+    try:
+        return run, json.loads(run.options.read_text())
+    except (OSError, ValueError) as error:
+        raise BadTarget(f"{path}: no run of numbisect here; name the folder that --out made") from error
+
+
+def _next_free(parent: Path, stem: str) -> Path:
+    number = 1
+    while (parent / f"{stem}-{number}").exists():
+        number += 1
+    return parent / f"{stem}-{number}"

@@ -1,0 +1,127 @@
+"""The client's end of a worker process: start it, ask it, and survive its death."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadTarget, WorkerLost
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """What a worker is started with. `load` are the fields of bisector.inductor.load.LoadOptions but threads.
+
+    config: baseline settings (`-c`), by the names users write. memory_bytes: limit of one probe.
+    """
+
+    load: Mapping[str, Any]
+    config: Mapping[str, Any] = field(default_factory=dict)
+    memory_bytes: int | None = None
+    log: str = os.devnull
+
+
+class Worker:
+    """One process with torch and the subject loaded. `hello` is what it said of the subject."""
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self.options = options
+        ours, theirs = socket.socketpair()
+        self.channel = ours
+        # A group of its own: Ctrl-C on the terminal reaches us alone, and we close the worker in order.
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bisector.inductor.worker", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=_log_file(options.log),
+            start_new_session=True,
+        )
+        theirs.close()
+        self.buffer = bytearray()
+        self.serial = 0
+        self.hello: Mapping[str, Any] = {}
+
+    def wait_until_ready(self) -> Mapping[str, Any]:
+        """The hello of the worker. Raises BadTarget with the worker's own line when there is no subject."""
+        self.channel.sendall(json.dumps(asdict(self.options)).encode() + b"\n")
+        hello = self._receive()
+        if hello is None:
+            raise BadTarget(f"{_target(self.options)} ended the process that ran it; {_hint(self.options)}")
+        if "problem" in hello:
+            raise BadTarget(hello["problem"])
+        self.hello = hello
+        return hello
+
+    def ask(
+        self,
+        requests: Sequence[Mapping[str, Any]],
+        jobs: int,
+        done: Callable[[int, Mapping[str, Any]], None],
+    ) -> None:
+        """Run the requests, at most `jobs` at a time; `done(i, reply)` is called as each one ends.
+
+        Raises WorkerLost when the worker goes away; requests without a `done` call were not answered.
+        """
+        waiting: dict[int, int] = {}
+        position = 0
+        while position < len(requests) or waiting:
+            while position < len(requests) and len(waiting) < jobs:
+                self.serial += 1
+                waiting[self.serial] = position
+                self._send({**requests[position], "id": self.serial})
+                position += 1
+            reply = self._receive()
+            if reply is None:
+                raise WorkerLost("the worker process died; its last lines are in worker.log")
+            index = waiting.pop(reply["id"], None)
+            if index is not None:  # an answer to a request that an interrupt abandoned is dropped
+                done(index, reply)
+
+    def close(self) -> None:
+        """End the worker and every probe in flight."""
+        self.channel.close()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def _send(self, request: Mapping[str, Any]) -> None:
+        try:
+            self.channel.sendall(json.dumps(request).encode() + b"\n")
+        except OSError as error:
+            raise WorkerLost("the worker process died; its last lines are in worker.log") from error
+
+    def _receive(self) -> Any:
+        while b"\n" not in self.buffer:
+            try:
+                data = self.channel.recv(1 << 16)
+            except OSError:
+                return None
+            if not data:
+                return None
+            self.buffer += data
+        line, _, rest = bytes(self.buffer).partition(b"\n")
+        self.buffer = bytearray(rest)
+        return json.loads(line)
+
+
+def _log_file(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+
+def _target(options: WorkerOptions) -> str:
+    return Path(str(options.load.get("target", "the target"))).name
+
+
+def _hint(options: WorkerOptions) -> str:
+    return f"its last lines are in {Path(options.log).name} of the run directory"

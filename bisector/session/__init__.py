@@ -1,0 +1,1 @@
+"""The one place that wires the stages: subject, probes, search, answer, report."""

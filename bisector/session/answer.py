@@ -1,0 +1,200 @@
+"""The result.json of a run, from what the stages found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bisector.core.criterion import Criterion
+from bisector.core.graphinfo import GraphInfo
+from bisector.core.model import Decision, Measurement, Outcome, OutputMeasurement
+from bisector.core.search.minimal import MinimalSet
+from bisector.core.verdict import Verdict
+
+from .fixes import Fix
+from .flagwalk import FlagWalk
+
+
+@dataclass
+class Repair:
+    """A repair of the minimal case, and what it does to the whole subject."""
+
+    found: MinimalSet
+    confirmed: bool
+    removed_fraction: float
+
+
+@dataclass
+class Answer:
+    """Everything a run may have found; what stayed empty could not be established."""
+
+    target: str
+    run: str
+    environment: Mapping[str, Any]
+    verdict: Verdict | None = None
+    criterion: Criterion = field(default_factory=Criterion)
+    default: Measurement = field(default_factory=Measurement)
+    first_bad_backend: str | None = None
+    entry: str | None = None
+    seed: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    walk: FlagWalk = field(default_factory=FlagWalk)
+    repairs: list[Repair] = field(default_factory=list)
+    causes: list[tuple[MinimalSet, bool]] = field(default_factory=list)
+    places: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    fixes: list[tuple[Fix, bool]] = field(default_factory=list)
+    minimal: GraphInfo | None = None
+    minimal_source: str | None = None
+    repro: str | None = None
+    repro_lines: int | None = None
+    confirmation: Mapping[str, Any] | None = None
+    hooks_off: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    stopped_because: str | None = None
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether there is a confirmed answer: a repair, a cause or a fix."""
+        return (
+            any(r.confirmed for r in self.repairs)
+            or any(confirmed for _, confirmed in self.causes)
+            or any(confirmed for _, confirmed in self.fixes)
+        )
+
+
+def to_json(
+    answer: Answer, exit_status: int, probes: Mapping[str, int], seconds: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """The dict of the contract; floats that are not finite become strings."""
+    result = {
+        "schema_version": 1,
+        "target": answer.target,
+        "run": answer.run,
+        "exit_status": exit_status,
+        "environment": dict(answer.environment),
+        "verdict": _verdict(answer),
+        "origin": None,
+        "amplifier": None,
+        "repairs": [
+            {"decisions": list(r.found.members), "confirmed": r.confirmed, "removed_fraction": r.removed_fraction}
+            for r in answer.repairs
+        ],
+        "causes": [_cause(found, confirmed) for found, confirmed in answer.causes],
+        "fixes": [
+            {
+                "id": fix.id, "kind": fix.kind, "set": dict(fix.values) if fix.values else None,
+                "removed_fraction": fix.removed_fraction, "residual_max_abs": fix.residual_max_abs,
+                "slowdown": None, "confirmed": confirmed,
+            }
+            for fix, confirmed in answer.fixes
+        ],
+        "flags": [
+            {
+                "name": t.flag.name, "default": t.default, "tried": t.flag.conservative,
+                "outcome": t.result.outcome.value, "removed_fraction": t.removed_fraction, "role": t.role,
+            }
+            for t in answer.walk.trials
+        ],
+        "minimal": _minimal(answer),
+        "neighbour": None,
+        "builds": None,
+        "repro": answer.repro,
+        "report_html": None,
+        "report_markdown": "report.md",
+        "probes": dict(probes),
+        "seconds": dict(seconds),
+        "stopped_because": answer.stopped_because,
+        "seed": answer.seed,
+        "settings": dict(answer.settings),
+        "hooks_off": dict(answer.hooks_off),
+        "places": list(answer.places),
+        "text_notes": list(answer.notes),
+        "decisions": _decisions(answer),
+    }
+    if answer.entry is not None:
+        result["entry"] = answer.entry
+    if answer.confirmation is not None:
+        result["confirmation"] = dict(answer.confirmation)
+    finite: dict[str, Any] = finite_floats(result)
+    return finite
+
+
+def _verdict(answer: Answer) -> dict[str, Any]:
+    verdict = answer.verdict
+    tolerances = [list(answer.criterion.tolerance(o.path, o.dtype)) for o in answer.default.outputs]
+    return {
+        "class": "unresolved" if verdict is None else verdict.kind.value,
+        "reason": "" if verdict is None else verdict.reason,
+        "first_bad_backend": answer.first_bad_backend,
+        "outputs": [_output(o) for o in answer.default.outputs],
+        "criterion": {
+            "source": answer.criterion.source,
+            "tolerances": tolerances,
+            "signed_zero": answer.criterion.signed_zero,
+        },
+    }
+
+
+_OUTPUT_FIELDS = (
+    "index", "path", "dtype", "n_diff", "numel", "max_abs", "max_rel", "max_ulp",
+    "nonfinite_mismatches", "rms_error_eager", "rms_error_compiled",
+)
+
+
+def _output(output: OutputMeasurement) -> dict[str, Any]:
+    return {name: getattr(output, name) for name in _OUTPUT_FIELDS} | {"shape": list(output.shape)}
+
+
+def _cause(found: MinimalSet, confirmed: bool) -> dict[str, Any]:
+    evidence = {"alone": found.alone.value, "without_each": [o.value for o in found.without_each]}
+    return {"decisions": list(found.members), "confirmed": confirmed, "evidence": evidence}
+
+
+def _minimal(answer: Answer) -> dict[str, Any] | None:
+    info = answer.minimal
+    if info is None:
+        return None
+    tensors = [n for n in info.inputs if n.is_tensor]
+    minimal: dict[str, Any] = {
+        "ops": list(info.aten),
+        "n_ops": len(info.aten),
+        "inputs": [{"shape": list(n.shape or ()), "dtype": n.dtype} for n in tensors],
+        "input_numel": sum(n.numel for n in tensors),
+        "lines": answer.repro_lines,
+    }
+    if answer.minimal_source is not None:
+        minimal["graph"] = answer.minimal_source
+    return minimal
+
+
+def _decisions(answer: Answer) -> dict[str, Any]:
+    mentioned = {m for r in answer.repairs for m in r.found.members}
+    mentioned |= {m for found, _ in answer.causes for m in found.members} | set(answer.places)
+    flags = {t.flag.name: t.flag for t in answer.walk.trials}
+    described = {d.id: {"text": d.text, "where": d.where} for d in answer.decisions if d.id in mentioned}
+    for member in mentioned - described.keys():
+        flag = flags.get(member.removeprefix("config:").rpartition("@")[0])
+        described[member] = {"text": flag.effect if flag else "", "where": ""}
+    return dict(sorted(described.items()))
+
+
+def finite_floats(value: Any) -> Any:
+    """The same value with "inf", "-inf" and "nan" for floats that JSON cannot hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, Mapping):
+        return {k: finite_floats(v) for k, v in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [finite_floats(v) for v in value]
+    return value
+
+
+def worst(outcomes: Sequence[Outcome]) -> Outcome:
+    """FAIL before UNRESOLVED before PASS."""
+    for outcome in (Outcome.FAIL, Outcome.UNRESOLVED):
+        if outcome in outcomes:
+            return outcome
+    return Outcome.PASS

@@ -1,0 +1,56 @@
+"""Confirmation in another process: a second worker that knows nothing of the first one's probes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bisector.core.case import WHOLE, Case
+from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.search.minimal import MinimalSet
+from bisector.errors import WorkerLost
+from bisector.runner.lab import Lab
+
+from .study import Study
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What the second process said. problem: why it could not say anything, or None.
+
+    default: of the whole subject. repairs: each repair denied, on the whole subject. causes: each cause
+    alone over the plain baseline of the minimal case. results: the repairs' probes.
+    """
+
+    default: Outcome
+    repairs: tuple[Outcome, ...]
+    causes: tuple[Outcome, ...]
+    results: tuple[ProbeResult, ...]
+    problem: str | None = None
+
+
+def confirm(
+    study: Study, lab: Lab, digest: str, case: Case, repairs: Sequence[MinimalSet],
+    causes: Sequence[MinimalSet], config: Sequence[str],
+) -> Confirmation:
+    """Ask the second worker (`lab`) for the default, every repair and every cause again."""
+    nothing = Confirmation(Outcome.UNRESOLVED, (), (), ())
+    try:
+        hello = lab.hello()
+    except WorkerLost as error:
+        return replace(nothing, problem=str(error))
+    call = next((c for c in hello["calls"] if c["index"] == study.call), None)
+    if call is None or call["digest"] != digest:
+        return replace(nothing, problem="a second run of the script gave other inputs; seed it, or use --seed")
+    second = replace(study, lab=lab)
+    asked = [(Candidate(), WHOLE)] + [(second.deny(frozenset(r.members)), WHOLE) for r in repairs]
+    plain = [(second.plain(frozenset(c.members), config), case) for c in causes]
+    results = second.probe_all(asked + plain)
+    study.counts.update(second.counts - study.counts)
+    n = 1 + len(repairs)
+    return Confirmation(
+        results[0].outcome,
+        tuple(r.outcome for r in results[1:n]),
+        tuple(r.outcome for r in results[n:]),
+        tuple(results[1:n]),
+    )

@@ -1,0 +1,129 @@
+"""Which decisions do it: the search of both views on one case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bisector.core.case import Case
+from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
+from bisector.core.model import Decision, Outcome, ProbeResult, kind_of
+from bisector.core.probe import BudgetSpent
+from bisector.core.search.minimal import MinimalSet, minimal_set
+from bisector.core.search.sets import SetsFound, all_sets, repairs_only
+
+from .study import Study, config_id
+
+# More sets than this of either view are no longer an answer; the result says that the search stopped.
+MOST_SETS = 8
+PLACE = "lower"  # names where, not why: a fallback also breaks fusion and recomputation around its node
+# Answers name the finest kind first: a single operation before a kernel's shape before a graph rewrite.
+FINEST_FIRST = ("fma", "vec", "cast", "unroll", "welford", "inline", "fuse", "match", "decomp", "pass", "config", PLACE)
+
+
+@dataclass
+class Decided:
+    """Sets over one case. places: fallbacks that repair where no finer decision does.
+
+    config: the flags that stand in as decisions. checks: the ends that did not hold, each in a sentence for the report.
+    """
+
+    decisions: tuple[Decision, ...] = ()
+    sets: SetsFound = field(default_factory=SetsFound)
+    places: tuple[str, ...] = ()
+    config: tuple[str, ...] = ()
+    checks: list[str] = field(default_factory=list)
+
+
+def decide(study: Study, case: Case, default: ProbeResult, flags: Sequence[str]) -> Decided:
+    """Search causes and repairs among the decisions of this case's default compile.
+
+    flags: those that repair, alone or together. They stand in as decisions of kind `config` where the
+    finer kinds leave the plain baseline diverging.
+    """
+    decisions = default.measurement.decisions
+    elements = _ordered(d.id for d in decisions if d.kind != PLACE)
+    found = Decided(decisions)
+    try:
+        config = _config_needed(study, case, elements, flags)
+        found.config = tuple(config)
+        everything = [*elements, *config]
+        causes, repairs = _ends(study, case, default, everything, config)
+        _search(study, case, everything, config, causes, repairs, found)
+    except BudgetSpent as spent:
+        found.sets = SetsFound(stopped_because=spent.reason)
+    return found
+
+
+def _config_needed(study: Study, case: Case, elements: list[str], flags: Sequence[str]) -> list[str]:
+    """The flags as decisions, if with every finer decision denied the case still diverges."""
+    if study.enabled(frozenset(), case, []).outcome is not Outcome.FAIL:
+        return []
+    return [config_id(name) for name in flags]
+
+
+def _ends(
+    study: Study, case: Case, default: ProbeResult, everything: list[str], config: list[str]
+) -> tuple[ContractCheck, ContractCheck]:
+    members = frozenset(everything)
+    plain = study.enabled(frozenset(), case, config)
+    causes = check_causes(plain, study.enabled(members, case, config))
+    return causes, check_repairs(default, study.denied(members, case))
+
+
+def _search(
+    study: Study, case: Case, everything: list[str], config: list[str],
+    causes: ContractCheck, repairs: ContractCheck, found: Decided,
+) -> None:
+    def denied(members: frozenset[str]) -> Outcome:
+        return study.denied(members, case).outcome
+
+    if causes.holds and repairs.holds:
+        found.sets = all_sets(
+            everything, lambda s: study.enabled(s, case, config).outcome, denied, MOST_SETS
+        )
+    elif repairs.holds:
+        found.checks.append(causes.problem or "")
+        found.sets = repairs_only(everything, denied, MOST_SETS)
+    else:
+        found.checks += [check.problem for check in (causes, repairs) if check.problem is not None]
+        if repairs.breach in (Breach.PLAIN_FAILS, Breach.PLAIN_UNRESOLVED):
+            found.places = _places(study, case, found.decisions)
+
+
+def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """The fallbacks that repair alone; else one minimal set of them, if all together do."""
+    places = [d.id for d in decisions if d.kind == PLACE]
+    results = study.probe_all([(study.deny(frozenset({p})), case) for p in places])
+    alone = tuple(p for p, r in zip(places, results, strict=True) if r.outcome is Outcome.PASS)
+    if alone or len(places) < 2:
+        return alone
+    if study.denied(frozenset(places), case).outcome is not Outcome.PASS:
+        return ()
+    return minimal_set(places, lambda s: study.denied(s, case).outcome.inverted()).members
+
+
+def one_repair(study: Study, case: Case, default: ProbeResult) -> MinimalSet | None:
+    """One minimal repair among all decisions, fallbacks included only if nothing finer repairs."""
+    ids = _ordered(d.id for d in default.measurement.decisions)
+    fine = [i for i in ids if kind_of(i) != PLACE]
+    for elements in (fine, ids):
+        if elements and study.denied(frozenset(elements), case).outcome is Outcome.PASS:
+            found = minimal_set(elements, lambda s: study.denied(s, case).outcome.inverted())
+            return found.inverted()
+    return None
+
+
+def _ordered(ids: object) -> list[str]:
+    rank = {kind: i for i, kind in enumerate(FINEST_FIRST)}
+    return sorted(ids, key=lambda i: rank.get(kind_of(i), len(rank)))  # type: ignore[call-overload]
+
+
+def finest(sets: Sequence[MinimalSet]) -> list[MinimalSet]:
+    """Small sets first, among equals the finest kind first."""
+    rank = {kind: i for i, kind in enumerate(FINEST_FIRST)}
+
+    def key(found: MinimalSet) -> tuple[int, list[int]]:
+        return len(found.members), sorted(rank.get(kind_of(m), len(rank)) for m in found.members)
+
+    return sorted(sets, key=key)

@@ -1,0 +1,60 @@
+"""Where a run took place: versions and machine, without importing torch here."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+
+def describe(worker: dict[str, Any]) -> dict[str, Any]:
+    """The `environment` of result.json; `worker` is what the worker's hello said of torch and the GPU."""
+    return {
+        "torch": worker.get("torch"),
+        "torch_git": worker.get("torch_git"),
+        "triton": version("triton"),
+        "python": platform.python_version(),
+        "os": platform.platform(),
+        "cpu": cpu_name(),
+        "isa": worker.get("isa"),
+        "gpu": worker.get("gpu"),
+        "cxx": compiler(),
+        "numbisect": version("numbisect") or "0",
+    }
+
+
+def version(package: str) -> str | None:
+    """The installed version of a package, None where it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def cpu_name() -> str | None:
+    """The processor's model name, None where the system does not tell."""
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return platform.processor() or None
+    names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
+    return names[0] if names else None
+
+
+def compiler_path() -> str | None:
+    """The C++ compiler that Inductor would take: $CXX, or the first of the usual names."""
+    named = os.environ.get("CXX")
+    return shutil.which(named) if named else next(filter(None, map(shutil.which, ("g++", "clang++"))), None)
+
+
+def compiler() -> str | None:
+    """First line of the C++ compiler's --version, None where there is none."""
+    path = compiler_path()
+    if path is None:
+        return None
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    return lines[0] if lines else path

@@ -1,0 +1,86 @@
+"""Fixes: single changes over the default compile that make the outputs agree, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.core.model import ProbeResult, kind_of
+from bisector.core.search.minimal import MinimalSet
+
+from .flagwalk import FlagWalk
+
+# Of two fixes with the same residual, the one that changes less of the compiler comes first.
+_KINDS = ("flag", "pass", "decomposition", "lowering", "decision", "backend")
+_KIND_OF_DECISION = {"pass": "pass", "decomp": "decomposition", "lower": "lowering"}
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One fix. values: the settings of a flag fix. plain: what `repro.py --fixed` does, in the terms of
+    the worker's repro job, None where plain torch cannot express it."""
+
+    id: str
+    kind: str
+    values: Mapping[str, Any] | None
+    residual_max_abs: float
+    removed_fraction: float
+    plain: Mapping[str, Any] | None
+
+
+
+def residual(result: ProbeResult) -> float:
+    """What still differs, within tolerance: the largest absolute difference of any output."""
+    return max((o.max_abs for o in result.measurement.outputs), default=0.0)
+
+
+def from_flags(walk: FlagWalk) -> list[Fix]:
+    """Flags that repair alone, then sets of flags that do together."""
+    fixes = [
+        _flags({t.flag.name: t.flag.conservative}, t.result) for t in walk.fixes
+    ]
+    values = {t.flag.name: t.flag.conservative for t in walk.trials}
+    for names, result in zip(walk.sets, walk.set_results, strict=True):
+        fixes.append(_flags({n: values[n] for n in names}, result))
+    return fixes
+
+
+def _flags(values: Mapping[str, Any], result: ProbeResult) -> Fix:
+    name = " + ".join(f"{n}={v}" for n, v in values.items())
+    return Fix(name, "flag", values, residual(result), 1.0, {"kind": "flags", "values": dict(values)})
+
+
+def from_backends(rungs: Mapping[str, ProbeResult]) -> list[Fix]:
+    """Rungs below Inductor that agree with eager: they repair by not compiling."""
+    return [
+        Fix(f"backend={name}", "backend", None, residual(r), 1.0, {"kind": "backend", "name": name})
+        for name, r in rungs.items()
+    ]
+
+
+def from_repairs(repairs: Iterable[tuple[MinimalSet, ProbeResult]]) -> list[Fix]:
+    """Decisions whose denial repairs the whole subject; passes, decompositions and lowerings by name."""
+    fixes = []
+    for repair, result in repairs:
+        kinds = {kind_of(m) for m in repair.members}
+        kind = _KIND_OF_DECISION.get(next(iter(kinds)), "decision") if len(kinds) == 1 else "decision"
+        fixes.append(
+            Fix(" + ".join(repair.members), kind, None, residual(result), 1.0, _plain(kind, repair.members))
+        )
+    return fixes
+
+
+def _plain(kind: str, members: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """Plain torch can leave out a pass, a decomposition or a lowering by name, not at one place alone."""
+    names = sorted({m.partition(":")[2].rpartition("@")[0] for m in members})
+    plain_kind = {"pass": "passes", "decomposition": "decompositions", "lowering": "fallbacks"}.get(kind)
+    return None if plain_kind is None else {"kind": plain_kind, "names": names}
+
+
+def ranked(fixes: Iterable[Fix]) -> list[Fix]:
+    """Best first: a backend that gives up compiling last, then by residual, then by how little it changes."""
+    return sorted(
+        fixes,
+        key=lambda f: (f.kind == "backend", f.plain is None, f.residual_max_abs, _KINDS.index(f.kind)),
+    )

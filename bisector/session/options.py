@@ -1,0 +1,41 @@
+"""What the command line asked for, as data that resume can read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """One invocation of a probing command.
+
+    command: minimize, flags or check. rtol, atol: both or neither. config: baseline flags by the names
+    users write. dynamic, train: None leaves it to the script. timeout_s: one probe. budget_s: the whole
+    run, None for any time. memory_bytes: one probe, None for no limit.
+    """
+
+    target: str
+    command: str = "minimize"
+    rtol: float | None = None
+    atol: float | None = None
+    signed_zero: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None
+    dynamic: bool | None = None
+    train: bool | None = None
+    seed: int | None = None
+    repeat: int = 1
+    jobs: int = 1
+    timeout_s: float = 120.0
+    budget_s: float | None = None
+    memory_bytes: int | None = None
+    entry: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Options:
+        return cls(**raw)

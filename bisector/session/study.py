@@ -1,0 +1,124 @@
+"""One diverging call under study: candidates and cases in, judged results out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bisector.core.case import WHOLE, Case
+from bisector.core.criterion import Criterion
+from bisector.core.graphinfo import GraphInfo
+from bisector.core.judge import judge
+from bisector.core.model import Base, Candidate, Measurement, Outcome, ProbeResult, Signature, kind_of
+from bisector.core.probe import BudgetSpent
+from bisector.runner.lab import Lab
+
+CONFIG = "config:"  # a decision of this kind is a flag: `config:NAME@graph`
+
+
+def config_id(flag: str) -> str:
+    """The decision ID of a flag as a whole."""
+    return f"{CONFIG}{flag}@graph"
+
+
+def flag_of(decision_id: str) -> str:
+    return decision_id.removeprefix(CONFIG).rpartition("@")[0]
+
+
+@dataclass
+class Study:
+    """Asks the lab about one call and judges what comes back.
+
+    signatures: what diverges in the whole subject; anything else is another bug (UNRESOLVED).
+    small: the criterion for reduced graphs, whose outputs are other nodes.
+    conservative: values that `config:` members stand for.
+    train: compare gradients; None as the script did. repeat: trials for each probe.
+    exhausted: says why no more may be asked, or None.
+    """
+
+    lab: Lab
+    call: int
+    criterion: Criterion
+    small: Criterion
+    signatures: tuple[Signature, ...] = ()
+    train: bool | None = None
+    repeat: int = 1
+    conservative: dict[str, Any] = field(default_factory=dict)
+    exhausted: Callable[[], str | None] = lambda: None
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def probe(self, candidate: Candidate, case: Case = WHOLE) -> ProbeResult:
+        return self.probe_all([(candidate, case)])[0]
+
+    def probe_all(self, asked: Sequence[tuple[Candidate, Case]]) -> list[ProbeResult]:
+        """One result for each (candidate, case), run side by side as far as the lab's lanes go."""
+        if (reason := self.exhausted()) is not None:
+            raise BudgetSpent(reason)
+        requests = [self._request(c, case, trial) for c, case in asked for trial in range(self.repeat)]
+        answers = self.lab.ask_all(requests)
+        results = []
+        for i, (_, case) in enumerate(asked):
+            trials = answers[i * self.repeat : (i + 1) * self.repeat]
+            results.append(self._judged([self.judged(a, case) for a in trials]))
+        self.counts.update(r.outcome.value for r in results)
+        return results
+
+    def judged(self, answer: Mapping[str, Any], case: Case = WHOLE) -> ProbeResult:
+        """A probe's answer as a result, under the criterion that its case is held to."""
+        measurement = as_measurement(answer)
+        criterion = self.criterion if case == WHOLE else self.small
+        return judge(measurement, criterion, same=self.signatures or None)
+
+    def describe(self, case: Case) -> GraphInfo:
+        """The graph of a case. Raises BudgetSpent like a probe."""
+        answer = self.lab.ask({"job": "info", "call": self.call, "case": case.to_json(), "train": self.train})
+        if "error" in answer:
+            raise RuntimeError(f"a case that was probed cannot be described: {answer['error']}")
+        return GraphInfo.from_json(answer)
+
+    def denied(self, members: frozenset[str], case: Case = WHOLE) -> ProbeResult:
+        """The default compile with these decisions denied; a `config:` member takes its conservative value."""
+        return self.probe(self.deny(members), case)
+
+    def enabled(self, members: frozenset[str], case: Case, config: Sequence[str]) -> ProbeResult:
+        """The plain baseline with these decisions enabled; of the `config` flags those that are members."""
+        return self.probe(self.plain(members, config), case)
+
+    def plain(self, members: frozenset[str], config: Sequence[str]) -> Candidate:
+        """The candidate of `enabled`."""
+        flags = {flag_of(c): self.conservative[flag_of(c)] for c in config if c not in members}
+        return replace(Candidate.with_flags(flags), base=Base.PLAIN, members=_no_config(members))
+
+    def deny(self, members: frozenset[str]) -> Candidate:
+        flags = {flag_of(m): self.conservative[flag_of(m)] for m in members if m.startswith(CONFIG)}
+        return replace(Candidate.with_flags(flags), members=_no_config(members))
+
+    def _request(self, candidate: Candidate, case: Case, trial: int) -> dict[str, Any]:
+        request = {
+            "job": "probe",
+            "call": self.call,
+            "case": case.to_json(),
+            "candidate": candidate.to_json(),
+            "train": self.train,
+        }
+        return {**request, "trial": trial} if trial else request
+
+    def _judged(self, trials: list[ProbeResult]) -> ProbeResult:
+        counts = Counter(t.outcome for t in trials)
+        if len(counts) == 1:
+            return trials[0]
+        told = ", ".join(f"{n} {outcome.value}" for outcome, n in counts.items())
+        return replace(trials[0], outcome=Outcome.UNRESOLVED, reason=f"trials disagree: {told}", signatures=())
+
+
+def as_measurement(answer: Mapping[str, Any]) -> Measurement:
+    """The worker's answer; a job that failed as a whole is a measurement with nothing but its reason."""
+    if set(answer) == {"error"}:
+        return Measurement(error=answer["error"])
+    return Measurement.from_json(answer)
+
+
+def _no_config(members: frozenset[str]) -> frozenset[str]:
+    return frozenset(m for m in members if kind_of(m) != "config")

@@ -1,0 +1,122 @@
+"""From the recorded calls to the one that diverges, with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.core.case import WHOLE
+from bisector.core.criterion import Criterion
+from bisector.core.judge import judge
+from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
+from bisector.errors import BadOption
+from bisector.runner.lab import Lab
+
+from .options import Options
+from .study import Study, as_measurement
+
+Call = Mapping[str, Any]  # one entry of the worker's hello
+
+
+@dataclass
+class Chosen:
+    """The call under study, the evidence of its verdict, and notes on how it was chosen."""
+
+    call: Call
+    study: Study
+    evidence: Evidence
+    verdict: Verdict
+    notes: list[str]
+
+
+def choose(lab: Lab, options: Options, study_of: Any) -> Chosen:
+    """The first recorded call that diverges, or the first of all where none does.
+
+    `study_of(call)` makes the Study. Raises BadOption when --entry names nothing that was recorded.
+    """
+    hello = lab.hello()
+    calls = _named(hello, options.entry)
+    if len(calls) > 1:
+        calls = _diverging_first(calls, study_of)
+    call = calls[0]
+    study = study_of(call)
+    answer = lab.ask({"job": "verdict", "call": call["index"], "case": WHOLE.to_json(), "train": options.train})
+    evidence = _evidence(answer)
+    own_random = call["settings"].get("inductor.fallback_random") is True
+    verdict = classify(evidence, study.criterion, own_random)
+    study.signatures = verdict.signatures
+    study.small = study.criterion.for_smaller(
+        (o.path, o.dtype) for o in evidence.default.outputs if o.path in {s.path for s in verdict.signatures}
+    )
+    notes = list(answer.get("notes", ())) + _notes(hello, call, calls)
+    return Chosen(call, study, evidence, verdict, notes)
+
+
+def criterion_for(options: Options, call: Call) -> Criterion:
+    """Command line over the script's own comparison over the defaults by dtype."""
+    if options.rtol is not None and options.atol is not None:
+        return Criterion((options.rtol, options.atol), signed_zero=options.signed_zero, source="command line")
+    by_path = {path: (r, a) for path, (r, a) in call["tolerances"].items() if path != "*"}
+    if "*" in call["tolerances"]:
+        everywhere = tuple(call["tolerances"]["*"])
+        return Criterion(everywhere, signed_zero=options.signed_zero, source="the script's own comparison")
+    source = "the script's own comparison" if by_path else Criterion().source
+    return Criterion(by_path=by_path, signed_zero=options.signed_zero, source=source)
+
+
+def _named(hello: Mapping[str, Any], entry: str | None) -> list[Call]:
+    calls = [c for c in hello["calls"] if entry is None or c["entry"] == entry]
+    if not calls and len(hello["entries"]) > 1:
+        names = ", ".join(dict.fromkeys(hello["entries"]))
+        raise BadOption(f"--entry {entry}: the script compiles {names}; name one of these")
+    return calls or list(hello["calls"])
+
+
+def _diverging_first(calls: Sequence[Call], study_of: Any) -> list[Call]:
+    """The first diverging call in front; each is judged under its own criterion."""
+    studies: list[Study] = [study_of(call) for call in calls]
+    requests = [s._request(Candidate(), WHOLE, 0) for s in studies]
+    answers = studies[0].lab.ask_all(requests)
+    results: list[ProbeResult] = [s.judged(a) for s, a in zip(studies, answers, strict=True)]
+    ranks = {Outcome.FAIL: 0, Outcome.UNRESOLVED: 1, Outcome.PASS: 2}
+    order = sorted(range(len(calls)), key=lambda i: (ranks[results[i].outcome], i))
+    return [calls[i] for i in order]
+
+
+def _evidence(answer: Mapping[str, Any]) -> Evidence:
+    if set(answer) == {"error"}:
+        failed = as_measurement(answer)
+        return Evidence(failed, failed, failed)
+    return Evidence(
+        as_measurement(answer["default"]),
+        as_measurement(answer["again"]),
+        as_measurement(answer["restored"]),
+        tuple(as_measurement(n) for n in answer["nudged"]),
+    )
+
+
+def _notes(hello: Mapping[str, Any], call: Call, calls: Sequence[Call]) -> list[str]:
+    notes = []
+    if len(calls) > 1:
+        notes.append(f"the script makes {len(calls)} compiled calls; this is call {call['index']} (`{call['entry']}`)")
+    if hello["skipped_calls"]:
+        notes.append(f"{hello['skipped_calls']} later calls of the same graphs were not looked at")
+    if hello["ended"]:
+        notes.append(f"the script ended early: {hello['ended']}")
+    return notes
+
+
+def nothing_found(chosen: Chosen, eager_disagrees: int) -> str | None:
+    """Why the run ends here, or None when there is a divergence to work on."""
+    kind = chosen.verdict.kind
+    if kind is VerdictClass.AGREES and eager_disagrees:
+        return (
+            "the script's own comparison fails although every graph ran in eager: the difference is made "
+            "before any backend (by Dynamo, or by the script itself)"
+        )
+    unresolved = judge(chosen.evidence.default, chosen.study.criterion).outcome is Outcome.UNRESOLVED
+    if kind in (VerdictClass.AGREES, VerdictClass.NONDETERMINISTIC) or unresolved:
+        return chosen.verdict.reason
+    return None

@@ -1,0 +1,1 @@
+"""Curated data: installed as `bisector.configs`, kept here where people look for it."""

@@ -1,0 +1,74 @@
+import pytest
+
+from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
+from bisector.core.model import Outcome, ProbeResult
+from tests.core.helpers import FAIL, PASS, UNRESOLVED
+
+
+def result(outcome: Outcome, reason: str = "as measured") -> ProbeResult:
+    return ProbeResult(outcome, reason)
+
+
+def test_it_holds_where_the_plain_baseline_passes_and_the_default_compile_fails() -> None:
+    assert check_causes(nothing_enabled=result(PASS), everything_enabled=result(FAIL)) == ContractCheck()
+    assert check_repairs(nothing_denied=result(FAIL), everything_denied=result(PASS)) == ContractCheck()
+    assert ContractCheck().holds
+
+
+@pytest.mark.parametrize("plain", Outcome)
+@pytest.mark.parametrize("default", Outcome)
+def test_every_other_pair_of_ends_breaks_it_in_one_way(plain: Outcome, default: Outcome) -> None:
+    causes = check_causes(result(plain), result(default))
+    repairs = check_repairs(result(default), result(plain))
+    for check in (causes, repairs):
+        assert check.holds == ((plain, default) == (PASS, FAIL))
+        assert check.holds == (check.problem is None)
+
+
+@pytest.mark.parametrize(
+    ("plain", "default", "breach"),
+    [
+        (PASS, PASS, Breach.DEFAULT_PASSES),
+        (PASS, UNRESOLVED, Breach.DEFAULT_UNRESOLVED),
+        (FAIL, FAIL, Breach.PLAIN_FAILS),
+        (UNRESOLVED, FAIL, Breach.PLAIN_UNRESOLVED),
+        (FAIL, PASS, Breach.DEFAULT_PASSES),  # where nothing diverges, the plain end does not matter
+        (UNRESOLVED, UNRESOLVED, Breach.DEFAULT_UNRESOLVED),
+    ],
+)
+def test_both_searches_name_the_same_breach(plain: Outcome, default: Outcome, breach: Breach) -> None:
+    assert check_causes(result(plain), result(default)).breach is breach
+    assert check_repairs(result(default), result(plain)).breach is breach
+
+
+@pytest.mark.parametrize(
+    ("plain", "default", "causes_say", "repairs_say"),
+    [
+        (PASS, PASS, "search repairs alone", "nothing to repair"),
+        (PASS, UNRESOLVED, "search repairs alone", "raise `--timeout`"),
+        (FAIL, FAIL, "search the places (`lower`)", "search the places (`lower`)"),
+        (UNRESOLVED, FAIL, "search repairs alone", "search the flags"),
+    ],
+)
+def test_each_problem_is_one_line_that_says_what_follows(
+    plain: Outcome, default: Outcome, causes_say: str, repairs_say: str
+) -> None:
+    causes = check_causes(result(plain), result(default)).problem or ""
+    repairs = check_repairs(result(default), result(plain)).problem or ""
+    assert causes_say in causes
+    assert repairs_say in repairs
+    assert "\n" not in causes + repairs
+
+
+def test_no_two_breaches_share_a_problem() -> None:
+    ends = [(PASS, PASS), (PASS, UNRESOLVED), (FAIL, FAIL), (UNRESOLVED, FAIL)]
+    problems = [check_causes(result(plain), result(default)).problem for plain, default in ends]
+    problems += [check_repairs(result(default), result(plain)).problem for plain, default in ends]
+    assert len(set(problems)) == 8
+
+
+def test_the_problem_carries_the_reason_of_the_end_that_breaks() -> None:
+    crash = result(UNRESOLVED, "crash: signal 11 {in} kernel")
+    assert "(crash: signal 11 {in} kernel)" in (check_causes(crash, result(FAIL, "0.5 off")).problem or "")
+    assert "(crash: signal 11 {in} kernel)" in (check_repairs(crash, result(PASS)).problem or "")
+    assert "0.5 off" not in (check_causes(crash, result(FAIL, "0.5 off")).problem or "")

@@ -1,0 +1,292 @@
+"""A repro stands alone: it shows the divergence, its fix repairs it, and it never takes a failure for one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bisector.inductor.graph.fixes import (
+    DisablePasses,
+    DropDecompositions,
+    FallBack,
+    SetFlags,
+    UseBackend,
+    fix_statements,
+    setting_statements,
+)
+from bisector.inductor.graph.repro import write_repro
+from bisector.inductor.graph.repro_spec import ReproSpec
+from bisector.inductor.graph.repro_text import DIFFERENCE, SIGNED_ZERO
+from bisector.inductor.graph.values import CannotWrite
+
+from .test_source import capture
+
+CONTRACT = "inductor.cpp.enable_floating_point_contract_flag"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs the text of a repro as a user would, from a folder that is not its own."""
+    folder, elsewhere, cache = (tmp_path_factory.mktemp(name) for name in ("repro", "elsewhere", "cache"))
+
+    def run(text: str, *flags: str) -> subprocess.CompletedProcess[str]:
+        file = folder / "repro.py"
+        file.write_text(text, encoding="utf-8")
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+        command = [sys.executable, "-I", str(file), *flags]
+        return subprocess.run(
+            command, cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=300
+        )
+
+    return run
+
+
+def spec(function: Callable[..., Any], *args: Any, tolerances: Any = ((0.0, 0.0),), **more: Any) -> ReproSpec:
+    gm, inputs = capture(function, *args)
+    return ReproSpec(gm, inputs, tolerances, **more)
+
+
+def shifted_exp_sum(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    top = (x * scale).amax(-1, keepdim=True)
+    return torch.exp(x * scale - top).sum(-1)
+
+
+def contraction(**more: Any) -> ReproSpec:
+    torch.manual_seed(0)
+    x, scale = torch.randn(2, 8) * 1e4, torch.rand(1) * 1e4
+    more.setdefault("settings", {CONTRACT: "fast"})
+    return spec(shifted_exp_sum, x, scale, tolerances=[(1.3e-6, 1e-5)], **more)
+
+
+def test_the_file_shows_the_divergence_and_its_fix_repairs_it(run: Run) -> None:
+    text = write_repro(contraction(fix=SetFlags({CONTRACT: "off"}), header=["Contraction in exp(a*b - max)"]))
+    plain, fixed = run(text), run(text, "--fixed")
+    assert (plain.returncode, fixed.returncode) == (1, 0), plain.stderr + fixed.stderr
+    assert plain.stdout.startswith("output 0: 2 of 2 elements differ, max abs ")
+    assert "at [1] eager 1.0, compiled " in plain.stdout
+    assert fixed.stdout == "compiled agrees with eager\n"
+
+
+def test_the_file_is_plain_torch_and_reads_from_the_top() -> None:
+    text = write_repro(contraction(header=["Contraction in exp(a*b - max)"]))
+    order = ["# Contraction in", "import torch\n", "def fn(x, scale):", "def inputs():", "contract_flag = ",
+             "COMPARED = [", "def main():"]  # fmt: skip
+    places = [text.index(piece) for piece in order]
+    assert places == sorted(places)
+    imported = {
+        line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))
+    }
+    assert imported - {"torch"} <= set(sys.stdlib_module_names)
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_gradients_are_compared_and_a_decomposition_can_be_left_out(run: Run) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(8, 8, dtype=torch.bfloat16, requires_grad=True)
+    text = write_repro(
+        spec(
+            lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+            x,
+            tolerances=[(1.6e-2, 1e-5)],
+            grad_outputs=[torch.ones(8, 8, dtype=torch.bfloat16)],
+            grad_tolerances=[(0.0, 0.0)],
+            fix=DropDecompositions(("aten.gelu_backward.default",)),
+        )
+    )
+    plain, fixed = run(text), run(text, "--fixed")
+    assert (plain.returncode, fixed.returncode) == (1, 0), (
+        plain.stdout + plain.stderr + fixed.stdout + fixed.stderr
+    )
+    assert plain.stdout.startswith("gradient of x: ")
+
+
+def store_sum(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    x[:, 0] = shifted_exp_sum(x, scale)
+    return scale + 1
+
+
+def test_an_input_changed_in_place_is_compared_and_a_lowering_can_fall_back(run: Run) -> None:
+    torch.manual_seed(0)
+    x, scale = torch.randn(2, 8) * 1e4, torch.rand(1) * 1e4
+    exact = (0.0, 0.0)
+    text = write_repro(
+        spec(
+            store_sum,
+            x,
+            scale,
+            tolerances=[exact],
+            input_tolerances=[exact, exact],
+            settings={CONTRACT: "fast"},
+            fix=FallBack(("aten.mul.Tensor",)),
+        )
+    )
+    plain, fixed = run(text), run(text, "--fixed")
+    assert (plain.returncode, fixed.returncode) == (1, 0), (
+        plain.stdout + plain.stderr + fixed.stdout + fixed.stderr
+    )
+    assert plain.stdout.startswith("x after the call: ")
+    assert len(plain.stdout.splitlines()) == 1
+
+
+def test_the_sign_of_a_zero_counts_where_asked_and_a_pass_can_be_disabled(run: Run) -> None:
+    text = write_repro(
+        spec(
+            lambda x: torch.ceil(x) + torch.zeros_like(x),
+            torch.tensor([-0.5, 0.5]),
+            signed_zero=True,
+            fix=DisablePasses(("remove_noop_ops", "constant_fold_uniform_value")),
+        )
+    )
+    plain, fixed = run(text), run(text, "--fixed")
+    assert (plain.returncode, fixed.returncode) == (1, 0), (
+        plain.stdout + plain.stderr + fixed.stdout + fixed.stderr
+    )
+    assert "at [0] eager 0.0, compiled -0.0" in plain.stdout
+
+
+def test_a_failure_to_compile_is_not_a_divergence(run: Run) -> None:
+    result = run(write_repro(contraction(compile_kwargs={"backend": "no_such_backend"})))
+    assert result.returncode == 125
+    assert result.stdout == ""
+    assert result.stderr.startswith("cannot tell: InvalidBackend: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_fix_may_be_another_backend() -> None:
+    text = write_repro(contraction(fix=UseBackend("aot_eager"), compile_kwargs={"dynamic": False}))
+    assert 'torch.compile(fn, dynamic=False, backend="aot_eager" if FIXED else "inductor")' in text
+
+
+def test_the_modes_of_the_call_are_in_the_file() -> None:
+    text = write_repro(
+        contraction(
+            grad_enabled=False, autocast=[("cpu", torch.bfloat16)], seed=3, num_threads=1,
+            default_dtype=torch.float64,
+        )
+    )  # fmt: skip
+    for piece in (
+        "torch.set_grad_enabled(False)\n",
+        '    with torch.autocast("cpu", dtype=torch.bfloat16):\n        return function(*inputs())',
+        "    torch.manual_seed(3)\n",
+        "torch.set_num_threads(1)\n",
+        "torch.set_default_dtype(torch.float64)\n",
+        "torch.tensor([6976.676], dtype=torch.float32)",
+    ):
+        assert piece in text
+
+
+def test_frozen_weights_live_on_a_module() -> None:
+    layer = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)).eval()
+    with torch.no_grad():
+        text = write_repro(
+            spec(layer, torch.ones(3, 2), settings={"inductor.freezing": True}, grad_enabled=False)
+        )
+    assert "= torch.nn.Parameter(" in text
+    assert "self.register_buffer(" in text
+    assert "run(lambda model: model), run(lambda model: torch.compile(model))" in text
+
+
+def test_a_long_input_stands_after_what_is_read() -> None:
+    text = write_repro(spec(lambda x: x + 1, torch.randn(20, 20)))
+    assert text.index("def main():") < text.index("def unpack(") < text.index('X_DATA = """')
+    assert "import base64\nimport zlib\n" in text
+
+
+def test_tolerances_must_match_what_is_compared() -> None:
+    with pytest.raises(CannotWrite, match="0 tolerances for 1 gradients"):
+        write_repro(spec(torch.sin, torch.ones(2, requires_grad=True), grad_outputs=[torch.ones(2)]))
+    with pytest.raises(CannotWrite, match="2 tolerances for 1 outputs"):
+        write_repro(spec(torch.sin, torch.ones(2), tolerances=[(0.0, 0.0)] * 2))
+
+
+def difference(signed_zero: str = "") -> Callable[..., str | None]:
+    names: dict[str, Any] = {"torch": torch}
+    exec(DIFFERENCE.substitute(signed_zero=signed_zero), names)
+    function: Callable[..., str | None] = names["difference"]
+    return function
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "rtol", "atol", "text"),
+    [
+        (torch.tensor([1.0, NAN, INF]), torch.tensor([1.0, NAN, INF]), 0, 0, None),
+        (torch.tensor([1.0]), torch.tensor([1.5]), 0.5, 0, None),
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]), 0, 1, "1 of 2 elements differ, max abs 2, max rel 1; "
+         "at [1] eager 2.0, compiled 4.0"),
+        (torch.tensor(INF), torch.tensor(3.0), 1, 1, "1 of 1 elements differ, max abs inf, max rel nan; "
+         "at [] eager inf, compiled 3.0"),
+        (torch.tensor([NAN]), torch.tensor([0.0]), 1, 1, "at [0] eager nan, compiled 0.0"),
+        (torch.tensor([2**62]), torch.tensor([2**62 + 1]), 0, 0, "1 of 1 elements differ, max abs 1"),
+        (torch.tensor([True]), torch.tensor([False]), 0, 0, "at [0] eager True, compiled False"),
+        (torch.tensor([1 + 1j]), torch.tensor([1 - 1j]), 0, 0, "max abs 2"),
+        (torch.tensor([3], dtype=torch.uint64), torch.tensor([4], dtype=torch.uint64), 0, 0, "max abs 1"),
+        (torch.tensor([1.0]), torch.tensor([1]), 9, 9, "eager is torch.float32 of shape (1,), compiled is "
+         "torch.int64 of shape (1,)"),
+        (torch.zeros(2), torch.zeros(1, 2), 9, 9, "eager is torch.float32 of shape (2,), compiled is "),
+        (torch.tensor([0.0]), torch.tensor([-0.0]), 0, 0, None),
+        (3, 3, 0, 0, None),
+        (3, 4, 0, 0, "eager 3, compiled 4"),
+        (None, torch.zeros(1), 0, 0, "eager None, compiled tensor"),
+    ],
+)  # fmt: skip
+def test_the_comparison_in_the_file_is_the_contracts(
+    eager: Any, compiled: Any, rtol: float, atol: float, text: str | None
+) -> None:
+    found = difference()(eager, compiled, rtol, atol)
+    assert found is None if text is None else text in str(found)
+
+
+def test_signed_zeros_differ_only_where_asked() -> None:
+    strict = difference(SIGNED_ZERO)
+    assert strict(torch.tensor([0.0, 1.0]), torch.tensor([-0.0, 1.0]), 0, 0) is not None
+    assert strict(torch.tensor([0.0, -0.0]), torch.tensor([0.0, -0.0]), 0, 0) is None
+    assert strict(torch.tensor([0]), torch.tensor([0]), 0, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("inductor.cpp.simdlen", 1, "torch._inductor.config.cpp.simdlen = 1"),
+        ("functorch.cse", False, "torch._functorch.config.cse = False"),
+        ("dynamo.cache_size_limit", 4, "torch._dynamo.config.cache_size_limit = 4"),
+        ("backends.cuda.matmul.allow_tf32", True, "torch.backends.cuda.matmul.allow_tf32 = True"),
+        ("torch.set_float32_matmul_precision", "high", 'torch.set_float32_matmul_precision("high")'),
+    ],
+)
+def test_a_flag_becomes_one_statement(name: str, value: Any, line: str) -> None:
+    assert setting_statements({name: value}).lines == (line,)
+
+
+def test_an_environment_variable_is_set_before_torch_is_imported() -> None:
+    text = write_repro(contraction(settings={"env.A": 1}, fix=SetFlags({"env.A": 2})))
+    assert (
+        text.index('os.environ["A"] = "1"')
+        < text.index('os.environ["A"] = "2"')
+        < text.index("import torch\n")
+    )
+
+
+@pytest.mark.parametrize("name", ["inductor.no_such_flag", "nowhere.flag", "inductor.x = 1; y"])
+def test_an_unknown_flag_is_refused(name: str) -> None:
+    with pytest.raises(CannotWrite, match=name.split("=")[0]):
+        setting_statements({name: 1})
+
+
+def test_an_unknown_op_is_refused() -> None:
+    with pytest.raises(CannotWrite, match="no_such_op"):
+        fix_statements(DropDecompositions(("aten.no_such_op.default",)))
+
+
+def test_nothing_of_the_project_is_needed(tmp_path: Path) -> None:
+    assert "bisector" not in write_repro(contraction()) and "numbisect" not in write_repro(contraction())

@@ -1,0 +1,215 @@
+"""The text report: the answer first, all that must be said, nothing that is not known."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.report import text
+from tests.report import samples
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def render(result: dict[str, Any], width: int = 100) -> str:
+    return text.render(result, width=width, color=False)
+
+
+def flat(page: str) -> str:
+    """The page as one line, so that a test does not depend on where lines break."""
+    return " ".join(page.split())
+
+
+@pytest.mark.parametrize(("name", "width"), [("softmax_pair", 100), ("two_causes", 80)])
+def test_the_page_is_as_it_was_read_and_approved(name: str, width: int) -> None:
+    """NUMBISECT_UPDATE_GOLDEN=1 writes the files anew: read them before they are kept."""
+    path = GOLDEN / f"report_{name}_{width}.txt"
+    page = render(samples.ALL[name](), width)
+    if os.environ.get("NUMBISECT_UPDATE_GOLDEN") == "1":
+        path.write_text(page, encoding="utf-8")
+    assert page == path.read_text(encoding="utf-8")
+
+
+def test_a_pair_is_said_to_need_both_and_either_repairs_it() -> None:
+    page = render(samples.softmax_pair())
+    assert flat(page).startswith(
+        "torch.compile is farther from the float64 reference than eager, because of the recomputation of "
+        "`mul` and the FMA contraction of `mul` together."
+    )
+    assert "Why  needs both" in page
+    assert "Either one alone repairs it: denying the recomputation of `mul` [1] or the FMA" in flat(page)
+    assert "[2] fma:sub@mul  /home/ada/models/softmax.py:11" in page
+    assert "become one multiply-add" in page
+
+
+def test_a_fix_is_given_as_lines_to_paste_with_its_residual() -> None:
+    page = render(samples.softmax_pair(), width=40)
+    assert '\n       torch.compile(..., options={"cpp.enable_floating_point_contract_flag": "off"})\n' in page
+    assert "residual max abs 0" in flat(page)
+    assert "Plain torch has no setting for this." in flat(page)
+
+
+def test_a_shell_variable_is_no_fix_where_the_subject_sets_the_flag_itself() -> None:
+    result = samples.softmax_pair()
+    variable = "TORCHINDUCTOR_CPP_ENABLE_FLOATING_POINT_CONTRACT_FLAG=off python ..."
+    assert variable not in render(result)
+    result["settings"] = {}
+    assert variable in render(result)
+
+
+def test_the_flags_show_what_they_remove_and_the_idle_ones_share_a_line() -> None:
+    page = render(samples.softmax_pair())
+    assert re.search(r"████████  100%  fix +inductor\.cpp\.enable_floating_point_contract_flag", page)
+    assert re.search(r"█░░░░░░░ +<1%  partial +inductor\.cpp\.simdlen = 1", page)
+    assert 'flag = "off"  (was "fast")' in page  # the subject's own value, not torch's default
+    assert "No effect: inductor.emulate_precision_casts and inductor.pattern_matcher." in page
+
+
+def test_the_minimal_case_is_shown_as_source() -> None:
+    page = render(samples.softmax_pair(), width=40)
+    assert "4 ops on float32[1, 2] and float32[1]" in flat(page)
+    assert "\n        mul = x * scale\n        top = mul.amax(-1, keepdim=True)\n" in page
+
+
+def test_two_causes_are_said_to_be_independent_and_need_one_repair_of_both() -> None:
+    page = flat(render(samples.two_causes()))
+    assert "for 2 independent reasons: (1) the layout change of `conv2d_2`; (2) the vectorization" in page
+    assert "Repaired only by denying both: the layout change of `conv2d_2` [1] and the" in page
+    assert "No single change is known that makes the outputs agree." in page
+    assert "alone repairs it" not in page
+
+
+def test_a_place_is_not_called_a_cause_and_the_kind_not_examined_is_named() -> None:
+    page = flat(render(samples.place()))
+    assert "it happens at `gelu`, but which decision there is to blame is not known." in page
+    assert "Where a place, not a cause" in page
+    assert "Why" not in page
+    assert "Decisions of kind fma (FMA contraction) were not examined: its self-test failed" in page
+
+
+def test_a_lowering_that_is_a_cause_has_its_formula_blamed() -> None:
+    result = samples.two_causes()
+    result["causes"] = result["causes"][:1]
+    result["causes"][0]["decisions"] = ["lower:aten.gelu.default@gelu"]
+    assert "the lowering's own formula is to blame" in flat(render(result))
+
+
+def test_nothing_to_find_is_short() -> None:
+    page = render(samples.agrees())
+    assert page.startswith("Nothing to find: eager and torch.compile agree on 1 output, bit for bit.\n")
+    assert len(page.splitlines()) < 12
+    for title in ("Verdict", "Why", "Repairs", "Fixes", "Flags", "Minimal", "Not established"):
+        assert f"\n{title}" not in page
+
+
+def test_agreement_within_the_tolerance_shows_the_numbers() -> None:
+    result = samples.agrees()
+    result["verdict"]["outputs"] = [samples.output(n_diff=3, max_abs=1e-9)]
+    page = render(result)
+    assert "agree on 1 output, within the tolerance." in page
+    assert "1e-09" in page
+
+
+@pytest.mark.parametrize("name", ["nondeterministic", "unresolved"])
+def test_without_a_verdict_the_reason_comes_first_and_no_cause_is_claimed(name: str) -> None:
+    result = samples.ALL[name]()
+    page = flat(render(result))
+    assert page.startswith(f"No verdict: {result['verdict']['reason']}")
+    assert page.count(result["verdict"]["reason"]) == 1
+    assert "because of" not in page
+
+
+def test_a_spent_budget_is_said_with_the_partial_answer_and_how_to_go_on() -> None:
+    page = flat(render(samples.out_of_budget()))
+    assert "denying the vectorization of `erf_1` seems to repair it, but the cause is not established" in page
+    assert "Stopped early: the budget of 60 s was spent after 14 of about 40 probes." in page
+    assert "(not confirmed; removes >99% of the difference)" in page
+    assert "To go on: numbisect resume numbisect-out/case-1" in page
+
+
+def test_a_verdict_alone_says_that_the_cause_was_not_looked_for() -> None:
+    result = samples.place()
+    del result["places"], result["hooks_off"]
+    result["seconds"] |= {"localise": None, "causes": None}
+    page = flat(render(result))
+    assert "The cause was not looked for" in page
+    assert "No cause was found" not in page
+
+
+def test_a_cause_that_is_not_confirmed_is_not_stated_as_one() -> None:
+    result = samples.softmax_pair()
+    result["causes"][0] |= {"confirmed": False, "evidence": {"alone": "UNRESOLVED", "without_each": []}}
+    page = flat(render(result))
+    assert "probably because of the recomputation of `mul`" in page
+    assert "Not confirmed. With them alone over the plain baseline the outcome is UNRESOLVED" in page
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+@pytest.mark.parametrize("width", [40, 80, 100, 200])
+def test_only_lines_to_copy_are_longer_than_the_terminal(name: str, width: int) -> None:
+    copied = ("torch.compile(", "torch._inductor", "# File:", "To go on:", "mul", "top", "return", "def ")
+    long = [line for line in render(samples.ALL[name](), width).splitlines() if len(line) > width]
+    assert [line for line in long if not line.strip().startswith((*copied, "from torch._inductor"))] == []
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_color_changes_nothing_but_the_color(name: str) -> None:
+    result = samples.ALL[name]()
+    colored = text.render(result, width=100, color=True)
+    assert ANSI.search(colored)
+    plain = "\n".join(line.rstrip() for line in ANSI.sub("", colored).splitlines())
+    assert plain == render(result).rstrip("\n")
+
+
+def test_brackets_in_names_are_not_read_as_markup() -> None:
+    result = samples.nondeterministic()
+    result["verdict"]["reason"] = "output ['loss'][bold] differs :warning:"
+    assert "output ['loss'][bold] differs :warning:." in render(result)
+
+
+def test_a_column_without_numbers_is_left_out() -> None:
+    page = render(samples.two_causes())
+    assert "uint8[4, 128, 32, 32]  2/524,288" in page
+    assert "max ulp" not in page
+    assert "rms error" not in page
+
+
+def test_a_large_cause_is_cut_in_the_first_line_and_listed_below() -> None:
+    result = samples.softmax_pair()
+    result["causes"][0]["decisions"] = [f"fma:sub@mul_{i}" for i in range(9)]
+    page = render(result)
+    assert "the FMA contraction of `mul_3` and 5 more together." in flat(page)
+    assert "needs all 9" in page
+    assert "[9] fma:sub@mul_8" in page
+
+
+def test_many_outputs_and_flags_are_cut_with_a_count() -> None:
+    result = samples.softmax_pair()
+    result["verdict"]["outputs"] = [samples.output(index=i, path=f"[{i}]", n_diff=1) for i in range(11)]
+    result["flags"] = [
+        samples.flag(f"inductor.f{i}", True, False, "FAIL", 0.0, "no effect") for i in range(20)
+    ]
+    page = flat(render(result))
+    assert "3 more outputs differ: see result.json." in page
+    assert "inductor.f11 and 8 more." in page
+    assert "inductor.f12" not in page
+
+
+@pytest.mark.parametrize(
+    ("fraction", "drawn"),
+    [
+        (0, "░░░░░░░░"),
+        (0.001, "█░░░░░░░"),
+        (0.5, "████░░░░"),
+        (0.999, "███████░"),
+        (1, "████████"),
+        (None, ""),
+    ],
+)
+def test_a_bar_is_full_or_empty_only_where_that_is_exact(fraction: float | None, drawn: str) -> None:
+    assert text.bar(fraction) == drawn

@@ -1,0 +1,201 @@
+"""Sentences and lines to paste, each alone."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+
+from bisector.report import answer, fixes, words
+from tests.report import samples
+
+
+def fix(kind: str = "flag", id: str = "flag:x", **values: Any) -> dict[str, Any]:
+    return {"id": id, "kind": kind, "set": values.pop("set", None)}
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        (
+            fix(set={"inductor.emulate_precision_casts": True}),
+            [
+                "torch._inductor.config.emulate_precision_casts = True",
+                'torch.compile(..., options={"emulate_precision_casts": True})',
+                "TORCHINDUCTOR_EMULATE_PRECISION_CASTS=1 python ...",
+            ],
+        ),
+        (
+            fix(set={"inductor.cpp.simdlen": 1}),
+            ["torch._inductor.config.cpp.simdlen = 1", 'torch.compile(..., options={"cpp.simdlen": 1})'],
+        ),
+        (
+            fix(set={"inductor.a": 1, "inductor.b": None}),
+            [
+                "torch._inductor.config.a = 1; torch._inductor.config.b = None",
+                'torch.compile(..., options={"a": 1, "b": None})',
+            ],
+        ),
+        (
+            fix(set={"functorch.cse": False}),
+            ["import torch._functorch.config; torch._functorch.config.cse = False"],
+        ),
+        (
+            fix(set={"backends.cuda.matmul.allow_tf32": False}),
+            ["torch.backends.cuda.matmul.allow_tf32 = False"],
+        ),
+        (
+            fix(set={"env.ATEN_CPU_CAPABILITY": "avx2"}),
+            ["ATEN_CPU_CAPABILITY=avx2 python ..."],
+        ),
+        (
+            fix(set={"env.A": 1, "inductor.b": 2}),
+            ["torch._inductor.config.b = 2  # run with A=1"],
+        ),
+        (
+            fix("pass", "pass:remove_noop_ops@graph + pass:reinplace@graph"),
+            [
+                'torch._inductor.config.disabled_passes = "remove_noop_ops,reinplace"',
+                'torch.compile(..., options={"disabled_passes": "remove_noop_ops,reinplace"})',
+                "TORCHINDUCTOR_DISABLED_PASSES=remove_noop_ops,reinplace python ...",
+            ],
+        ),
+        (
+            fix("lowering", "lower:aten.erf@erf + lower:aten.mul/mul_1@gelu"),
+            [
+                "from torch._inductor.lowering import make_fallback; "
+                "make_fallback(torch.ops.aten.erf, override_decomp=True); "
+                "make_fallback(torch.ops.aten.mul, override_decomp=True)"
+            ],
+        ),
+        (
+            fix("decomposition", "decomp:aten.gelu@gelu"),
+            [
+                "from torch._inductor.decomposition import decompositions as table; "
+                "[table.pop(op, None) for op in list(table) if str(op).startswith('aten.gelu.')]"
+            ],
+        ),
+        (fix("backend", "backend=aot_eager"), ['torch.compile(..., backend="aot_eager")']),
+        (fix("decision", "fma:sub@mul"), []),
+        (fix("lowering", "lower:my_op@my_op"), []),
+    ],
+)
+def test_a_fix_is_written_as_lines_to_paste(change: dict[str, Any], lines: list[str]) -> None:
+    assert fixes.fix_lines(change) == lines
+    for line in lines:
+        if "python ..." not in line:
+            ast.parse(line)
+
+
+@pytest.mark.parametrize(
+    ("change", "title"),
+    [
+        (fix(id="inductor.a=1", set={"inductor.a": 1}), "inductor.a = 1"),
+        (fix("pass", "pass:reinplace@graph"), "without the pass reinplace"),
+        (fix("lowering", "lower:aten.mul@mul + lower:aten.mul@mul_1"), "every aten.mul by its ATen kernel"),
+        (fix("decomposition", "decomp:aten.gelu@gelu"), "every aten.gelu left whole"),
+        (fix("backend", "backend=aot_eager"), "the backend aot_eager"),
+        (
+            fix("decision", "fma:sub@mul + fuse:exp@sub"),
+            "without the FMA contraction of `mul` and the fusion of `sub`",
+        ),
+    ],
+)
+def test_a_fix_has_a_title(change: dict[str, Any], title: str) -> None:
+    assert fixes.fix_title(change) == title
+
+
+@pytest.mark.parametrize(
+    ("decision", "said"),
+    [
+        ("fma:sub@mul", "the FMA contraction of `mul`"),
+        ("pass:reinplace@graph", "the graph pass `reinplace`"),
+        ("config:inductor.freezing@graph", "the setting `inductor.freezing`"),
+        ("newer:x@y", "`newer:x@y`"),
+    ],
+)
+def test_a_decision_has_a_short_name(decision: str, said: str) -> None:
+    assert words.short_decision(decision) == said
+
+
+def test_decisions_with_one_short_name_are_told_apart_in_the_first_line() -> None:
+    result = samples.two_causes()
+    result["causes"] = [result["causes"][0] | {"decisions": ["vec:erf@gelu", "vec:loop/mul_1@gelu"]}]
+    first = "the vectorization of `gelu` (erf) and the vectorization of `gelu` (loop) together."
+    assert answer.answer(result).endswith(first)
+
+
+def test_a_verdict_without_a_reference_still_names_the_cause() -> None:
+    result = samples.two_causes()
+    result["verdict"]["class"] = "unresolved"
+    assert answer.answer(result).startswith("torch.compile differs from eager, for 2 independent reasons")
+
+
+def test_a_shell_value_with_spaces_is_quoted() -> None:
+    assert fixes.fix_lines(fix(set={"env.A": "x y"})) == ["A='x y' python ..."]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "?"),
+        ("inf", "inf"),
+        (0, "0"),
+        (0.0, "0"),
+        (524288, "524,288"),
+        (1231241216, "1.23e+09"),
+        (1e-9, "1e-09"),
+    ],
+)
+def test_numbers_are_short_and_null_is_a_question_mark(value: Any, said: str) -> None:
+    assert words.number(value) == said
+
+
+@pytest.mark.parametrize(
+    ("fraction", "said"),
+    [(None, "?"), (0, "0%"), (0.0001, "<1%"), (0.5, "50%"), (0.9999, ">99%"), (1.0, "100%")],
+)
+def test_a_percentage_is_rounded_to_an_end_only_where_it_is_there(fraction: Any, said: str) -> None:
+    assert words.percent(fraction) == said
+
+
+@pytest.mark.parametrize(
+    ("items", "said"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
+)
+def test_a_conjunction_reads_as_english(items: list[str], said: str) -> None:
+    assert words.conjunction(items) == said
+
+
+def repair(*members: str) -> dict[str, Any]:
+    return {"decisions": list(members), "confirmed": True, "removed_fraction": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("repairs", "lines"),
+    [
+        ([], []),
+        ([repair("a")], ["This alone repairs it: denying a."]),
+        ([repair("a"), repair("b")], ["Either one alone repairs it: denying a or b."]),
+        ([repair(x) for x in "abc"], ["Any one of these alone repairs it: denying a, b or c."]),
+        (
+            [repair("a"), repair("b", "c"), repair("d", "e", "f")],
+            [
+                "This alone repairs it: denying a.",
+                "Repaired by denying both: b and c.",
+                "Repaired by denying all of these: d, e and f.",
+            ],
+        ),
+    ],
+)
+def test_repairs_are_said_in_words(repairs: list[dict[str, Any]], lines: list[str]) -> None:
+    assert answer.repair_lines(repairs, str) == lines
+
+
+def test_evidence_that_differs_from_member_to_member_is_listed() -> None:
+    cause = {
+        "decisions": ["fma:sub@mul", "inline:mul@mul"],
+        "confirmed": False,
+        "evidence": {"alone": "FAIL", "without_each": ["PASS", "FAIL"]},
+    }
+    assert "the outcomes are PASS, FAIL" in answer.cause_evidence(cause)

@@ -86,7 +86,7 @@ def activate(control: Control) -> Iterator[Control]:
         _active = None
 
 
-def disable(kind: str, reason: str) -> None:
+def disable(kind: str, reason: str = "switched off") -> None:
     """Switches a kind off for the rest of the process: its hooks never ask again."""
     _disabled[kind] = reason
 

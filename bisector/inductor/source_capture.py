@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from unittest import mock
 
 from torch._inductor.graph import GraphLowering
@@ -39,11 +39,9 @@ def source_only(compile_and_call: Callable[[], object]) -> list[str]:
         sources.append(source)
         raise SourceComplete
 
-    with mock.patch.object(GraphLowering, "save_output_code", staticmethod(stop)):
-        try:
-            compile_and_call()
-        except SourceComplete:
-            pass
+    patched = mock.patch.object(GraphLowering, "save_output_code", staticmethod(stop))
+    with suppress(SourceComplete), patched:
+        compile_and_call()
     return sources
 
 

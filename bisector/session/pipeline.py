@@ -30,6 +30,10 @@ from .study import Study, as_measurement, config_id
 from .subject import Chosen, choose, criterion_for, nothing_found
 
 LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
+# Graphs of up to this many nodes are searched whole before they are reduced; a probe of a larger one
+# takes seconds, and its plain baseline a kernel for every node.
+SEARCHED_WHOLE = 40
+MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 
 Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
@@ -143,23 +147,36 @@ def _ended(chosen: Chosen, answer: Answer, end: str) -> int:
 def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
     study, default = chosen.study, judge(chosen.evidence.default, chosen.study.criterion)
     below = session.rungs(study, answer)
+    candidates: list[fixes.Fix] = []
     if answer.first_bad_backend == "inductor":
         walk = session.flags(chosen, answer)
         candidates = fixes.from_flags(walk)
-        answer.fixes = [(f, True) for f in fixes.ranked(candidates)]
-        anchor = _anchor(session, study, default, walk, answer)
-        case, small = _reduce(session, study, default, anchor, answer)
-        decided = _decide(session, study, case, small, walk, answer)
-        held = _confirm(session, chosen, case, decided, answer)
-        candidates += fixes.from_repairs(held)
-        answer.fixes = [(f, True) for f in fixes.ranked([*candidates, *fixes.from_backends(below)])]
+        case, decided = _decide_and_reduce(session, chosen, default, walk, answer)
+        candidates += fixes.from_repairs(_confirm(session, chosen, case, decided, answer))
     else:
-        answer.notes.append(f"{answer.first_bad_backend} diverges already: Inductor's own decisions are not to blame")
-        anchor = None
-        answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_backends(below))]
-        case, small = _reduce(session, study, default, anchor, answer)
-    _describe(session, study, case, answer)
+        answer.notes.append(
+            f"{answer.first_bad_backend} diverges already: Inductor's own decisions are not to blame"
+        )
+        case, _ = _reduce(session, study, default, None, answer)
+    answer.fixes = [(f, True) for f in fixes.ranked([*candidates, *fixes.from_backends(below)])]
+    answer.minimal = study.describe(case)
     _repro(session, study, case, answer)
+
+
+def _decide_and_reduce(
+    session: Session, chosen: Chosen, default: ProbeResult, walk: flagwalk.FlagWalk, answer: Answer
+) -> tuple[Case, Decided]:
+    """A small subject is searched whole, and its repairs hold the reduction to the same bug; a large one
+    is reduced first, held by what repairs it at the least cost."""
+    study = chosen.study
+    if chosen.call["nodes"] <= SEARCHED_WHOLE:
+        decided = _decide(session, study, WHOLE, default, walk, answer)
+        if decided.sets.repairs:
+            repairs = [frozenset(r.members) for r in finest(decided.sets.repairs) if r.confirmed]
+            case, _ = _reduce(session, study, default, Anchor(tuple(repairs[:MOST_ANCHORS])), answer)
+            return case, decided
+    case, small = _reduce(session, study, default, _anchor(session, study, default, walk, answer), answer)
+    return case, _decide(session, study, case, small, walk, answer)
 
 
 def _anchor(
@@ -167,16 +184,16 @@ def _anchor(
 ) -> Anchor | None:
     """What must go on repairing smaller cases: a flag, a set of flags, or one repair by decisions."""
     if walk.fixes:
-        return Anchor(frozenset({config_id(walk.fixes[0].flag.name)}))
+        return Anchor((frozenset({config_id(walk.fixes[0].flag.name)}),))
     if walk.sets:
-        return Anchor(frozenset(config_id(name) for name in walk.sets[0]))
+        return Anchor((frozenset(config_id(name) for name in walk.sets[0]),))
     with session.clock.stage("causes"):
         repair = one_repair(study, WHOLE, default)
     if repair is None:
         answer.notes.append("no flag and no set of decisions repairs the whole subject")
         return None
     session.progress("causes", f"denying {' + '.join(repair.members)} repairs it")
-    return Anchor(frozenset(repair.members))
+    return Anchor((frozenset(repair.members),))
 
 
 def _reduce(
@@ -237,10 +254,6 @@ def _confirm(
         "repairs": [o.value for o in said.repairs],
     }
     return held
-
-
-def _describe(session: Session, study: Study, case: Case, answer: Answer) -> None:
-    answer.minimal = study.describe(case)
 
 
 def _repro(session: Session, study: Study, case: Case, answer: Answer) -> None:

@@ -16,12 +16,19 @@ from .study import Study
 
 @dataclass(frozen=True)
 class Anchor:
-    """What must go on repairing a smaller case: a set of flags or decisions, each of them needed."""
+    """What holds a smaller case to the same bug: every one of these repairs must go on repairing it, and
+    none may do so without one of its members. All repairs are asked for, not the best alone, since a case
+    that needs fewer decisions to go wrong has other repairs missing."""
 
-    members: frozenset[str]
+    repairs: tuple[frozenset[str], ...]
 
-    def without_each(self) -> list[frozenset[str]]:
-        return [self.members - {m} for m in sorted(self.members)] if len(self.members) > 1 else []
+    def demands(self) -> list[tuple[frozenset[str], Outcome]]:
+        """Sets to deny, with the outcome that a case must give."""
+        asked: dict[frozenset[str], Outcome] = {repair: Outcome.PASS for repair in self.repairs}
+        for repair in self.repairs:
+            if len(repair) > 1:
+                asked.update({repair - {m}: Outcome.FAIL for m in sorted(repair)})
+        return list(asked.items())
 
 
 @dataclass
@@ -60,8 +67,8 @@ def _trials(study: Study, anchor: Anchor | None, cases: Sequence[Case]) -> list[
 
 
 def _held(study: Study, anchor: Anchor, case: Case) -> Outcome:
-    """FAIL where the anchor repairs this case and no smaller part of it does."""
-    parts = [(anchor.members, Outcome.PASS), *((p, Outcome.FAIL) for p in anchor.without_each())]
-    results = study.probe_all([(study.deny(members), case) for members, _ in parts])
-    holds = all(r.outcome is wanted for r, (_, wanted) in zip(results, parts, strict=True))
+    """FAIL where the case meets every demand of the anchor."""
+    demands = anchor.demands()
+    results = study.probe_all([(study.deny(members), case) for members, _ in demands])
+    holds = all(r.outcome is wanted for r, (_, wanted) in zip(results, demands, strict=True))
     return Outcome.FAIL if holds else Outcome.UNRESOLVED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import hypothesis.strategies as st
 import pytest
@@ -69,6 +70,7 @@ def test_any_float_comes_back_in_every_float_dtype(values: list[float]) -> None:
         (torch.tensor([True, False]), "torch.tensor([True, False])"),
         (torch.tensor([1 + 2j, -1j]), "torch.tensor([(1+2j), complex(-0.0, -1.0)], dtype=torch.complex64)"),
         (torch.ones(64, 64), "torch.ones(64, 64)"),
+        (torch.zeros(2, dtype=torch.int8), "torch.zeros(2, dtype=torch.int8)"),
         (torch.zeros(3, 0), "torch.empty((3, 0), dtype=torch.float32)"),
         (torch.arange(200.0), "torch.arange(0.0, 200.0, dtype=torch.float32)"),
         (torch.arange(6).reshape(3, 2).t(), "torch.tensor([[0, 1], [2, 3], [4, 5]]).t()"),
@@ -130,7 +132,7 @@ def test_a_python_value_comes_back(value: object) -> None:
     assert repr(made) == repr(value)  # repr tells -0.0 from 0.0, and nan is nan
 
 
-def build(text: str, name: str, blobs: dict[str, str]) -> list[torch.Tensor]:
+def build(text: str, name: str, blobs: Mapping[str, str]) -> list[torch.Tensor]:
     with text_names(blobs, torch.float32) as names:
         exec(text, names)
         made: list[torch.Tensor] = names[name]()
@@ -141,7 +143,7 @@ def test_inputs_over_one_storage_stay_over_one_storage() -> None:
     base = torch.arange(12.0)
     values = [base[2:8].view(2, 3), torch.ones(2), base[4:12:2]]
     source = arguments_source("inputs", ["a", "b", "c"], values, [False] * 3)
-    a, b, c = build(source.text, "inputs", dict(source.blobs))
+    a, b, c = build(source.text, "inputs", source.blobs)
     assert same_values([a, b, c], values)
     a[0, 2] = -1
     assert c[0] == -1

@@ -45,15 +45,8 @@ def apply(
 ) -> Edited:
     """The graph after the edits. `before_eager` puts the random generators back before eager runs."""
     values = _eager_values(gm, tensors.fresh(args, requires_grad), set(case.cut), before_eager)
-    graph = torch.fx.Graph()
-    graph._codegen = gm.graph._codegen
-    new_gm, names = _copy_graph(gm, case)
-    _cut(new_gm, case, names)
-    _bypass(case, names)
-    if case.outputs:
-        _return_only(new_gm, case, names)
+    new_gm = _edited_graph(gm, case)
     _resize(new_gm, dict(case.sizes))
-    _drop_dead(new_gm)
     held = dict(zip(_input_names(gm), zip(args, requires_grad, strict=True), strict=True)) | values
     inputs = [(n.name, *held[n.name]) for n in new_gm.graph.nodes if n.op == "placeholder"]
     new_gm.graph.lint()
@@ -66,20 +59,51 @@ def _input_names(gm: torch.fx.GraphModule) -> list[str]:
     return [n.name for n in gm.graph.nodes if n.op == "placeholder"]
 
 
-def _copy_graph(gm: torch.fx.GraphModule, case: Case) -> tuple[torch.fx.GraphModule, dict[str, torch.fx.Node]]:
-    graph = torch.fx.Graph()
-    copies: dict[torch.fx.Node, torch.fx.Node] = {}
-    for node in gm.graph.nodes:
-        copies[node] = graph.node_copy(node, lambda n: copies[n])
-        if copies[node].name != node.name:
-            copies[node]._rename(node.name)
-    new_gm = torch.fx.GraphModule(gm, graph)
-    new_gm.meta = dict(gm.meta)
-    names = {n.name: n for n in graph.nodes}
-    missing = [n for n in (*case.cut, *case.outputs, *(a for pair in case.bypass for a in pair)) if n not in names]
+def _edited_graph(gm: torch.fx.GraphModule, case: Case) -> torch.fx.GraphModule:
+    """A new graph of what the edited outputs need; copied in order, so that every node keeps its name."""
+    names = {n.name: n for n in gm.graph.nodes}
+    bypassed = dict(case.bypass)
+    missing = [n for n in (*case.cut, *case.outputs, *bypassed, *bypassed.values()) if n not in names]
     if missing:
         raise CannotEdit(f"no node named {missing[0]}")
-    return new_gm, names
+    copies = _Copies(torch.fx.Graph(), set(case.cut))
+    for name in case.cut:
+        copies.add_input(names[name])
+    for node in gm.graph.nodes:
+        if node.name in bypassed:
+            copies.of[node] = copies.of[names[bypassed[node.name]]]
+        elif node.name not in case.cut and node.op != "output":
+            copies.add(node)
+    if case.outputs:
+        copies.graph.output(tuple(copies.of[names[name]] for name in case.outputs))
+    else:
+        copies.graph.output(map_arg(gm.graph.output_node().args[0], lambda n: copies.of[n]))
+    edited = torch.fx.GraphModule(gm, copies.graph)
+    edited.meta = dict(gm.meta)
+    _drop_dead(edited)
+    return edited
+
+
+class _Copies:
+    """A graph under construction, and the copy of each node of the old one."""
+
+    def __init__(self, graph: torch.fx.Graph, cut: set[str]) -> None:
+        self.graph = graph
+        self.cut = cut
+        self.of: dict[torch.fx.Node, torch.fx.Node] = {}
+
+    def add_input(self, node: torch.fx.Node) -> None:
+        new = self._named(self.graph.placeholder(node.name), node)
+        new.meta = {k: v for k, v in node.meta.items() if k in ("stack_trace", "from_node")}
+
+    def add(self, node: torch.fx.Node) -> None:
+        self._named(self.graph.node_copy(node, lambda n: self.of[n]), node)
+
+    def _named(self, new: torch.fx.Node, old: torch.fx.Node) -> torch.fx.Node:
+        if new.name != old.name:
+            raise CannotEdit(f"{old.name} would be called {new.name}")
+        self.of[old] = new
+        return new
 
 
 def _eager_values(
@@ -110,31 +134,6 @@ def _eager_values(
     except Enough:
         return found
     raise CannotEdit(f"eager never reached {sorted(wanted - set(found))}")
-
-
-def _cut(gm: torch.fx.GraphModule, case: Case, names: dict[str, torch.fx.Node]) -> None:
-    first = next(iter(gm.graph.nodes))
-    for name in case.cut:
-        old = names[name]
-        with gm.graph.inserting_before(first):
-            new = gm.graph.placeholder(name)
-        new.meta = {k: v for k, v in old.meta.items() if k in ("stack_trace", "from_node")}
-        old.replace_all_uses_with(new)
-        gm.graph.erase_node(old)
-        new._rename(name)
-        names[name] = new
-
-
-def _bypass(case: Case, names: dict[str, torch.fx.Node]) -> None:
-    for name, other in case.bypass:
-        if names[other].graph is not names[name].graph or other == name:
-            raise CannotEdit(f"cannot read {other} in place of {name}")
-        names[name].replace_all_uses_with(names[other])
-
-
-def _return_only(gm: torch.fx.GraphModule, case: Case, names: dict[str, torch.fx.Node]) -> None:
-    output = gm.graph.output_node()
-    output.args = (tuple(names[name] for name in case.outputs),)
 
 
 def _resize(gm: torch.fx.GraphModule, sizes: dict[int, int]) -> None:

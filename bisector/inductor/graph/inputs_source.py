@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ class ArgumentsSource:
     """`def name(): ...` that returns a list of fresh values. blobs: base64 texts that it reads."""
 
     text: str = ""
-    blobs: tuple[tuple[str, str], ...] = ()
+    blobs: Mapping[str, str] = field(default_factory=dict)
 
 
 def arguments_source(
@@ -42,7 +42,7 @@ def arguments_source(
         lines.append(f"    {target} = {source.text}{'.requires_grad_()' if grads.get(target) else ''}")
         blobs.update(source.blobs)
     lines.append("    return " + list_source(parameters))
-    arguments = ArgumentsSource("\n".join(lines) + "\n", tuple(blobs.items()))
+    arguments = ArgumentsSource("\n".join(lines) + "\n", blobs)
     _check(name, arguments, values, requires_grad, default_dtype)
     return arguments
 
@@ -105,7 +105,7 @@ def _check(
     name: str, arguments: ArgumentsSource, values: Sequence[Any], requires_grad: Sequence[bool],
     default_dtype: torch.dtype | None,
 ) -> None:  # fmt: skip
-    with text_names(dict(arguments.blobs), default_dtype) as names:
+    with text_names(arguments.blobs, default_dtype) as names:
         exec(arguments.text, names)
         made = names[name]()
     for value, copy, grad in zip(values, made, requires_grad, strict=True):

@@ -19,7 +19,7 @@ import torch
 from .bits import raw_bytes
 from .values import LINE_WIDTH, CannotWrite, filled, value_source
 
-LITERAL_ELEMENTS = 128  # more numbers than this are not read by anyone: a blob is shorter
+LITERAL_ELEMENTS = 64  # more numbers than this are not read by anyone: a blob is shorter
 
 # What a blob needs in the emitted file; part of the text of a repro.
 UNPACK = '''\
@@ -98,7 +98,7 @@ def _layouts(value: torch.Tensor) -> Iterator[tuple[torch.Tensor, str]]:
 
 
 def _plain_copy(value: torch.Tensor) -> torch.Tensor:
-    """A contiguous copy with the strides of a new tensor; contiguous() keeps odd ones of dimensions of one."""
+    """A copy with the strides of a new tensor; contiguous() keeps odd ones of dimensions of one."""
     return value.clone(memory_format=torch.contiguous_format)
 
 
@@ -140,8 +140,9 @@ def _short_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iter
     inferred = {float: default_dtype, int: torch.int64, bool: torch.bool}.get(type(first.item()))
     needed = "" if inferred is value.dtype else dtype
     if value.numel() > 1 and torch.equal(raw_bytes(value), raw_bytes(first).repeat(value.numel(), 1)):
-        if not needed and one in ("0.0", "1.0"):
-            yield f"torch.{'zeros' if one == '0.0' else 'ones'}({shape.strip('(,)')})"
+        if one in ("0", "0.0", "1", "1.0"):
+            make = "torch.zeros" if one.startswith("0") else "torch.ones"
+            yield f"{make}({shape.strip('(,)')}{'' if value.dtype is default_dtype else dtype})"
         yield f"torch.full({shape}, {one}{needed})"
     if value.numel() <= LITERAL_ELEMENTS:
         yield f"torch.tensor({nested_source(_numbers(value))}{needed})"

@@ -7,24 +7,11 @@ import keyword
 import re
 from collections.abc import Iterable
 
-# Names the emitted file uses itself.
-RESERVED = frozenset(
-    [
-        "torch",
-        "F",
-        "math",
-        "operator",
-        "inf",
-        "nan",
-        "fn",
-        "inputs",
-        "grad_outputs",
-        "unpack",
-        "run",
-        "main",
-        "self",
-    ]
-)
+# Names that the emitted file uses itself.
+RESERVED = frozenset({
+    "torch", "F", "math", "operator", "os", "sys", "base64", "zlib", "inf", "nan", "self", "fn", "inputs",
+    "grad_outputs", "unpack", "run", "difference", "main", "cannot_tell", "Model", "FIXED", "COMPARED",
+})  # fmt: skip
 
 
 class Names:

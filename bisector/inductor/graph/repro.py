@@ -10,12 +10,12 @@ import torch
 
 from .fixes import Statements, UseBackend, fix_statements, setting_statements
 from .inputs_source import ArgumentsSource, arguments_source
-from .literals import UNPACK
+from .literals import UNPACK, TensorSource
 from .repro_spec import ReproSpec
 from .repro_text import DIFFERENCE, HEAD, MAIN, SIGNED_ZERO, TAIL
 from .run_source import run_source
 from .source import FunctionSource, function_source, verify
-from .values import value_source
+from .values import CannotWrite, value_source
 
 BLOB_WIDTH = 100
 
@@ -34,19 +34,8 @@ def write_repro(spec: ReproSpec) -> str:
     settings = _settings(spec)
     fix = fix_statements(spec.fix) if spec.fix is not None else Statements()
     run = run_source(spec, function.parameters)
-    blobs = {name: data for constant in function.constants.values() for name, data in constant.blobs.items()}
-    blobs |= {**dict(inputs.blobs), **dict(grads.blobs)}
-    used = [function.text, inputs.text, grads.text, _settings_text(spec, settings, fix), run.text]
-    head = HEAD.substitute(
-        header="\n".join(
-            f"# {line}".rstrip() for line in spec.header or ["torch.compile differs from eager."]
-        ),
-        file=spec.file,
-        early="".join(line + "\n" for line in [*settings.early, *_only_if_fixed(fix.early)]),
-        imports=_imports({*function.imports, *settings.imports, *fix.imports}, "\n".join(used)),
-    )
+    blobs = _joined([inputs.blobs, grads.blobs, *(c.blobs for c in function.constants.values())])
     blocks = [
-        head,
         function.text,
         inputs.text,
         grads.text,
@@ -55,10 +44,21 @@ def write_repro(spec: ReproSpec) -> str:
         run.text,
         DIFFERENCE.substitute(signed_zero=SIGNED_ZERO if spec.signed_zero else ""),
         MAIN.substitute(eager=run.eager, compiled=run.compiled),
-        _data(function, blobs),
+        _data(blobs, function.constants),
         TAIL,
     ]
-    return "\n\n\n".join(block.strip("\n") for block in blocks if block.strip()) + "\n"
+    head = _head(spec, settings, fix, _imports({*function.imports, *settings.imports, *fix.imports}, blocks))
+    return "\n\n\n".join(block.strip("\n") for block in [head, *blocks] if block.strip()) + "\n"
+
+
+def _head(spec: ReproSpec, settings: Statements, fix: Statements, imports: str) -> str:
+    comment = spec.header or ["torch.compile differs from eager."]
+    return HEAD.substitute(
+        header="\n".join(f"# {line}".rstrip() for line in comment),
+        file=spec.file,
+        early="".join(line + "\n" for line in [*settings.early, *_only_if_fixed(fix.early)]),
+        imports=imports,
+    )
 
 
 @contextlib.contextmanager
@@ -89,7 +89,7 @@ def _inputs(spec: ReproSpec, function: FunctionSource) -> ArgumentsSource:
 
 
 def _grad_outputs(spec: ReproSpec) -> ArgumentsSource:
-    given = {f"grad_{i}": grad for i, grad in enumerate(spec.grad_outputs or ()) if grad is not None}
+    given = {f"output_{i}_grad": grad for i, grad in enumerate(spec.grad_outputs or ()) if grad is not None}
     if not given:
         return ArgumentsSource()
     values, flags = list(given.values()), [False] * len(given)
@@ -123,22 +123,32 @@ def _only_if_fixed(lines: Iterable[str]) -> list[str]:
     return ["if FIXED:", *indented] if indented else []
 
 
-def _imports(lines: set[str], text: str) -> str:
-    """The import lines: what `text` uses of the standard library, then torch, then torch's own modules."""
+def _imports(lines: set[str], blocks: Iterable[str]) -> str:
+    """The import lines: what the blocks use of the standard library, then torch, then torch's own modules."""
+    text = "\n".join(blocks)
     first = ["import base64", "import zlib"] if "unpack(" in text else []
     first += sorted(line for line in lines if not line.startswith("import torch"))
-    numbers = [name for name in ("inf", "nan") if re.search(rf"\b{name}\b", text)]
+    numbers = [name for name in ("inf", "nan") if re.search(rf"(?<![\w\"']){name}\b(?![\"'])", text)]
     if numbers:
         first.append(f"from math import {', '.join(numbers)}")
     rest = sorted(line for line in lines if line.startswith("import torch"))
     return "\n".join([*first, *([""] if first else []), "import torch", *rest])
 
 
-def _data(function: FunctionSource, blobs: Mapping[str, str]) -> str:
+def _joined(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    blobs: dict[str, str] = {}
+    for part in parts:
+        if clash := blobs.keys() & part.keys():
+            raise CannotWrite(f"two tensors would both be called {min(clash)}")
+        blobs.update(part)
+    return blobs
+
+
+def _data(blobs: Mapping[str, str], constants: Mapping[str, TensorSource]) -> str:
     """What nobody reads, after what everybody reads: blobs, and constants made of them."""
     parts = [UNPACK + "\n"] if blobs else []
     for name, data in blobs.items():
         rows = [data[i : i + BLOB_WIDTH] for i in range(0, len(data), BLOB_WIDTH)]
         parts.append("\n".join([f'{name} = """', *rows, '"""']))
-    parts += [f"{name} = {source.text}" for name, source in function.constants.items()]
-    return "\n".join(parts)
+    parts += [f"{name} = {source.text}" for name, source in constants.items()]
+    return "\n".join(parts) + "\n"

@@ -63,7 +63,7 @@ def difference(eager, compiled, rtol, atol):
 $signed_zero\
     if not bad.any():
         return None
-    error = (c - e)[bad].abs().double().nan_to_num(nan=float("inf"))
+    error = (c - e)[bad].abs().double().nan_to_num(float("inf"), float("inf"))
     relative = error / e[bad].abs()
     at = tuple(bad.nonzero()[error.argmax()].tolist())
     return (

@@ -115,7 +115,7 @@ class _Writer:
 
     def constant(self, tensor: torch.Tensor, wanted: str) -> str:
         name = self._globals.take(wanted.strip("_").upper())
-        self.constants[name] = literal(tensor, name)
+        self.constants[name] = literal(tensor, f"{name}_constant", default_dtype=None)
         return name
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from types import ModuleType
 
 from .. import control
-from . import cast, decomp, fma, fuse, inline, lower, match, passes, vec
+from . import cast, decomp, fma, fuse, inline, layout, lower, match, passes, vec
 from .patching import HookUnavailable
 
 KINDS: dict[str, ModuleType] = {
     "decomp": decomp,
     "pass": passes,
     "match": match,
+    "layout": layout,
     "lower": lower,
     "inline": inline,
     "fuse": fuse,
@@ -40,7 +41,7 @@ def install() -> None:
             disable(kind, str(missing))
 
 
-def disable(kind: str, reason: str) -> None:
+def disable(kind: str, reason: str = "switched off") -> None:
     """Switches a kind off: it is neither asked nor recorded, in this process and its later forks."""
     control.disable(kind, reason)
 

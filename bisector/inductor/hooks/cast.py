@@ -31,8 +31,9 @@ from .patching import require, wrap
 _EXACT = frozenset(
     f"aten.{name}"
     for name in (
-        "abs", "alias", "amax", "amin", "clamp_max", "clamp_min", "clone", "copy", "expand", "index", "maximum",
-        "minimum", "neg", "permute", "relu", "select", "slice", "squeeze", "unsqueeze", "view", "where",
+        "abs", "alias", "amax", "amin", "clamp_max", "clamp_min", "clone", "copy", "expand", "index",
+        "maximum", "minimum", "neg", "permute", "relu", "select", "slice", "squeeze", "unsqueeze", "view",
+        "where",
     )
 )  # fmt: skip
 
@@ -63,14 +64,17 @@ def _round_inlined(original: Callable[..., Any]) -> Callable[..., Any]:
         control = current("cast")
         if control is not None and node.op == "call_function" and naming.op_name(node) not in _EXACT:
             box = inline.inlined_here(node, result)
-            data = box.data if box is not None else None
-            if isinstance(data, ir.Pointwise) and tags.is_low_precision(data.dtype):
-                if not _allowed(control, node, data.dtype):
-                    rounding = _rounding(data.inner_fn, data.dtype)
-                    data._post_init_setattr("inner_fn", tags.emitted_by(node, rounding))
+            if box is not None and isinstance(box.data, ir.Pointwise):
+                _ask_inlined(control, node, box.data)
         return result
 
     return run_node
+
+
+def _ask_inlined(control: Control, node: Node, data: ir.Pointwise) -> None:
+    if tags.is_low_precision(data.dtype) and not _allowed(control, node, data.dtype):
+        rounding = _rounding(data.inner_fn, data.dtype)
+        data._post_init_setattr("inner_fn", tags.emitted_by(node, rounding))
 
 
 def _rounding(inner_fn: Callable[..., Any], dtype: torch.dtype) -> Callable[..., Any]:
@@ -84,8 +88,10 @@ def _rounding(inner_fn: Callable[..., Any], dtype: torch.dtype) -> Callable[...,
 def _keep_cast(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
     """A down-cast of a denied node must not be undone by the up-cast that follows it."""
     control, tag = current("cast"), op.tag
-    dtype = op.args[1] if op.name == "to_dtype" and len(op.args) > 1 else None
-    if control is None or tag is None or not tags.is_low_precision(dtype):
+    if control is None or tag is None or op.name != "to_dtype" or len(op.args) < 2:
+        return write(op)
+    dtype: torch.dtype = op.args[1]
+    if not tags.is_low_precision(dtype):
         return write(op)
     detail, name = _id_parts(tag.node, dtype)
     if control.allows(f"cast:{detail}@{name}"):
@@ -111,8 +117,10 @@ def _round_forwarded(original: Callable[..., Any]) -> Callable[..., Any]:
         forwarded = name in self.kernel.cse.store_cache
         value = original(self, name, index)
         node = tags.source_of_buffer(name) if forwarded else None
-        dtype = V.graph.get_dtype(name) if node is not None else None
-        if node is None or not tags.is_low_precision(dtype) or _allowed(control, node, dtype):
+        if node is None:
+            return value
+        dtype = V.graph.get_dtype(name)
+        if not tags.is_low_precision(dtype) or _allowed(control, node, dtype):
             return value
         if value.dtype != dtype:  # a reduction's float32 accumulator
             with config.patch(emulate_precision_casts=True):

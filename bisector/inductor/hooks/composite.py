@@ -18,6 +18,7 @@ from ..control import current
 from .patching import require
 
 _Allowed = Callable[[OpOverload], bool]
+_Kernel = Callable[..., Any]
 
 
 def install(is_choice: _Allowed, allowed: _Allowed) -> None:
@@ -40,7 +41,7 @@ def _registered() -> Iterator[OpOverload]:
                 yield op
 
 
-def _asking(op: OpOverload, key: DispatchKey, kernel: Callable[..., Any], allowed: _Allowed) -> Callable[..., Any]:
+def _asking(op: OpOverload, key: DispatchKey, kernel: _Kernel, allowed: _Allowed) -> _Kernel:
     eager = _eager_key(op)
 
     def call(*args: Any, **kwargs: Any) -> Any:

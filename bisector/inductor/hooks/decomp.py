@@ -2,9 +2,10 @@
 
 Patches `maybe_handle_decomp` (torch/fx/experimental/proxy_tensor.py), the table of decompositions at work,
 and two names in torch/_inductor/graph.py: `make_fallback`, which refuses a fallback for an op that has a
-decomposition, and `fallback_node_due_to_unsupported_type`. `composite` adds the ops that Python takes apart earlier. Exercised on torch 2.13. Only the
-outermost decomposition at a call site is asked; one ID covers all calls of the op in one Dynamo node. Traces
-that no Dynamo node is behind (the patterns of the pattern matcher) are left alone.
+decomposition, and `fallback_node_due_to_unsupported_type`. `composite` adds the ops that Python takes apart
+earlier. Exercised on torch 2.13. Only the outermost decomposition at a call site is asked; one ID covers
+all calls of the op in one Dynamo node. Traces that no Dynamo node is behind (the patterns of the pattern
+matcher) are left alone.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ from .patching import require, wrap
 # cannot take their place (a view must alias, a cast must keep its layout).
 _MOVES_DATA = frozenset(
     {
-        "aten._to_copy", "aten._unsafe_view", "aten.alias", "aten.clone", "aten.copy", "aten.detach", "aten.empty",
-        "aten.fill", "aten.lift", "aten.lift_fresh", "aten.lift_fresh_copy", "aten.new_empty", "aten.new_full",
-        "aten.new_ones", "aten.new_zeros", "aten.ones_like", "aten.to", "aten.zero", "aten.zeros_like",
-        "aten.full_like", "aten.empty_like", "aten.sym_numel", "aten.ones", "aten.zeros", "aten.arange",
-        "aten.split_with_sizes", "aten.unbind", "aten.stack", "aten.slice_backward", "aten.select_backward",
+        "aten._to_copy", "aten._unsafe_view", "aten.alias", "aten.arange", "aten.clone", "aten.copy",
+        "aten.detach", "aten.empty", "aten.empty_like", "aten.fill", "aten.full_like", "aten.lift",
+        "aten.lift_fresh", "aten.lift_fresh_copy", "aten.new_empty", "aten.new_full", "aten.new_ones",
+        "aten.new_zeros", "aten.ones", "aten.ones_like", "aten.select_backward", "aten.slice_backward",
+        "aten.split_with_sizes", "aten.stack", "aten.sym_numel", "aten.to", "aten.unbind", "aten.zero",
+        "aten.zeros", "aten.zeros_like",
     }
 )  # fmt: skip
 

@@ -104,9 +104,10 @@ def _rounded_product(product: cpp_ops.Op) -> Any:
 def _remember_store(original: Callable[..., Any]) -> Callable[..., Any]:
     def store(self: Any, name: str, index: Any, value: Any, mode: Any = None) -> Any:
         body = cpp_ops.body_op()
-        if current("fma") is not None and isinstance(V.kernel, cpp.CppKernel) and body is not None:
-            if body.target == "store" and isinstance(body.args[3], Node):
-                _seen().stored[name] = body.args[3]
+        writing = current("fma") is not None and isinstance(V.kernel, cpp.CppKernel)
+        stored = body.args[3] if body is not None and body.target == "store" else None
+        if writing and isinstance(stored, Node):
+            _seen().stored[name] = stored
         return original(self, name, index, value, mode)
 
     return store

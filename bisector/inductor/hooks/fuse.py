@@ -56,7 +56,7 @@ def _allowed(control: Control, node1: Any, node2: Any) -> bool:
         return all(control.allows(_id(pair)) for pair in _listed_pairs(node1, node2))
     if not any(member.startswith("fuse:") for member in control.members):
         return True
-    denied = [pair for pair in _pairs(node1, node2, lambda a, b: True) if not control.allows(_id(pair))]
+    denied = [pair for pair in _pairs(node1, node2, _any) if not control.allows(_id(pair))]
     for pair in denied:
         _ask(control, pair)
     return not denied
@@ -73,7 +73,11 @@ def _pairs(node1: Any, node2: Any, related: Callable[[Any, Any], bool]) -> list[
 
 
 def _listed_pairs(node1: Any, node2: Any) -> list[_Pair]:
-    return _pairs(node1, node2, _feeds) or _pairs(node1, node2, _shares) or _pairs(node1, node2, lambda a, b: True)
+    return _pairs(node1, node2, _feeds) or _pairs(node1, node2, _shares) or _pairs(node1, node2, _any)
+
+
+def _any(a: Any, b: Any) -> bool:
+    return True
 
 
 def _feeds(a: Any, b: Any) -> bool:

@@ -33,7 +33,7 @@ def install() -> None:
 def _mark_backward(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: GraphLowering, *args: Any) -> Any:
         if current() is not None and self.is_backward:
-            naming.mark_backward(self.module.graph)
+            naming.mark_backward(self.graph)
         return original(self, *args)
 
     return run

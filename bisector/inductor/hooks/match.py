@@ -101,7 +101,7 @@ def _pattern_name(entry: Any) -> str:
     handler = getattr(entry, "handler", None) or entry.extra_check
     handler = getattr(handler, "__wrapped__", handler)
     # A partial or a callable object has no name: its class must do.
-    return getattr(handler, "__qualname__", type(handler).__name__).rpartition("<locals>.")[2]
+    return getattr(handler, "__qualname__", type(handler).__name__).replace("<locals>.", "")
 
 
 def _output(match: Any) -> Node:

@@ -106,12 +106,17 @@ def _mutated(subject: Subject, after: Sequence[Any]) -> Outputs:
     return changed
 
 
+def eager_program(subject: Subject) -> Callable[..., Any]:
+    """The graph in eager, node by node: generated code differs for a negative literal's power."""
+    return torch.fx.Interpreter(subject.edited.gm).run
+
+
 def probe(call: Call, case: Case, candidate: Candidate, train: bool | None) -> Measurement:
     """Compile and run one candidate on one case; errors of either become Measurement.error."""
     started = time.perf_counter()
     try:
         subject = prepare(call, case, train)
-        eager = run(subject, subject.edited.gm)
+        eager = run(subject, eager_program(subject))
     except Exception as error:  # noqa: BLE001 - a case that eager cannot run is unresolved, whatever it raised
         return Measurement(error=f"eager fails: {first_line(error)}")
     found = compiled_measurement(subject, candidate, eager)
@@ -231,8 +236,8 @@ def verdict(call: Call, case: Case, train: bool | None) -> VerdictData:
         gm = subject.edited.gm
         finest = FinestEps(gm)
         eager = run(subject, finest.run)
-        again = Measurement(measure.measure_all(eager, run_again(subject, gm)))
-        restored = Measurement(measure.measure_all(eager, run(subject, gm)))
+        again = Measurement(measure.measure_all(eager, run_again(subject, eager_program(subject))))
+        restored = Measurement(measure.measure_all(eager, run(subject, eager_program(subject))))
     except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
         failed = Measurement(error=f"eager fails: {first_line(error)}")
         return VerdictData(failed, failed, failed, (), ())
@@ -251,7 +256,7 @@ def _reference(subject: Subject, notes: list[str]) -> Outputs | None:
     args = widened(tensors.fresh(subject.edited.args, subject.edited.requires_grad))
     try:
         with mode:
-            outputs = run(subject, subject.edited.gm, args)
+            outputs = run(subject, eager_program(subject), args)
     except NoReference as error:
         notes.append(f"no float64 reference: {error}")
         return None

@@ -71,6 +71,7 @@ def _compile_stand_in(recorder: Recorder, original: Callable[..., Any]) -> Calla
             )
         if disable:
             return original(model, disable=True)
+        dynamic = dynamic if recorder.dynamic is None else recorder.dynamic
         entry = recorder.entry(
             _name(model), backend or "inductor", _options(mode, options, dynamic), dynamic, fullgraph
         )

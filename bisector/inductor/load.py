@@ -46,6 +46,7 @@ class Loaded:
     comparisons: Comparisons = field(default_factory=Comparisons)
     ended: str = ""  # how the script ended, when it did not reach its last line
     problem: str | None = None
+    scripted: bool = False  # the script compiled something itself
 
 
 def load(options: LoadOptions) -> Loaded:
@@ -67,14 +68,15 @@ def load(options: LoadOptions) -> Loaded:
 
 def _run(options: LoadOptions, loaded: Loaded) -> None:
     torch.set_num_threads(options.threads)
-    loaded.recorder.begin()
+    loaded.recorder.begin(options.dynamic)
     if options.seed is not None:
         torch.manual_seed(options.seed)
     path = Path(options.target)
     try:
         with intercepted(loaded.recorder, loaded.comparisons):
             namespace = _run_script(path)
-            if not loaded.recorder.entries:
+            loaded.scripted = bool(loaded.recorder.entries)
+            if not loaded.scripted:
                 _run_convention(namespace, options)
     except SystemExit as error:
         loaded.ended = f"sys.exit({error.code!r})"
@@ -106,7 +108,7 @@ def _run_convention(namespace: dict[str, Any], options: LoadOptions) -> None:
     if options.device is not None:
         made = made.to(options.device) if isinstance(made, torch.nn.Module) else made
         inputs = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.to(options.device), inputs)
-    compiled = torch.compile(made, dynamic=options.dynamic)
+    compiled = torch.compile(made)
     if isinstance(inputs, dict):
         compiled(**inputs)
     else:
@@ -146,9 +148,11 @@ def _note_script_comparisons(loaded: Loaded) -> None:
 
 def _problem(options: LoadOptions, loaded: Loaded) -> str | None:
     """One line for the user when nothing was recorded, None otherwise."""
+    name = os.path.basename(options.target)
+    if options.device is not None and loaded.scripted:
+        return f"{name} compiles for itself and so chooses its device; leave --device out, or edit the script"
     if loaded.recorder.calls:
         return None
-    name = os.path.basename(options.target)
     if loaded.recorder.entries:
         compiled = loaded.recorder.entries[0].name
         why = f": {loaded.ended}" if loaded.ended else " is never called, or has nothing that Dynamo captures"

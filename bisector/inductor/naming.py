@@ -110,10 +110,10 @@ def label_of(node: Node) -> Label:
 
 
 def label_graph(graph: Graph) -> None:
-    """Gives a label to each computing node that has none; a number once given is not given again."""
-    nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output", "get_attr")]
+    """Gives a label to each node that has none; a number once given is not given again."""
+    nodes = list(graph.nodes)
     roots = {node: root_of(node) for node in nodes}
-    crowd = Counter(roots[n] for n in nodes if op_name(n) != "getitem")
+    crowd = Counter(roots[n] for n in nodes if n.op.startswith("call_") and op_name(n) != "getitem")
     taken: Counter[tuple[str, str]] = Counter()
     fresh = []
     for node in nodes:

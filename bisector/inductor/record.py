@@ -71,6 +71,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.start: dict[str, dict[str, Any]] = {}
+        self.dynamic: bool | None = None
         self.entries: list[Entry] = []
         self.graphs: list[GraphRecord] = []
         self.calls: list[Call] = []
@@ -78,8 +79,12 @@ class Recorder:
         self.notes: list[str] = []
         self.alive: list[Any] = []  # outputs are matched by id(): they must not be freed meanwhile
 
-    def begin(self) -> None:
-        """In the script's thread, before its first line: what the settings were (they belong to a thread)."""
+    def begin(self, dynamic: bool | None) -> None:
+        """In the script's thread, before its first line: what the settings were (they belong to a thread).
+
+        dynamic: overrides what the script says of dynamic shapes; None leaves it to the script.
+        """
+        self.dynamic = dynamic
         self.start = ambient.config_values()
 
     def entry(self, name: str, backend: Any, options: dict[str, Any], dynamic: Any, fullgraph: Any) -> Entry:
@@ -95,7 +100,8 @@ class Recorder:
 
             def run(*args: Any) -> Any:
                 call = self._begin(graph, args)
-                outputs = gm(*args)
+                # By the nodes, not by the generated code: the two differ for a negative literal's power.
+                outputs = torch.fx.Interpreter(gm).run(*args)
                 if call is not None:
                     self._end(call, outputs)
                 return outputs

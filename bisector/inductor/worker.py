@@ -40,6 +40,8 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     torch.set_num_threads(1)
     from . import load, warm
 
+    if unknown := warm.unknown_flags(options["config"]):
+        return {"problem": f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"}, None
     hooks_off = warm.warm_up()
     load_options = load.LoadOptions(**options["load"], threads=threads)
     with load.quiet_stdin():

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from io import StringIO
 from typing import Any
 
 import yaml
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
+from bisector.core.case import WHOLE
 from bisector.core.judge import removed_fraction
 from bisector.core.model import Candidate, Measurement, Outcome, ProbeResult
 from bisector.core.search.sets import repairs_only
+from bisector.errors import MissingTool
 
 from .study import Study
 
@@ -66,6 +75,38 @@ def catalogue() -> list[Flag]:
     return [Flag(**entry) for entry in yaml.safe_load(text)]
 
 
+def live_catalogue() -> list[dict[str, Any]]:
+    """The curated flags with their values in the installed torch, as rows; `value` is None where absent."""
+    flags = catalogue()
+    done = subprocess.run(
+        [sys.executable, "-m", "bisector.inductor.flag_values", *(f.name for f in flags)],
+        capture_output=True, text=True, check=False,
+    )
+    if done.returncode != 0:
+        raise MissingTool("torch cannot be imported; `numbisect doctor` says what is wrong")
+    values = json.loads(done.stdout)
+    return [
+        {
+            "name": f.name, "family": f.family, "conservative": f.conservative, "effect": f.effect,
+            "present": f.name in values, "value": values.get(f.name),
+        }
+        for f in flags
+    ]
+
+
+def table(rows: Sequence[Mapping[str, Any]], width: int, color: bool) -> str:
+    """The catalogue as text, a family at a time."""
+    out = StringIO()
+    console = Console(file=out, width=width, force_terminal=color, no_color=not color, highlight=False)
+    for family in dict.fromkeys(row["family"] for row in rows):
+        console.print(Text(family, style="bold"))
+        for row in (r for r in rows if r["family"] == family):
+            value = f"{row['value']!r}" if row["present"] else "absent in this torch"
+            console.print(Text(f"  {row['name']} = {value}, conservative {row['conservative']!r}"))
+            console.print(Padding(Text(row["effect"], style="dim"), (0, 0, 0, 6)))
+    return out.getvalue()
+
+
 def walk(study: Study, flags: list[Flag], current: Mapping[str, Any], default: Measurement) -> FlagWalk:
     """Try each flag alone; where none repairs, the smallest sets that do."""
     found = FlagWalk()
@@ -79,19 +120,13 @@ def walk(study: Study, flags: list[Flag], current: Mapping[str, Any], default: M
         else:
             tried.append(flag)
             study.conservative[flag.name] = flag.conservative
-    results = study.probe_all([_candidate({f.name: f.conservative}) for f in tried])
+    results = study.probe_all([(Candidate.with_flags({f.name: f.conservative}), WHOLE) for f in tried])
     for flag, result in zip(tried, results, strict=True):
         share = removed_fraction(default, result.measurement, study.criterion)
         found.trials.append(FlagTrial(flag, current[flag.name], result, share, _role(result)))
     if not found.fixes:
         _search_sets(study, found)
     return found
-
-
-def _candidate(values: Mapping[str, Any]) -> tuple[Candidate, Any]:
-    from bisector.core.case import WHOLE
-
-    return Candidate.with_flags(values), WHOLE
 
 
 def _role(result: ProbeResult) -> str:

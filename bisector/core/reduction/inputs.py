@@ -32,16 +32,16 @@ def shrink_shapes(problem: Problem) -> None:
 
 
 def _groups(info: GraphInfo) -> list[tuple[Axis, ...]]:
-    """Sets of axes that are cut together: each alone, then all of equal length. Longest first."""
+    """Sets of axes to cut: those of equal length at the same place first, then all of equal length, then
+    each alone. Longest axes first. Cutting one of two equal axes often means broadcasting instead."""
     axes = {(n.name, d): size for n in info.inputs for d, size in enumerate(n.shape or ()) if size > 1}
-    groups = [((axis,), size) for axis, size in axes.items()]
+    groups: dict[tuple[Axis, ...], tuple[int, int]] = {}
     for size in set(axes.values()):
         equal = tuple(axis for axis, other in axes.items() if other == size)
-        if len(equal) > 1:
-            by_dim = {d: tuple(a for a in equal if a[1] == d) for d in {a[1] for a in equal}}
-            groups += [(group, size) for group in by_dim.values() if 1 < len(group) < len(equal)]
-            groups.append((equal, size))
-    return [group for group, _ in sorted(groups, key=lambda g: (-g[1], len(g[0]), g[0]))]
+        places = {d: tuple(a for a in equal if a[1] == d) for d in sorted({a[1] for a in equal})}
+        for rank, group in [*((0, g) for g in places.values()), (1, equal), *((2, (a,)) for a in equal)]:
+            groups.setdefault(group, (-size, rank))
+    return sorted(groups, key=lambda g: (groups[g], g))
 
 
 def _shorter(problem: Problem, group: tuple[Axis, ...]) -> Iterator[Case]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...core.criterion import Criterion
-from ..execute import Outputs, Subject, run
+from ..execute import Outputs, Subject, eager_program, run
 from .fixes import DisablePasses, DropDecompositions, FallBack, Fix, SetFlags, UseBackend
 from .repro import write_repro
 from .repro_spec import ReproSpec
@@ -21,7 +21,7 @@ def repro(subject: Subject, request: Mapping[str, Any]) -> dict[str, Any]:
     Raises CannotWrite where the graph or its inputs have no exact text.
     """
     criterion = Criterion(**request["criterion"])
-    eager = run(subject, subject.edited.gm)
+    eager = run(subject, eager_program(subject))
     call = subject.call
     spec = ReproSpec(
         gm=subject.edited.gm,

@@ -47,7 +47,7 @@ def _asking(op: OpOverload, key: DispatchKey, kernel: _Kernel, allowed: _Allowed
     def call(*args: Any, **kwargs: Any) -> Any:
         if current("decomp") is None or allowed(op):
             return kernel(*args, **kwargs)
-        if eager is DispatchKey.AutogradCPU and key is DispatchKey.CompositeImplicitAutograd:
+        if eager is DispatchKey.Autograd and key is DispatchKey.CompositeImplicitAutograd:
             return NotImplemented  # `OpOverload.decompose` asks: the op stays
         return op._op_dk(eager, *args, **kwargs)
 
@@ -55,7 +55,7 @@ def _asking(op: OpOverload, key: DispatchKey, kernel: _Kernel, allowed: _Allowed
 
 
 def _eager_key(op: OpOverload) -> DispatchKey:
-    """Where eager's kernel is: the C++ composite, or the autograd kernel in front of the CPU's."""
+    """Where eager's kernel is: the C++ composite, or the autograd kernel in front of the device's."""
     composite = DispatchKey.CompositeImplicitAutograd
     has_composite = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), composite)
-    return composite if has_composite else DispatchKey.AutogradCPU
+    return composite if has_composite else DispatchKey.Autograd

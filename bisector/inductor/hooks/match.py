@@ -47,12 +47,12 @@ def _make_ask(entry: Any) -> None:
     check, apply_entry = entry.extra_check, entry.apply
     if hasattr(check, _ASKS):
         return
-    name = _pattern_name(entry)
+    name, random = _pattern_name(entry), _replaces_random(entry)
 
     def allowed(match: Any) -> bool:
         found = check(match)
         control = current("match")
-        if control is None or not stages.stage() or not pattern_matcher.guard_or_false(found):
+        if control is None or random or not stages.stage() or not pattern_matcher.guard_or_false(found):
             return found
         if control.allows(_id(name, _output(match))):
             return True
@@ -63,7 +63,7 @@ def _make_ask(entry: Any) -> None:
 
     def apply(match: Any, graph: Graph, node: Node) -> None:
         control = current("match")
-        if control is None or not stages.stage():
+        if control is None or random or not stages.stage():
             return apply_entry(match, graph, node)
         # The parts are taken before: afterwards the output may be erased from the graph.
         control_args, before = _parts(name, _output(match)), _state(graph, match)
@@ -102,6 +102,12 @@ def _pattern_name(entry: Any) -> str:
     handler = getattr(handler, "__wrapped__", handler)
     # A partial or a callable object has no name: its class must do.
     return getattr(handler, "__qualname__", type(handler).__name__).replace("<locals>.", "")
+
+
+def _replaces_random(entry: Any) -> bool:
+    """Whether the entry gives random ops their lowering (fx_passes/replace_random.py): they have no other."""
+    module = getattr(getattr(entry, "handler", None), "__module__", "")
+    return module.endswith(".replace_random")
 
 
 def _output(match: Any) -> Node:

@@ -1,0 +1,5 @@
+"""`python -m bisector` is `numbisect`."""
+
+from bisector.cli import main
+
+main()

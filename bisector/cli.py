@@ -1,0 +1,162 @@
+"""The command line: parse, call the session, exit with its status. torch is never imported here."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bisector.errors import NumbisectError
+
+INTERRUPTED = 130
+
+
+class Flag(click.ParamType):
+    """KEY=VALUE of `-c`: a flag by the name users write, and its value."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:
+        from bisector.session.settings import parse_setting
+
+        if isinstance(value, tuple):
+            return value
+        parsed = parse_setting(value)
+        if parsed is None:
+            self.fail(f"{value}: write it as KEY=VALUE, such as cpp.simdlen=1", param, ctx)
+        return parsed
+
+
+_PROBING: list[Callable[[Any], Any]] = [
+    click.option("--out", metavar="DIR", help="Run directory; everything that the run writes is in it."),
+    click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout."),
+    click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (with --atol)."),
+    click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (with --rtol)."),
+    click.option("--signed-zero", is_flag=True, help="-0.0 and +0.0 differ."),
+    click.option("-c", "config", type=Flag(), multiple=True, help="A flag of the default compile."),
+    click.option("--device", help="Where a module target runs; a script chooses for itself."),
+    click.option("--dynamic/--static", default=None, help="Compile with dynamic or static shapes."),
+    click.option("--train/--infer", default=None, help="Compare gradients too, or the forward alone."),
+    click.option("--seed", type=int, help="Set before the script's first line."),
+    click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Trials of each probe."),
+    click.option("--jobs", type=click.IntRange(min=1), help="Probes at a time; default: one for each core."),
+    click.option("--timeout", type=click.FloatRange(min=1), default=120.0, show_default=True,
+                 help="Seconds for one probe."),
+    click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole run."),
+    click.option("--entry", metavar="NAME", help="The compiled function to examine."),
+]
+_OUTPUT: list[Callable[[Any], Any]] = [
+    click.option("-v", "--verbose", is_flag=True, help="Say every probe on stderr."),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
+    click.option("--no-color", is_flag=True, help="No colour."),
+]
+
+
+def options(*groups: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Add groups of options to a command, in order."""
+
+    def add(command: Any) -> Any:
+        for option in reversed([o for group in groups for o in group]):
+            command = option(command)
+        return command
+
+    return add
+
+
+def one_line_errors(command: Callable[..., int]) -> Callable[..., None]:
+    """Exit with the status that the command returns; an expected error is one line on stderr."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            sys.exit(command(*args, **kwargs))
+        except NumbisectError as error:
+            click.echo(f"numbisect: {error}", err=True)
+            sys.exit(error.exit_status)
+        except BrokenPipeError:
+            sys.exit(0)  # the reader of our stdout has seen enough
+
+    return run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="numbisect")
+def main() -> None:
+    """Say why a PyTorch model gives one answer in eager mode and another under torch.compile."""
+
+
+@main.command()
+@click.argument("target")
+@options(_PROBING, _OUTPUT)
+@one_line_errors
+def minimize(target: str, **given: Any) -> int:
+    """The whole job: verdict, flags, causes, repairs, minimal case, repro and report."""
+    from bisector.session import commands
+
+    return commands.probing("minimize", target, given)
+
+
+@main.command()
+@click.argument("target", required=False)
+@options(_PROBING, _OUTPUT)
+@one_line_errors
+def flags(target: str | None, **given: Any) -> int:
+    """Which flags matter for TARGET; without TARGET, the catalogue of numerics flags."""
+    from bisector.session import commands
+
+    if target is None:
+        return commands.catalogue(given["json_path"])
+    return commands.probing("flags", target, given)
+
+
+@main.command()
+@click.argument("target")
+@options(_PROBING, _OUTPUT)
+@one_line_errors
+def check(target: str, **given: Any) -> int:
+    """The verdict alone: exits 0 where compiled agrees, 1 where it diverges, 125 where it cannot tell."""
+    from bisector.session import commands
+
+    return commands.probing("check", target, given)
+
+
+@main.command()
+@click.argument("run", metavar="RUN")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
+@click.option("--no-color", is_flag=True, help="No colour.")
+@one_line_errors
+def report(run: str, form: str, no_color: bool) -> int:
+    """Print the report of a finished run again."""
+    from bisector.session import commands
+
+    return commands.report(run, form, no_color)
+
+
+@main.command()
+@click.argument("run", metavar="RUN")
+@click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
+@click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the rest of the run.")
+@options(_OUTPUT)
+@one_line_errors
+def resume(run: str, **given: Any) -> int:
+    """Go on where a run stopped; probes in its journal are not run again."""
+    from bisector.session import commands
+
+    return commands.resume(run, given)
+
+
+@main.command()
+@one_line_errors
+def doctor() -> int:
+    """What works on this machine, what is missing, and what that costs."""
+    from bisector.session import doctor as checks
+
+    return checks.run(Path.cwd())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""What the commands do, between the parsed command line and the session."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bisector.errors import BadOption, BadTarget
+from bisector.report import markdown, text
+from bisector.runner import rundir
+
+from . import flagwalk, pipeline
+from .display import Display
+from .options import Options
+
+PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
+# A probe that takes more than this share of the memory, times the lanes, would drive the machine to swap.
+MEMORY_SHARE = 0.8
+PLAIN_WIDTH = 100  # columns where stdout is no terminal
+
+
+def probing(command: str, target: str, given: Mapping[str, Any]) -> int:
+    """A new run of minimize, flags or check; returns the exit status."""
+    if not Path(target).is_file():
+        raise BadTarget(f"{target}: no such file; name a Python script or module")
+    if (given["rtol"] is None) != (given["atol"] is None):
+        raise BadOption("--rtol and --atol go together: give both")
+    options = _options(command, target, given)
+    run = rundir.create(target, given["out"], options.to_json())
+    return _run(run, options, given)
+
+
+def resume(path: str, given: Mapping[str, Any]) -> int:
+    """Go on with an earlier run, under its own options; a budget is for what is left."""
+    run, raw = rundir.reopen(path)
+    options = Options.from_json({**raw, "budget_s": given["budget"]})
+    return _run(run, options, given)
+
+
+def report(path: str, form: str, no_color: bool) -> int:
+    """Print a finished run again."""
+    run, _ = rundir.reopen(path)
+    if not run.result.exists():
+        raise BadTarget(f"{path}: the run has no result yet; go on with `numbisect resume {path}`")
+    result = json.loads(run.result.read_text())
+    repro = run.repro.read_text() if run.repro.exists() else None
+    if form == "json":
+        print(json.dumps(result, indent=2))
+    else:
+        print(markdown.render(result, repro) if form == "markdown" else _text(result, no_color))
+    return 0
+
+
+def catalogue(json_path: str | None) -> int:
+    """The curated flags with the values of the installed torch."""
+    rows = flagwalk.live_catalogue()
+    if json_path is not None:
+        _write_json(json_path, rows)
+        return 0
+    print(flagwalk.table(rows, _width(), sys.stdout.isatty()), end="")
+    return 0
+
+
+def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
+    jobs = given["jobs"] or len(os.sched_getaffinity(0))
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Options(
+        target=str(Path(target).resolve()), command=command, rtol=given["rtol"], atol=given["atol"],
+        signed_zero=given["signed_zero"], config=dict(given["config"]), device=given["device"],
+        dynamic=given["dynamic"], train=given["train"], seed=given["seed"], repeat=given["repeat"],
+        jobs=jobs, timeout_s=given["timeout"], budget_s=given["budget"],
+        memory_bytes=int(total * MEMORY_SHARE / jobs), entry=given["entry"],
+    )
+
+
+def _run(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -> int:
+    with Display(given["quiet"], given["verbose"], given["no_color"], options.budget_s) as display:
+        session = pipeline.Session(run, options, display.progress)
+        try:
+            result = PIPELINES[options.command](session)
+        except KeyboardInterrupt:
+            display.say(f"interrupted; go on with: numbisect resume {_relative(run.path)}")
+            return 130
+        finally:
+            session.close()
+    run.write_json(run.result, result)
+    repro = run.repro.read_text() if run.repro.exists() else None
+    run.markdown.write_text(markdown.render(result, repro))
+    _print(result, given, run)
+    return int(result["exit_status"])
+
+
+def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunDirectory) -> None:
+    if given["json_path"] is not None:
+        _write_json(given["json_path"], result)
+    if given["json_path"] != "-":
+        print(_text({**result, "run": _relative(run.path)}, given["no_color"]))
+
+
+def _text(result: Mapping[str, Any], no_color: bool) -> str:
+    color = sys.stdout.isatty() and not no_color and "NO_COLOR" not in os.environ
+    return text.render(dict(result), _width(), color)
+
+
+def _width() -> int:
+    return min(os.get_terminal_size().columns, 120) if sys.stdout.isatty() else PLAIN_WIDTH
+
+
+def _write_json(path: str, value: Any) -> None:
+    content = json.dumps(value, indent=2)
+    if path == "-":
+        print(content)
+        return
+    try:
+        Path(path).write_text(content + "\n")
+    except OSError as error:
+        raise BadOption(f"--json {path}: {error.strerror}; name a file you can write") from error
+
+
+def _relative(path: Path) -> str:
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,95 @@
+"""`numbisect doctor`: what works here, what is missing, and what that costs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from . import environment
+
+DISK_NEEDED = 1 << 30  # bytes: the precompiled headers and kernels of a run
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line. cost: what does not work without it; empty where all is well."""
+
+    part: str
+    found: str
+    cost: str = ""
+    needed: bool = False
+
+
+def run(folder: Path) -> int:
+    """Print the findings; 0 when nothing that is needed is missing, else 2."""
+    checks: list[Callable[[], Finding]] = [_torch, _compiler, _triton, _gpu, _uv, _git]
+    findings = [check() for check in checks] + [_disk(folder)]
+    table = Table(box=None, show_header=True, header_style="bold")
+    for column in ("part", "found", "what is missing costs"):
+        table.add_column(column)
+    for finding in findings:
+        table.add_row(finding.part, finding.found, finding.cost or "-")
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    return 2 if any(f.needed and f.cost for f in findings) else 0
+
+
+def _torch() -> Finding:
+    """Imported in a process of its own: an installation that is broken must not break the doctor."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import torch, torch._inductor; print(torch.__version__)"],
+        capture_output=True, text=True, check=False,
+    )
+    if done.returncode == 0:
+        return Finding("torch", done.stdout.strip())
+    lines = done.stderr.strip().splitlines() or ["does not import"]
+    return Finding("torch", lines[-1][:80], "nothing works; install torch >= 2.11", needed=True)
+
+
+def _compiler() -> Finding:
+    found = environment.compiler()
+    if found is None:
+        return Finding("C++ compiler", "none", "no CPU kernel compiles; install g++ or set CXX", needed=True)
+    return Finding("C++ compiler", found)
+
+
+def _triton() -> Finding:
+    version = environment.version("triton")
+    return Finding("triton", version or "none", "" if version else "no GPU kernels")
+
+
+def _gpu() -> Finding:
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return Finding("GPU", "none", "subjects on a GPU cannot be studied here")
+    done = subprocess.run([smi, "-L"], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    return Finding("GPU", lines[0] if lines else "none", "" if lines else "the driver does not answer")
+
+
+def _uv() -> Finding:
+    return _program("uv", "environments for other torch builds are made with pip, slower")
+
+
+def _git() -> Finding:
+    return _program("git", "commits of PyTorch cannot be looked at")
+
+
+def _program(name: str, cost: str) -> Finding:
+    path = shutil.which(name)
+    if path is None:
+        return Finding(name, "none", cost)
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return Finding(name, done.stdout.strip() or path)
+
+
+def _disk(folder: Path) -> Finding:
+    free = shutil.disk_usage(folder).free
+    text = f"{free / (1 << 30):.0f} GiB free"
+    return Finding("disk", text, "" if free > DISK_NEEDED else "kernels may not fit; free 1 GiB", needed=True)

@@ -111,7 +111,9 @@ def _below(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float
 def _errors(e: torch.Tensor, c: torch.Tensor, reference: torch.Tensor | None) -> dict[str, Any]:
     if reference is None or reference.numel() == 0:
         return {}
-    r = _real(reference).double()
+    # Rounded once to the output's dtype: the best that any program can give, so that the last rounding,
+    # which both must do, does not hide which of the two was nearer before it.
+    r = _real(reference).to(e.dtype).double()
     if r.shape != e.shape:
         return {}
     out: dict[str, Any] = {}

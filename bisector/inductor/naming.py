@@ -19,6 +19,7 @@ from torch.fx import Graph, Node
 
 _META = "numbisect_label"
 _BACKWARD = "numbisect_backward"
+_ADOPTED = "numbisect_adopted"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
@@ -50,6 +51,8 @@ def is_backward(node: Node) -> bool:
     """
     if node.meta.get("partitioner_tag") == "is_backward" or node.meta.get("autograd_backward"):
         return True
+    if _ADOPTED in node.meta and node.meta[_ADOPTED][1]:
+        return True
     return getattr(node.graph, _BACKWARD, False)
 
 
@@ -77,9 +80,18 @@ def root_of(node: Node) -> str:
     return current.name if current.op == "placeholder" else node.name
 
 
+def adopt(graph: Graph, root: str, backward: bool) -> None:
+    """Names the nodes that a rewrite has just made, of which nothing is recorded, by what it rewrote."""
+    for node in graph.nodes:
+        if _META not in node.meta and _recorded_root(node) is None:
+            node.meta[_ADOPTED] = (root, backward)
+
+
 def _recorded_root(node: Node) -> str | None:
     if (root := root_in(node.meta)) is not None:
         return root
+    if _ADOPTED in node.meta:
+        return node.meta[_ADOPTED][0]
     stack = node.meta.get("fwd_source_fn_stack") or node.meta.get("source_fn_stack")
     return stack[-1][0] if stack else None
 

@@ -9,13 +9,15 @@ from bisector.core.case import Case
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
 from bisector.core.model import Decision, Outcome, ProbeResult, kind_of
 from bisector.core.probe import BudgetSpent
-from bisector.core.search.minimal import MinimalSet, minimal_set
+from bisector.core.search.minimal import MinimalSet, Test, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
 
 from .study import Study, config_id
 
 # More sets than this of either view are no longer an answer; the result says that the search stopped.
 MOST_SETS = 8
+# A repair by groups is taken apart into single decisions up to this many members.
+SEPARATED = 12
 PLACE = "lower"  # names where, not why: a fallback also breaks fusion and recomputation around its node
 # Answers name the finest kind first: a single operation before a kernel's shape before a graph rewrite.
 FINEST_FIRST = ("fma", "vec", "cast", "unroll", "welford", "inline", "fuse", "match", "decomp", "pass", "config", PLACE)
@@ -100,18 +102,44 @@ def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[st
         return alone
     if study.denied(frozenset(places), case).outcome is not Outcome.PASS:
         return ()
-    return minimal_set(places, lambda s: study.denied(s, case).outcome.inverted()).members
+    return _by_groups(places, lambda s: study.denied(s, case).outcome.inverted()).members
 
 
 def one_repair(study: Study, case: Case, default: ProbeResult) -> MinimalSet | None:
-    """One minimal repair among all decisions, fallbacks included only if nothing finer repairs."""
+    """One repair among all decisions, fallbacks included only if nothing finer repairs.
+
+    First by groups (every `lower:aten.tanh`, say), then inside them if few are left: where a hundred equal
+    layers each add their part, the group is the answer, and its members one by one would cost a day.
+    """
     ids = _ordered(d.id for d in default.measurement.decisions)
     fine = [i for i in ids if kind_of(i) != PLACE]
     for elements in (fine, ids):
         if elements and study.denied(frozenset(elements), case).outcome is Outcome.PASS:
-            found = minimal_set(elements, lambda s: study.denied(s, case).outcome.inverted())
-            return found.inverted()
+            return _by_groups(elements, lambda s: study.denied(s, case).outcome.inverted()).inverted()
     return None
+
+
+def _by_groups(elements: Sequence[str], test: Test) -> MinimalSet:
+    """A set that FAILs: minimal in groups, and 1-minimal in members where there are few."""
+    groups: dict[str, list[str]] = {}
+    for element in elements:
+        groups.setdefault(group_of(element), []).append(element)
+
+    def test_groups(names: frozenset[str]) -> Outcome:
+        return test(frozenset(m for name in names for m in groups[name]))
+
+    found = minimal_set(list(groups), test_groups) if len(groups) > 1 else None
+    names = found.members if found is not None else tuple(groups)
+    members = [m for name in names for m in groups[name]]
+    if len(members) > 1 and len(members) <= SEPARATED:
+        return minimal_set(members, test)
+    unproved = Outcome.PASS if len(members) == 1 else Outcome.UNRESOLVED
+    return MinimalSet(tuple(members), Outcome.FAIL, tuple(unproved for _ in members))
+
+
+def group_of(decision_id: str) -> str:
+    """`lower:aten.tanh` of `lower:aten.tanh@h_3`: the same choice made at many nodes."""
+    return decision_id.rpartition("@")[0]
 
 
 def _ordered(ids: object) -> list[str]:

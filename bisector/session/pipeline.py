@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
 # Graphs of up to this many nodes are searched whole before they are reduced; a probe of a larger one
 # takes seconds, and its plain baseline a kernel for every node.
 SEARCHED_WHOLE = 40
+MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 
@@ -257,16 +259,33 @@ def _confirm(
 
 
 def _repro(session: Session, study: Study, case: Case, answer: Answer) -> None:
-    """The minimal case, or the whole one where the minimal case does not diverge in plain Python."""
+    """The minimal case, or the whole one where the minimal case does not diverge in plain Python.
+
+    `--fixed` is the best fix that plain torch can express; one that cannot be written, or that does not
+    hold in a fresh process, makes way for the next.
+    """
+    expressible: list[fixes.Fix | None] = [f for f, _ in answer.fixes if f.plain is not None]
     with session.clock.stage("minimize"):
         for attempt in dict.fromkeys((case, WHOLE)):
-            if _try_repro(session, study, attempt, answer):
-                return
+            for fix in [*expressible[:MOST_FIXES], None]:
+                tried = _try_repro(session, study, attempt, fix, answer)
+                if tried is Tried.KEPT:
+                    return
+                if tried is Tried.OTHER_CASE:
+                    break
     session.run.repro.unlink(missing_ok=True)
 
 
-def _try_repro(session: Session, study: Study, case: Case, answer: Answer) -> bool:
-    fix = next((f for f, _ in answer.fixes if f.plain is not None), None)
+class Tried(enum.Enum):
+    """What became of one repro: kept, or what could do better."""
+
+    KEPT = "kept"
+    OTHER_FIX = "another fix"
+    OTHER_CASE = "another case"
+
+
+def _try_repro(session: Session, study: Study, case: Case, fix: fixes.Fix | None, answer: Answer) -> Tried:
+    """Write one repro and run it both ways."""
     seed = 0 if answer.settings.get("inductor.fallback_random") else None
     written = reproducing.write(
         study, case, fix.plain if fix else None, _header(answer, fix), seed, session.run.repro,
@@ -274,18 +293,20 @@ def _try_repro(session: Session, study: Study, case: Case, answer: Answer) -> bo
     )
     if isinstance(written, str):
         answer.notes.append(written)
-        return False
+        return Tried.OTHER_FIX
     if not written.diverges:
         answer.notes.append(f"a repro of this case does not diverge in plain Python ({written.said})")
-        return False
+        return Tried.OTHER_CASE
+    if written.fixed is False:
+        answer.notes.append(f"{fix and fix.id} does not repair the repro in a fresh process; it is not confirmed")
+        answer.fixes = [(f, c and f is not fix) for f, c in answer.fixes]
+        return Tried.OTHER_FIX
     answer.repro = session.run.repro.name
     answer.repro_lines = len(written.function.strip().splitlines())
     answer.minimal_source = written.function
-    if written.fixed is False:
-        answer.notes.append(f"`repro.py --fixed` does not repair the minimal case in plain Python ({fix and fix.id})")
-        answer.fixes = [(f, c and f is not fix) for f, c in answer.fixes]
-    session.progress("repro", f"{answer.repro} diverges; --fixed: {'agrees' if written.fixed else 'not repaired'}")
-    return True
+    said = "no fix that plain torch can express" if written.fixed is None else "--fixed agrees"
+    session.progress("repro", f"{answer.repro} diverges; {said}")
+    return Tried.KEPT
 
 
 def _header(answer: Answer, fix: fixes.Fix | None) -> list[str]:

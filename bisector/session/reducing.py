@@ -14,6 +14,10 @@ from bisector.core.reduction.reduce import reduce
 from .study import Study
 
 
+# That each member of a repair is needed is asked of repairs up to this size: a probe for each member.
+NEEDED_EACH = 3
+
+
 @dataclass(frozen=True)
 class Anchor:
     """What holds a smaller case to the same bug: every one of these repairs must go on repairing it, and
@@ -26,7 +30,7 @@ class Anchor:
         """Sets to deny, with the outcome that a case must give."""
         asked: dict[frozenset[str], Outcome] = {repair: Outcome.PASS for repair in self.repairs}
         for repair in self.repairs:
-            if len(repair) > 1:
+            if 1 < len(repair) <= NEEDED_EACH:
                 asked.update({repair - {m}: Outcome.FAIL for m in sorted(repair)})
         return list(asked.items())
 

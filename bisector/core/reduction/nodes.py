@@ -11,6 +11,10 @@ from ..search.ordered import first_failing
 from .problem import Problem
 
 
+# A graph of which this many nodes in a row are needed is one where nearly all are (a recurrence).
+GIVE_UP_AFTER = 12
+
+
 def keep_one_output(problem: Problem) -> None:
     """Return only one of the outputs that diverge."""
     outputs = problem.info.outputs
@@ -58,13 +62,15 @@ def take_out_nodes(problem: Problem) -> None:
     Latest first: what is taken out near the output frees all that it depended on.
     """
     tried: set[str] = set()
-    while True:
+    in_vain = 0
+    while in_vain < GIVE_UP_AFTER:
         info = problem.info
         node = next((n for n in reversed(info.calls) if n.name not in tried and n.is_tensor), None)
         if node is None:
             return
         tried.add(node.name)
-        problem.first_interesting(_without(problem.case, info, node))
+        taken = problem.first_interesting(_without(problem.case, info, node))
+        in_vain = 0 if taken else in_vain + 1
 
 
 def _without(case: Case, info: GraphInfo, node: NodeInfo) -> Iterator[Case]:

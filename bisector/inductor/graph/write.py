@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch._inductor.decomposition import decompositions
+from torch._inductor.lowering import lowerings
 
 from ...core.criterion import Criterion
 from ..execute import Outputs, Subject, eager_program, run
@@ -54,9 +56,22 @@ def fix_of(plain: Mapping[str, Any] | None) -> Fix | None:
         return SetFlags(plain["values"])
     if plain["kind"] == "backend":
         return UseBackend(plain["name"])
-    kinds = {"passes": DisablePasses, "decompositions": DropDecompositions, "fallbacks": FallBack}
-    made: Fix = kinds[plain["kind"]](tuple(plain["names"]))
-    return made
+    if plain["kind"] == "passes":
+        return DisablePasses(tuple(plain["names"]))
+    ops = tuple(op for name in plain["names"] for op in _overloads(name))
+    return DropDecompositions(ops) if plain["kind"] == "decompositions" else FallBack(ops)
+
+
+def _overloads(name: str) -> list[str]:
+    """`aten.mul` -> its functional overloads that Inductor decomposes or lowers; an overload is itself."""
+    found: Any = torch.ops
+    for part in name.split("."):
+        found = getattr(found, part)
+    if isinstance(found, torch._ops.OpOverload):
+        return [name]
+    known = [getattr(found, o) for o in found.overloads()]
+    functional = [o for o in known if not o._schema.is_mutable]
+    return [str(o) for o in functional if o in decompositions or o in lowerings]
 
 
 def _tolerances(criterion: Criterion, eager: Outputs, family: str) -> list[tuple[float, float]]:

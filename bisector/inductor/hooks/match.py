@@ -66,10 +66,13 @@ def _make_ask(entry: Any) -> None:
         if control is None or random or not stages.stage():
             return apply_entry(match, graph, node)
         # The parts are taken before: afterwards the output may be erased from the graph.
-        control_args, before = _parts(name, _output(match)), _state(graph, match)
+        output = _output(match)
+        decision, before = _parts(name, output), _state(graph, match)
+        root, backward = naming.root_of(output), naming.is_backward(output)
         apply_entry(match, graph, node)
         if _state(graph, match) != before:
-            control.ask("match", *control_args)
+            naming.adopt(graph, root, backward)
+            control.ask("match", *decision)
         return None
 
     setattr(allowed, _ASKS, True)

@@ -42,10 +42,17 @@ _PROBING: list[Callable[[Any], Any]] = [
     click.option("--dynamic/--static", default=None, help="Compile with dynamic or static shapes."),
     click.option("--train/--infer", default=None, help="Compare gradients too, or the forward alone."),
     click.option("--seed", type=int, help="Set before the script's first line."),
-    click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Trials of each probe."),
+    click.option(
+        "--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Trials of each probe."
+    ),
     click.option("--jobs", type=click.IntRange(min=1), help="Probes at a time; default: one for each core."),
-    click.option("--timeout", type=click.FloatRange(min=1), default=120.0, show_default=True,
-                 help="Seconds for one probe."),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=1),
+        default=120.0,
+        show_default=True,
+        help="Seconds for one probe.",
+    ),
     click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole run."),
     click.option("--entry", metavar="NAME", help="The compiled function to examine."),
 ]
@@ -126,7 +133,9 @@ def check(target: str, **given: Any) -> int:
 
 @main.command()
 @click.argument("run", metavar="RUN")
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True
+)
 @click.option("--no-color", is_flag=True, help="No colour.")
 @one_line_errors
 def report(run: str, form: str, no_color: bool) -> int:

@@ -52,8 +52,9 @@ class Case:
         return replace(self, slices=tuple(sorted((*kept, *slices), key=lambda s: (s.input, s.dim))))
 
     def with_size(self, old: int, new: int) -> Case:
-        kept = [pair for pair in self.sizes if pair[0] != old]
-        return replace(self, sizes=(*kept, (old, new)))
+        """What is `old` in the graph as it stands becomes `new`, constants that were changed to it included."""
+        followed = {first: new if last == old else last for first, last in self.sizes}
+        return replace(self, sizes=tuple({old: new, **followed}.items()))
 
     def with_value(self, name: str, simplification: str) -> Case:
         kept = [pair for pair in self.values if pair[0] != name]

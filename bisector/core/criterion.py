@@ -44,6 +44,12 @@ class Criterion:
         return self.by_dtype.get(dtype, DTYPE_TOLERANCES.get(dtype, (0.0, 0.0)))
 
     def for_smaller(self, outputs: Iterable[tuple[str, str]]) -> Criterion:
-        """The criterion of a reduced graph; `outputs` are (path, dtype) of what diverged in the whole."""
-        held = {dtype: self.tolerance(path, dtype) for path, dtype in outputs}
+        """The criterion of a reduced graph; `outputs` are (path, dtype) of what diverged in the whole.
+
+        Of two tolerances for one dtype the stricter holds, as it does between two comparisons of one output.
+        """
+        held: dict[str, tuple[float, float]] = {}
+        for path, dtype in outputs:
+            tolerance = self.tolerance(path, dtype)
+            held[dtype] = min(held.get(dtype, tolerance), tolerance)
         return replace(self, by_path={}, by_dtype=held)

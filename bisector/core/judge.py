@@ -83,15 +83,15 @@ def size(measurement: Measurement, criterion: Criterion) -> float:
 
 
 def removed_fraction(before: Measurement, after: Measurement, criterion: Criterion) -> float:
-    """Which part of the divergence is gone: 1 when all outputs agree, 0 when it is as large or larger."""
-    if judge(after, criterion).outcome is Outcome.PASS:
-        return 1.0
+    """Which part of the divergence is gone: 1 when all outputs agree, 0 when it is as large or larger.
+
+    0 too where `after` has no outputs (a crash removes nothing).
+    """
+    outcome = judge(after, criterion).outcome
+    if outcome is not Outcome.FAIL:
+        return 1.0 if outcome is Outcome.PASS else 0.0
     old, new = size(before, criterion), size(after, criterion)
     if new == float("inf") or old == 0.0:
         return 0.0
-    return 1.0 if old == float("inf") and new == 0.0 else _share(old, new)
-
-
-def _share(old: float, new: float) -> float:
     # From infinite to finite is progress that no ratio can say; half is a convention, never a repair.
     return 0.5 if old == float("inf") else max(0.0, 1.0 - new / old)

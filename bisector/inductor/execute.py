@@ -244,7 +244,8 @@ def verdict(call: Call, case: Case, train: bool | None) -> VerdictData:
     notes: list[str] = []
     reference = _reference(subject, notes)
     nudged = tuple(
-        Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, finest.eps).run))) for seed in range(NUDGES)
+        Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, finest.eps).run)))
+        for seed in range(NUDGES)
     )
     default = compiled_measurement(subject, Candidate(), eager, reference)
     seconds = time.perf_counter() - started
@@ -258,7 +259,7 @@ def _reference(subject: Subject, notes: list[str]) -> Outputs | None:
         with mode:
             outputs = run(subject, eager_program(subject), args)
     except NoReference as error:
-        notes.append(f"no float64 reference: {error}")
+        notes.append(f"no float64 reference: {str(error).splitlines()[0]}")
         return None
     except Exception as error:  # noqa: BLE001 - an op may fail in float64 in any way; said, not guessed
         notes.append(f"no float64 reference: {first_line(error)}")

@@ -143,7 +143,9 @@ def _note_script_comparisons(loaded: Loaded) -> None:
     for comparison in loaded.comparisons.seen:
         if comparison.tolerance is not None:
             for call in loaded.recorder.calls:
-                call.tolerances["*"] = min(call.tolerances.get("*", comparison.tolerance), comparison.tolerance)
+                call.tolerances["*"] = min(
+                    call.tolerances.get("*", comparison.tolerance), comparison.tolerance
+                )
 
 
 def _problem(options: LoadOptions, loaded: Loaded) -> str | None:

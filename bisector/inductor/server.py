@@ -6,6 +6,8 @@ main thread, which forks, runs no tensor code with more than one thread (see loa
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -15,11 +17,14 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .reference import first_line
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass
@@ -56,9 +61,12 @@ class Server:
         try:
             while self._step():
                 pass
+        except ConnectionError:
+            return  # the other side was killed: there is nobody left to answer
         finally:
             for child in self.children.values():
                 _kill(child.pid)
+                os.waitpid(child.pid, 0)
 
     def _step(self) -> bool:
         now = time.monotonic()
@@ -71,7 +79,6 @@ class Server:
                 self._read_child(key.fd)
         for child in list(self.children.values()):
             if time.monotonic() >= child.deadline:
-                _kill(child.pid)
                 self._finish(child, f"timeout after {child.timeout_s:g} s")
         return True
 
@@ -88,10 +95,14 @@ class Server:
 
     def _fork(self, request: Mapping[str, Any]) -> None:
         reader, writer = os.pipe()
-        pid = os.fork()
+        parent, pid = os.getpid(), os.fork()
         if pid == 0:
-            os.close(reader)
-            self._child(request, writer)
+            try:
+                os.close(reader)
+                _die_with(parent)
+                self._child(request, writer)
+            finally:
+                os._exit(1)  # whatever goes wrong above, a child never becomes a second server
         os.close(writer)
         timeout_s = float(request["timeout_s"])
         child = Child(pid, request["id"], reader, time.monotonic() + timeout_s, timeout_s, bytearray())
@@ -101,24 +112,26 @@ class Server:
     def _child(self, request: Mapping[str, Any], writer: int) -> None:
         """In the child: run the job, write the answer, leave without any of the parent's exit handlers."""
         os.setsid()  # a group of its own, so that a kill reaches the compilers it started
+        # A process that the job forks and leaves behind must not hold the pipe open: its end is our death.
+        os.register_at_fork(after_in_child=lambda: os.close(writer))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.channel.close()
         log = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        status = 0
+        me, status = os.getpid(), 0
         try:
-            if self.memory_bytes is not None:
-                resource.setrlimit(resource.RLIMIT_DATA, (self.memory_bytes, self.memory_bytes))
-            answer = {"answer": self.run_job(request)}
+            with _memory_limit(self.memory_bytes):
+                answer = json.dumps({"answer": self.run_job(request)})
         except MemoryError:
-            answer = {"error": "out of memory"}
+            answer = json.dumps({"error": "out of memory"})
         except BaseException as error:  # noqa: BLE001 - the reason goes to the client, the trace to the log
             traceback.print_exc(file=sys.stderr)
-            answer = {"error": first_line(error)}
+            answer = json.dumps({"error": first_line(error)})
             status = 1
-        with os.fdopen(writer, "wb") as out:
-            out.write(json.dumps(answer).encode())
+        if os.getpid() == me:  # a process that the job forked may come back here too
+            with os.fdopen(writer, "wb") as out:
+                out.write(answer.encode())
         sys.stdout.flush()
         os._exit(status)
 
@@ -127,14 +140,15 @@ class Server:
         data = os.read(pipe, 1 << 16)
         if data:
             child.received += data
-            return
-        _, status = os.waitpid(child.pid, 0)
-        _kill(child.pid)  # what the child left behind in its group
-        self._finish(child, _how_it_died(status), reap=False)
+        else:
+            self._finish(child, None)
 
-    def _finish(self, child: Child, death: str, reap: bool = True) -> None:
-        if reap:
-            os.waitpid(child.pid, 0)
+    def _finish(self, child: Child, death: str | None) -> None:
+        """Send the child's answer, or how it died. death: the reason if we end it before it said a thing."""
+        # Kill first: the group may hold more than the child, and until it is waited for, its number cannot
+        # have become another process's. A child that is on its way out keeps the status it leaves with.
+        _kill(child.pid)
+        _, status = os.waitpid(child.pid, 0)
         self.selector.unregister(child.pipe)
         os.close(child.pipe)
         del self.children[child.pipe]
@@ -142,8 +156,31 @@ class Server:
         try:
             reply.update(json.loads(bytes(child.received)))
         except ValueError:
-            reply["error"] = death
+            reply["error"] = death or _how_it_died(status)
         self.channel.sendall(json.dumps(reply).encode() + b"\n")
+
+
+def _die_with(parent: int) -> None:
+    """Ask the kernel to kill this process when the server dies, since nobody else would (Linux alone)."""
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # it died before we asked
+
+
+@contextlib.contextmanager
+def _memory_limit(limit_bytes: int | None) -> Iterator[None]:
+    """Allocations beyond the limit fail inside the block; what the forked process had already counts too."""
+    if limit_bytes is None:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    lower = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (lower, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def _kill(pid: int) -> None:
@@ -155,7 +192,10 @@ def _kill(pid: int) -> None:
 
 
 def _how_it_died(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
+    if not os.WIFSIGNALED(status):
+        return f"crash: the probe's process left with status {os.WEXITSTATUS(status)}"
+    number = os.WTERMSIG(status)
+    try:
         return f"crash: signal {number} ({signal.Signals(number).name})"
-    return f"crash: the probe's process left with status {os.WEXITSTATUS(status)}"
+    except ValueError:  # Python names only the first and the last of the real-time signals
+        return f"crash: signal {number}"

@@ -63,7 +63,10 @@ def _warm_kernel_cache() -> None:
         os.setsid()
         status = 1
         try:
-            with functorch_config.patch(enable_autograd_cache=False), inductor_config.patch(fx_graph_cache=False):
+            with (
+                functorch_config.patch(enable_autograd_cache=False),
+                inductor_config.patch(fx_graph_cache=False),
+            ):
                 torch.compile(_tiny)(torch.ones(8, 8))
             status = 0
         finally:

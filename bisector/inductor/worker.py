@@ -16,6 +16,8 @@ from typing import Any
 
 def main(fd: int) -> None:
     channel = socket.socket(fileno=fd)
+    # No other process may hold our end: the client takes its closing for our death.
+    os.register_at_fork(after_in_child=channel.close)
     options = json.loads(_read_line(channel))
     log = os.open(options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log, 1)  # the script's prints and the compilers' chatter; the channel has its own descriptor

@@ -6,11 +6,14 @@ moment goes on from here: finished probes are not run again. It keeps measuremen
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from ..errors import BadTarget, MissingTool
 
 # A request that was in flight when a worker died is asked once more; the second time it is to blame.
 MAX_LOSSES = 2
@@ -23,16 +26,19 @@ def key_of(request: Mapping[str, Any]) -> str:
 
 
 class Journal:
-    """Answers by request. Lines that a kill cut short are ignored."""
+    """Answers by request. Lines that a kill cut short are ignored.
+
+    One process at a time writes it: opening it a second time raises BadTarget.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.answers: dict[str, Any] = {}
         self.losses: dict[str, int] = {}
-        if path.exists():
-            for line in path.read_text().splitlines():
-                self._take(line)
-        self._file = path.open("a")
+        self._file = path.open("a", encoding="utf-8")
+        _lock(self._file, path)
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            self._take(line)
         self._file.write("\n" if path.stat().st_size else "")  # a cut line must not swallow the next one
 
     def _take(self, line: str) -> None:
@@ -65,5 +71,22 @@ class Journal:
         self._file.close()
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(record) + "\n")
-        self._file.flush()
+        """Raises MissingTool when the disk is full: a run that cannot be resumed must not go on."""
+        try:
+            self._file.write(json.dumps(record) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise MissingTool(
+                f"{self.path}: {error.strerror}; make room there and go on with `numbisect resume {self.path.parent}`"
+            ) from error
+
+
+def _lock(file: TextIO, path: Path) -> None:
+    """Two runs that append to one journal would tear each other's lines."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise BadTarget(f"{path.parent}: another numbisect is at work in this run; wait for it to end") from error
+    except OSError:
+        return  # a file system without locks: go on as if alone

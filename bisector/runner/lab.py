@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import WorkerLost
+from ..errors import BadTarget, WorkerLost
 from .journal import Journal, key_of
 from .worker import Worker, WorkerOptions
 
-# A worker that dies is started again; one that dies this often in a row is not worth another start.
-RESTARTS = 3
+# A worker that dies is started again; after this many starts without one answer it is not worth another.
+STARTS = 4
 
+HELLO = {"job": "hello"}
 LOST: Mapping[str, Any] = {"error": "crash: the worker process died, more than once"}
 
 
@@ -19,7 +20,8 @@ class Lab:
     """Answers requests (`{"job": …}`) with the worker's JSON, or `{"error": reason}`.
 
     The worker starts when the first question is not in the journal, so that a resumed run that needs no
-    more probes never starts one. `name` tells apart labs that share a journal. `on_answer(request, answer, cached)` is told of every answer.
+    more probes never starts one. `name` tells apart labs that share a journal.
+    `on_answer(request, answer, cached)` is told of every answer.
     """
 
     def __init__(
@@ -38,13 +40,13 @@ class Lab:
         self.on_answer = on_answer
         self.name = name
         self.worker: Worker | None = None
-        self.restarts = 0
+        self.starts = 0  # since the last answer
 
     def hello(self) -> Mapping[str, Any]:
         """What was recorded of the subject: from the journal, or from a worker that is started now."""
-        key = self._key({"job": "hello"})
+        key = self._key(HELLO)
         if key not in self.journal.answers:
-            self.journal.done(key, self._ready_worker().hello)
+            self._ready_worker()
         return self.journal.answers[key]
 
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -66,22 +68,33 @@ class Lab:
         return [self.journal.answers[key] for key in keys]
 
     def _run(self, fresh: dict[str, Mapping[str, Any]]) -> None:
-        """Ask the worker for what is left in `fresh`; what a dying worker leaves unanswered is asked again."""
-        keys, requests = list(fresh), list(fresh.values())
+        """Ask the worker for what is left in `fresh`; what a dying worker leaves unanswered is asked again.
+
+        Requests that were in flight at a death are then asked one at a time, so that the one that kills
+        the worker is blamed alone.
+        """
+        suspects = [key for key in fresh if self.journal.losses.get(key)]
+        keys = suspects[:1] or list(fresh)
+        requests = [fresh[key] for key in keys]
+        in_flight: set[str] = set()
         worker = self._ready_worker()
-        for key in keys:
-            self.journal.started(key, fresh[key])
+
+        def started(index: int) -> None:
+            in_flight.add(keys[index])
+            self.journal.started(keys[index], requests[index])
 
         def done(index: int, reply: Mapping[str, Any]) -> None:
+            self.starts = 0
             answer = reply.get("answer", {"error": reply.get("error", "no answer")})
-            self._done(keys[index], requests[index], answer)
+            in_flight.discard(keys[index])
             del fresh[keys[index]]
+            self._done(keys[index], requests[index], answer)
 
         try:
-            worker.ask(requests, self.jobs, done)
+            worker.ask(requests, self.jobs, done, started)
         except WorkerLost:
             self.close()
-            for key in list(fresh):
+            for key in in_flight:
                 self.journal.lost(key)
                 if self.journal.gave_up(key):
                     self._done(key, fresh.pop(key), LOST)
@@ -96,15 +109,41 @@ class Lab:
 
     def _ready_worker(self) -> Worker:
         if self.worker is None:
-            if self.restarts > RESTARTS:
+            if self.starts >= STARTS:
                 raise WorkerLost("the worker process keeps dying; see worker.log in the run directory")
-            self.restarts += 1
+            self.starts += 1
             self.worker = Worker(self.options)
-            self.worker.wait_until_ready()
+            try:
+                self._take_hello(self.worker)
+            except BaseException:
+                self.close()
+                raise
         return self.worker
+
+    def _take_hello(self, worker: Worker) -> None:
+        """Raises WorkerLost where the script that ran before now fails or leaves other inputs: answers about
+        two subjects must not stand side by side in one journal."""
+        key = self._key(HELLO)
+        before = self.journal.answers.get(key)
+        try:
+            hello = worker.wait_until_ready()
+        except BadTarget as error:
+            if before is None:
+                raise
+            raise WorkerLost(f"the worker was started again, and now: {error}") from error
+        if before is None:
+            self.journal.done(key, hello)
+        elif _inputs(hello) != _inputs(before):
+            raise WorkerLost(
+                "the worker was started again, and the script gave other inputs; seed it, or use --seed"
+            )
 
     def close(self) -> None:
         """End the worker, if one runs; the journal stays open."""
         if self.worker is not None:
             self.worker.close()
             self.worker = None
+
+
+def _inputs(hello: Mapping[str, Any]) -> list[Any]:
+    return [call.get("digest") for call in hello.get("calls", ())]

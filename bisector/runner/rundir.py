@@ -52,9 +52,12 @@ class RunDirectory:
 
 def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirectory:
     """A new run directory, or the named one if it is empty. Raises BadOption when it cannot be written."""
-    path = Path(out) if out else _next_free(Path(RUNS), Path(target).stem)
+    path = Path(out) if out else Path(RUNS)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        if out:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path = _next_free(path, Path(target).stem)
         if any(path.iterdir()):
             raise BadOption(f"{path}: not empty; name another --out, or go on with `numbisect resume {path}`")
         run = RunDirectory(path.resolve())
@@ -74,7 +77,14 @@ def reopen(path: str) -> tuple[RunDirectory, dict[str, Any]]:
 
 
 def _next_free(parent: Path, stem: str) -> Path:
+    """Make the first folder `STEM-N` that is not there yet; two runs that start at once get two."""
+    parent.mkdir(parents=True, exist_ok=True)
     number = 1
-    while (parent / f"{stem}-{number}").exists():
-        number += 1
-    return parent / f"{stem}-{number}"
+    while True:
+        path = parent / f"{stem}-{number}"
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1  # an earlier run, or one that was faster
+        else:
+            return path

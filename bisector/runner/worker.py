@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -34,25 +35,25 @@ class Worker:
 
     def __init__(self, options: WorkerOptions) -> None:
         self.options = options
-        ours, theirs = socket.socketpair()
-        self.channel = ours
+        self.channel, theirs = socket.socketpair()
         # A group of its own: Ctrl-C on the terminal reaches us alone, and we close the worker in order.
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "bisector.inductor.worker", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=_log_file(options.log),
-            start_new_session=True,
-        )
-        theirs.close()
+        with theirs, open(options.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "bisector.inductor.worker", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+            )
         self.buffer = bytearray()
         self.serial = 0
         self.hello: Mapping[str, Any] = {}
 
     def wait_until_ready(self) -> Mapping[str, Any]:
         """The hello of the worker. Raises BadTarget with the worker's own line when there is no subject."""
-        self.channel.sendall(json.dumps(asdict(self.options)).encode() + b"\n")
+        with contextlib.suppress(ConnectionError):  # it died at once: the empty answer below says so
+            self.channel.sendall(json.dumps(asdict(self.options)).encode() + b"\n")
         hello = self._receive()
         if hello is None:
             raise BadTarget(f"{_target(self.options)} ended the process that ran it; {_hint(self.options)}")
@@ -66,8 +67,11 @@ class Worker:
         requests: Sequence[Mapping[str, Any]],
         jobs: int,
         done: Callable[[int, Mapping[str, Any]], None],
+        started: Callable[[int], None] = lambda index: None,
     ) -> None:
         """Run the requests, at most `jobs` at a time; `done(i, reply)` is called as each one ends.
+
+        `started(i)` is called before each one is sent.
 
         Raises WorkerLost when the worker goes away; requests without a `done` call were not answered.
         """
@@ -77,6 +81,7 @@ class Worker:
             while position < len(requests) and len(waiting) < jobs:
                 self.serial += 1
                 waiting[self.serial] = position
+                started(position)
                 self._send({**requests[position], "id": self.serial})
                 position += 1
             reply = self._receive()
@@ -113,10 +118,6 @@ class Worker:
         line, _, rest = bytes(self.buffer).partition(b"\n")
         self.buffer = bytearray(rest)
         return json.loads(line)
-
-
-def _log_file(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
 
 def _target(options: WorkerOptions) -> str:

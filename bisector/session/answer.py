@@ -79,22 +79,34 @@ def to_json(
         "origin": None,
         "amplifier": None,
         "repairs": [
-            {"decisions": list(r.found.members), "confirmed": r.confirmed, "removed_fraction": r.removed_fraction}
+            {
+                "decisions": list(r.found.members),
+                "confirmed": r.confirmed,
+                "removed_fraction": r.removed_fraction,
+            }
             for r in answer.repairs
         ],
         "causes": [_cause(found, confirmed) for found, confirmed in answer.causes],
         "fixes": [
             {
-                "id": fix.id, "kind": fix.kind, "set": dict(fix.values) if fix.values else None,
-                "removed_fraction": fix.removed_fraction, "residual_max_abs": fix.residual_max_abs,
-                "slowdown": None, "confirmed": confirmed,
+                "id": fix.id,
+                "kind": fix.kind,
+                "set": dict(fix.values) if fix.values else None,
+                "removed_fraction": fix.removed_fraction,
+                "residual_max_abs": fix.residual_max_abs,
+                "slowdown": None,
+                "confirmed": confirmed,
             }
             for fix, confirmed in answer.fixes
         ],
         "flags": [
             {
-                "name": t.flag.name, "default": t.default, "tried": t.flag.conservative,
-                "outcome": t.result.outcome.value, "removed_fraction": t.removed_fraction, "role": t.role,
+                "name": t.flag.name,
+                "default": t.default,
+                "tried": t.flag.conservative,
+                "outcome": t.result.outcome.value,
+                "removed_fraction": t.removed_fraction,
+                "role": t.role,
             }
             for t in answer.walk.trials
         ],
@@ -139,8 +151,17 @@ def _verdict(answer: Answer) -> dict[str, Any]:
 
 
 _OUTPUT_FIELDS = (
-    "index", "path", "dtype", "n_diff", "numel", "max_abs", "max_rel", "max_ulp",
-    "nonfinite_mismatches", "rms_error_eager", "rms_error_compiled",
+    "index",
+    "path",
+    "dtype",
+    "n_diff",
+    "numel",
+    "max_abs",
+    "max_rel",
+    "max_ulp",
+    "nonfinite_mismatches",
+    "rms_error_eager",
+    "rms_error_compiled",
 )
 
 

@@ -69,11 +69,22 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
     jobs = given["jobs"] or len(os.sched_getaffinity(0))
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Options(
-        target=str(Path(target).resolve()), command=command, rtol=given["rtol"], atol=given["atol"],
-        signed_zero=given["signed_zero"], config=dict(given["config"]), device=given["device"],
-        dynamic=given["dynamic"], train=given["train"], seed=given["seed"], repeat=given["repeat"],
-        jobs=jobs, timeout_s=given["timeout"], budget_s=given["budget"],
-        memory_bytes=int(total * MEMORY_SHARE / jobs), entry=given["entry"],
+        target=str(Path(target).resolve()),
+        command=command,
+        rtol=given["rtol"],
+        atol=given["atol"],
+        signed_zero=given["signed_zero"],
+        config=dict(given["config"]),
+        device=given["device"],
+        dynamic=given["dynamic"],
+        train=given["train"],
+        seed=given["seed"],
+        repeat=given["repeat"],
+        jobs=jobs,
+        timeout_s=given["timeout"],
+        budget_s=given["budget"],
+        memory_bytes=int(total * MEMORY_SHARE / jobs),
+        entry=given["entry"],
     )
 
 

@@ -30,8 +30,13 @@ class Confirmation:
 
 
 def confirm(
-    study: Study, lab: Lab, digest: str, case: Case, repairs: Sequence[MinimalSet],
-    causes: Sequence[MinimalSet], config: Sequence[str],
+    study: Study,
+    lab: Lab,
+    digest: str,
+    case: Case,
+    repairs: Sequence[MinimalSet],
+    causes: Sequence[MinimalSet],
+    config: Sequence[str],
 ) -> Confirmation:
     """Ask the second worker (`lab`) for the default, every repair and every cause again."""
     nothing = Confirmation(Outcome.UNRESOLVED, (), (), ())
@@ -41,7 +46,9 @@ def confirm(
         return replace(nothing, problem=str(error))
     call = next((c for c in hello["calls"] if c["index"] == study.call), None)
     if call is None or call["digest"] != digest:
-        return replace(nothing, problem="a second run of the script gave other inputs; seed it, or use --seed")
+        return replace(
+            nothing, problem="a second run of the script gave other inputs; seed it, or use --seed"
+        )
     second = replace(study, lab=lab)
     asked = [(Candidate(), WHOLE)] + [(second.deny(frozenset(r.members)), WHOLE) for r in repairs]
     plain = [(second.plain(frozenset(c.members), config), case) for c in causes]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from bisector.core.case import Case
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
@@ -16,11 +16,26 @@ from .study import Study, config_id
 
 # More sets than this of either view are no longer an answer; the result says that the search stopped.
 MOST_SETS = 8
+# Where many decisions each suffice, the sets grow without end; what one allowance finds is reported.
+MOST_PROBES = 80
 # A repair by groups is taken apart into single decisions up to this many members.
 SEPARATED = 12
 PLACE = "lower"  # names where, not why: a fallback also breaks fusion and recomputation around its node
 # Answers name the finest kind first: a single operation before a kernel's shape before a graph rewrite.
-FINEST_FIRST = ("fma", "vec", "cast", "unroll", "welford", "inline", "fuse", "match", "decomp", "pass", "config", PLACE)
+FINEST_FIRST = (
+    "fma",
+    "vec",
+    "cast",
+    "unroll",
+    "welford",
+    "inline",
+    "fuse",
+    "match",
+    "decomp",
+    "pass",
+    "config",
+    PLACE,
+)
 
 
 @dataclass
@@ -74,16 +89,27 @@ def _ends(
 
 
 def _search(
-    study: Study, case: Case, everything: list[str], config: list[str],
-    causes: ContractCheck, repairs: ContractCheck, found: Decided,
+    study: Study,
+    case: Case,
+    everything: list[str],
+    config: list[str],
+    causes: ContractCheck,
+    repairs: ContractCheck,
+    found: Decided,
 ) -> None:
+    allowance = Allowance(MOST_PROBES)
+
     def denied(members: frozenset[str]) -> Outcome:
-        return study.denied(members, case).outcome
+        return allowance.spend(lambda: study.denied(members, case).outcome)
+
+    def enabled(members: frozenset[str]) -> Outcome:
+        return allowance.spend(lambda: study.enabled(members, case, config).outcome)
 
     if causes.holds and repairs.holds:
-        found.sets = all_sets(
-            everything, lambda s: study.enabled(s, case, config).outcome, denied, MOST_SETS
-        )
+        found.sets = all_sets(everything, enabled, denied, MOST_SETS)
+        if not found.sets.repairs:
+            # Too many causes for one allowance: a repair says more than the causes left out.
+            found.sets = replace(found.sets, repairs=_first_repair(study, case, everything))
     elif repairs.holds:
         found.checks.append(causes.problem or "")
         found.sets = repairs_only(everything, denied, MOST_SETS)
@@ -91,6 +117,24 @@ def _search(
         found.checks += [check.problem for check in (causes, repairs) if check.problem is not None]
         if repairs.breach in (Breach.PLAIN_FAILS, Breach.PLAIN_UNRESOLVED):
             found.places = _places(study, case, found.decisions)
+
+
+class Allowance:
+    """A number of probes, after which a search ends with what it has."""
+
+    def __init__(self, probes: int) -> None:
+        self.left = probes
+
+    def spend(self, probe: Callable[[], Outcome]) -> Outcome:
+        if self.left <= 0:
+            raise BudgetSpent(f"the search for decisions ended after {MOST_PROBES} probes")
+        self.left -= 1
+        return probe()
+
+
+def _first_repair(study: Study, case: Case, elements: Sequence[str]) -> tuple[MinimalSet, ...]:
+    repair = _by_groups(elements, lambda s: study.denied(s, case).outcome.inverted())
+    return (repair.inverted(),)
 
 
 def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[str, ...]:

@@ -44,7 +44,9 @@ def _torch() -> Finding:
     """Imported in a process of its own: an installation that is broken must not break the doctor."""
     done = subprocess.run(
         [sys.executable, "-c", "import torch, torch._inductor; print(torch.__version__)"],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode == 0:
         return Finding("torch", done.stdout.strip())

@@ -29,7 +29,6 @@ class Fix:
     plain: Mapping[str, Any] | None
 
 
-
 def residual(result: ProbeResult) -> float:
     """What still differs, within tolerance: the largest absolute difference of any output."""
     return max((o.max_abs for o in result.measurement.outputs), default=0.0)
@@ -37,9 +36,7 @@ def residual(result: ProbeResult) -> float:
 
 def from_flags(walk: FlagWalk) -> list[Fix]:
     """Flags that repair alone, then sets of flags that do together."""
-    fixes = [
-        _flags({t.flag.name: t.flag.conservative}, t.result) for t in walk.fixes
-    ]
+    fixes = [_flags({t.flag.name: t.flag.conservative}, t.result) for t in walk.fixes]
     values = {t.flag.name: t.flag.conservative for t in walk.trials}
     for names, result in zip(walk.sets, walk.set_results, strict=True):
         fixes.append(_flags({n: values[n] for n in names}, result))

@@ -80,15 +80,21 @@ def live_catalogue() -> list[dict[str, Any]]:
     flags = catalogue()
     done = subprocess.run(
         [sys.executable, "-m", "bisector.inductor.flag_values", *(f.name for f in flags)],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         raise MissingTool("torch cannot be imported; `numbisect doctor` says what is wrong")
     values = json.loads(done.stdout)
     return [
         {
-            "name": f.name, "family": f.family, "conservative": f.conservative, "effect": f.effect,
-            "present": f.name in values, "value": values.get(f.name),
+            "name": f.name,
+            "family": f.family,
+            "conservative": f.conservative,
+            "effect": f.effect,
+            "present": f.name in values,
+            "value": values.get(f.name),
         }
         for f in flags
     ]

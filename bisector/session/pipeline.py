@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge, removed_fraction
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
+from bisector.core.reduction.inputs import shrink_shapes
+from bisector.core.reduction.problem import Problem
+from bisector.core.reduction.reduce import reduce
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
 from bisector.errors import MissingTool
@@ -34,6 +38,8 @@ LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
 # Graphs of up to this many nodes are searched whole before they are reduced; a probe of a larger one
 # takes seconds, and its plain baseline a kernel for every node.
 SEARCHED_WHOLE = 40
+# Inputs of more elements make each probe slow by itself; they are cut down before the search.
+MANY_ELEMENTS = 100_000
 MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
@@ -60,8 +66,12 @@ class Session:
     def new_lab(self, name: str) -> Lab:
         o = self.options
         load = {
-            "target": o.target, "entry": o.entry, "dynamic": o.dynamic, "train": o.train,
-            "device": o.device, "seed": o.seed,
+            "target": o.target,
+            "entry": o.entry,
+            "dynamic": o.dynamic,
+            "train": o.train,
+            "device": o.device,
+            "seed": o.seed,
         }
         worker = WorkerOptions(load, o.config, o.memory_bytes, str(self.run.log))
         return Lab(worker, self.journal, o.jobs, o.timeout_s, self._answered, name)
@@ -74,8 +84,13 @@ class Session:
     def study(self, call: Mapping[str, Any]) -> Study:
         criterion = criterion_for(self.options, call)
         return Study(
-            self.lab, call["index"], criterion, criterion, train=self.options.train,
-            repeat=self.options.repeat, exhausted=self.clock.exhausted,
+            self.lab,
+            call["index"],
+            criterion,
+            criterion,
+            train=self.options.train,
+            repeat=self.options.repeat,
+            exhausted=self.clock.exhausted,
         )
 
     def close(self) -> None:
@@ -91,10 +106,16 @@ class Session:
             hello = self.lab.hello()
             chosen = choose(self.lab, self.options, self.study)
         answer = Answer(
-            target=self.options.target, run=self.run.path.name,
-            environment=environment.describe(hello["machine"]), verdict=chosen.verdict,
-            criterion=chosen.study.criterion, default=chosen.evidence.default, entry=chosen.call["entry"],
-            seed=self.options.seed, settings=chosen.call["settings"], hooks_off=hello["hooks_off"],
+            target=self.options.target,
+            run=self.run.path.name,
+            environment=environment.describe(hello["machine"]),
+            verdict=chosen.verdict,
+            criterion=chosen.study.criterion,
+            default=chosen.evidence.default,
+            entry=chosen.call["entry"],
+            seed=self.options.seed,
+            settings=chosen.call["settings"],
+            hooks_off=hello["hooks_off"],
             notes=chosen.notes,
         )
         end = nothing_found(chosen, hello["eager_disagrees"])
@@ -149,17 +170,14 @@ def _ended(chosen: Chosen, answer: Answer, end: str) -> int:
 def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
     study, default = chosen.study, judge(chosen.evidence.default, chosen.study.criterion)
     below = session.rungs(study, answer)
-    candidates: list[fixes.Fix] = []
-    if answer.first_bad_backend == "inductor":
-        walk = session.flags(chosen, answer)
-        candidates = fixes.from_flags(walk)
-        case, decided = _decide_and_reduce(session, chosen, default, walk, answer)
-        candidates += fixes.from_repairs(_confirm(session, chosen, case, decided, answer))
-    else:
+    walk = session.flags(chosen, answer)
+    case, decided = _decide_and_reduce(session, chosen, default, walk, answer)
+    held = _confirm(session, chosen, case, decided, answer)
+    candidates = [*fixes.from_flags(walk), *fixes.from_repairs(held)]
+    if not candidates and answer.first_bad_backend != "inductor":
         answer.notes.append(
-            f"{answer.first_bad_backend} diverges already: Inductor's own decisions are not to blame"
+            f"{answer.first_bad_backend} diverges already, and no decision that numbisect knows repairs it"
         )
-        case, _ = _reduce(session, study, default, None, answer)
     answer.fixes = [(f, True) for f in fixes.ranked([*candidates, *fixes.from_backends(below)])]
     answer.minimal = study.describe(case)
     _repro(session, study, case, answer)
@@ -168,27 +186,48 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
 def _decide_and_reduce(
     session: Session, chosen: Chosen, default: ProbeResult, walk: flagwalk.FlagWalk, answer: Answer
 ) -> tuple[Case, Decided]:
-    """A small subject is searched whole, and its repairs hold the reduction to the same bug; a large one
-    is reduced first, held by what repairs it at the least cost."""
+    """A graph of few nodes is searched whole, and its repairs hold the reduction to the same bug; a large
+    one is reduced first, held by what repairs it at the least cost."""
     study = chosen.study
-    if chosen.call["nodes"] <= SEARCHED_WHOLE:
-        decided = _decide(session, study, WHOLE, default, walk, answer)
-        if decided.sets.repairs:
-            repairs = [frozenset(r.members) for r in finest(decided.sets.repairs) if r.confirmed]
-            case, _ = _reduce(session, study, default, Anchor(tuple(repairs[:MOST_ANCHORS])), answer)
-            return case, decided
-    case, small = _reduce(session, study, default, _anchor(session, study, default, walk, answer), answer)
-    return case, _decide(session, study, case, small, walk, answer)
+    if chosen.call["nodes"] > SEARCHED_WHOLE:
+        anchor = _anchor(session, study, default, walk, answer)
+        case, small = _reduce(session, study, WHOLE, default, anchor, answer)
+        return case, _decide(session, study, case, small, walk, answer)
+    start, default = _fewer_elements(session, study, default, walk, answer)
+    decided = _decide(session, study, start, default, walk, answer)
+    repairs = [frozenset(r.members) for r in finest(decided.sets.repairs) if r.confirmed]
+    anchor = (
+        Anchor(tuple(repairs[:MOST_ANCHORS])) if repairs else _anchor(session, study, default, walk, answer)
+    )
+    case, _ = _reduce(session, study, start, default, anchor, answer)
+    return case, decided
+
+
+def _fewer_elements(
+    session: Session, study: Study, default: ProbeResult, walk: flagwalk.FlagWalk, answer: Answer
+) -> tuple[Case, ProbeResult]:
+    """Cut millions of elements down before the search, if a flag holds the smaller case to the same bug."""
+    elements = sum(n.numel for n in study.describe(WHOLE).inputs if n.is_tensor)
+    anchor = _flag_anchor(walk)
+    if elements <= MANY_ELEMENTS or anchor is None:
+        return WHOLE, default
+    return _reduce(session, study, WHOLE, default, anchor, answer, shrink_shapes)
+
+
+def _flag_anchor(walk: flagwalk.FlagWalk) -> Anchor | None:
+    if walk.fixes:
+        return Anchor((frozenset({config_id(walk.fixes[0].flag.name)}),))
+    if walk.sets:
+        return Anchor((frozenset(config_id(name) for name in walk.sets[0]),))
+    return None
 
 
 def _anchor(
     session: Session, study: Study, default: ProbeResult, walk: flagwalk.FlagWalk, answer: Answer
 ) -> Anchor | None:
     """What must go on repairing smaller cases: a flag, a set of flags, or one repair by decisions."""
-    if walk.fixes:
-        return Anchor((frozenset({config_id(walk.fixes[0].flag.name)}),))
-    if walk.sets:
-        return Anchor((frozenset(config_id(name) for name in walk.sets[0]),))
+    if (anchor := _flag_anchor(walk)) is not None:
+        return anchor
     with session.clock.stage("causes"):
         repair = one_repair(study, WHOLE, default)
     if repair is None:
@@ -199,14 +238,24 @@ def _anchor(
 
 
 def _reduce(
-    session: Session, study: Study, default: ProbeResult, anchor: Anchor | None, answer: Answer
+    session: Session,
+    study: Study,
+    start: Case,
+    default: ProbeResult,
+    anchor: Anchor | None,
+    answer: Answer,
+    passes: Callable[[Problem], None] = reduce,
 ) -> tuple[Case, ProbeResult]:
     with session.clock.stage("minimize"):
-        reduced = reduce_case(study, default, anchor)
+        reduced = reduce_case(study, start, default, anchor, passes)
     answer.stopped_because = reduced.stopped_because
-    result = reduced.default if reduced.case != WHOLE else study.probe(Candidate())
-    session.progress("minimize", "reduced")
-    return reduced.case, result
+    session.progress("minimize", _size(study.describe(reduced.case)))
+    return reduced.case, reduced.default
+
+
+def _size(info: GraphInfo) -> str:
+    elements = sum(n.numel for n in info.inputs if n.is_tensor)
+    return f"{len(info.calls)} calls on {elements} elements still diverge"
 
 
 def _decide(
@@ -243,12 +292,13 @@ def _confirm(
     held: list[tuple[MinimalSet, ProbeResult]] = []
     for repair, result in zip(repairs, said.results, strict=True):
         share = removed_fraction(chosen.evidence.default, result.measurement, study.criterion)
-        holds = repair.confirmed and result.outcome is Outcome.PASS and said.default is Outcome.FAIL
-        answer.repairs.append(Repair(repair, holds, share))
-        if holds:
+        holds = result.outcome is Outcome.PASS and said.default is Outcome.FAIL
+        answer.repairs.append(Repair(repair, holds and repair.confirmed, share))
+        if holds:  # a fix need not be minimal, a repair must be
             held.append((repair, result))
     answer.causes = [
-        (cause, cause.confirmed and again is Outcome.FAIL) for cause, again in zip(causes, said.causes, strict=True)
+        (cause, cause.confirmed and again is Outcome.FAIL)
+        for cause, again in zip(causes, said.causes, strict=True)
     ]
     answer.confirmation = {
         "process": "a second worker that ran the script again",
@@ -288,7 +338,12 @@ def _try_repro(session: Session, study: Study, case: Case, fix: fixes.Fix | None
     """Write one repro and run it both ways."""
     seed = 0 if answer.settings.get("inductor.fallback_random") else None
     written = reproducing.write(
-        study, case, fix.plain if fix else None, _header(answer, fix), seed, session.run.repro,
+        study,
+        case,
+        fix.plain if fix else None,
+        _header(answer, fix),
+        seed,
+        session.run.repro,
         session.options.timeout_s,
     )
     if isinstance(written, str):
@@ -298,7 +353,9 @@ def _try_repro(session: Session, study: Study, case: Case, fix: fixes.Fix | None
         answer.notes.append(f"a repro of this case does not diverge in plain Python ({written.said})")
         return Tried.OTHER_CASE
     if written.fixed is False:
-        answer.notes.append(f"{fix and fix.id} does not repair the repro in a fresh process; it is not confirmed")
+        answer.notes.append(
+            f"{fix and fix.id} does not repair the repro in a fresh process; it is not confirmed"
+        )
         answer.fixes = [(f, c and f is not fix) for f, c in answer.fixes]
         return Tried.OTHER_FIX
     answer.repro = session.run.repro.name
@@ -329,8 +386,11 @@ def _header(answer: Answer, fix: fixes.Fix | None) -> list[str]:
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:
     counts = session.counts
     probes = {
-        "total": counts["run"] + counts["cached"], "pass": counts["PASS"], "fail": counts["FAIL"],
-        "unresolved": counts["UNRESOLVED"], "cached": counts["cached"],
+        "total": counts["run"] + counts["cached"],
+        "pass": counts["PASS"],
+        "fail": counts["FAIL"],
+        "unresolved": counts["UNRESOLVED"],
+        "cached": counts["cached"],
     }
     return to_json(answer, status, probes, session.clock.to_json())
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bisector.core.case import WHOLE, Case
+from bisector.core.case import Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
 
 from .study import Study
-
 
 # That each member of a repair is needed is asked of repairs up to this size: a probe for each member.
 NEEDED_EACH = 3
@@ -28,7 +27,7 @@ class Anchor:
 
     def demands(self) -> list[tuple[frozenset[str], Outcome]]:
         """Sets to deny, with the outcome that a case must give."""
-        asked: dict[frozenset[str], Outcome] = {repair: Outcome.PASS for repair in self.repairs}
+        asked: dict[frozenset[str], Outcome] = dict.fromkeys(self.repairs, Outcome.PASS)
         for repair in self.repairs:
             if 1 < len(repair) <= NEEDED_EACH:
                 asked.update({repair - {m}: Outcome.FAIL for m in sorted(repair)})
@@ -44,13 +43,22 @@ class Reduced:
     stopped_because: str | None = None
 
 
-def reduce_case(study: Study, default: ProbeResult, anchor: Anchor | None) -> Reduced:
-    """Reduce the whole subject while it diverges alike and the anchor repairs it."""
+def reduce_case(
+    study: Study,
+    start: Case,
+    default: ProbeResult,
+    anchor: Anchor | None,
+    run: Callable[[Problem], None] = reduce,
+) -> Reduced:
+    """Reduce a case, whose default compile is given, while it diverges alike and the anchor repairs it.
+
+    run: the passes; all of them, or one alone.
+    """
     problem = Problem(
-        WHOLE, default, lambda cases: _trials(study, anchor, cases), study.describe, lanes=study.lab.jobs
+        start, default, lambda cases: _trials(study, anchor, cases), study.describe, lanes=study.lab.jobs
     )
     try:
-        reduce(problem)
+        run(problem)
     except BudgetSpent as spent:
         return Reduced(problem.case, problem.default, spent.reason)
     return Reduced(problem.case, problem.default)

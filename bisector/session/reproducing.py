@@ -29,16 +29,29 @@ class Written:
 
 
 def write(
-    study: Study, case: Case, plain_fix: Mapping[str, Any] | None, header: Sequence[str],
-    seed: int | None, path: Path, timeout_s: float,
+    study: Study,
+    case: Case,
+    plain_fix: Mapping[str, Any] | None,
+    header: Sequence[str],
+    seed: int | None,
+    path: Path,
+    timeout_s: float,
 ) -> Written | str:
     """Write the repro of a case to `path` and run it both ways. A string says why there is none."""
     criterion = study.criterion if case == WHOLE else study.small
-    answer = study.lab.ask({
-        "job": "repro", "call": study.call, "case": case.to_json(), "train": study.train,
-        "criterion": asdict(criterion), "fix": plain_fix, "header": list(header), "seed": seed,
-        "num_threads": None,
-    })
+    answer = study.lab.ask(
+        {
+            "job": "repro",
+            "call": study.call,
+            "case": case.to_json(),
+            "train": study.train,
+            "criterion": asdict(criterion),
+            "fix": plain_fix,
+            "header": list(header),
+            "seed": seed,
+            "num_threads": None,
+        }
+    )
     if "error" in answer:
         return f"no repro could be written: {answer['error']}"
     path.write_text(answer["text"])
@@ -52,8 +65,11 @@ def _start(path: Path, arguments: list[str]) -> subprocess.Popen[str]:
     """In a folder of its own, isolated from the environment's Python settings: as a stranger would run it."""
     return subprocess.Popen(
         [sys.executable, "-I", str(path), *arguments],
-        cwd=tempfile.gettempdir(), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=tempfile.gettempdir(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 

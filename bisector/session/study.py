@@ -110,7 +110,9 @@ class Study:
         if len(counts) == 1:
             return trials[0]
         told = ", ".join(f"{n} {outcome.value}" for outcome, n in counts.items())
-        return replace(trials[0], outcome=Outcome.UNRESOLVED, reason=f"trials disagree: {told}", signatures=())
+        return replace(
+            trials[0], outcome=Outcome.UNRESOLVED, reason=f"trials disagree: {told}", signatures=()
+        )
 
 
 def as_measurement(answer: Mapping[str, Any]) -> Measurement:

@@ -42,7 +42,9 @@ def choose(lab: Lab, options: Options, study_of: Any) -> Chosen:
         calls = _diverging_first(calls, study_of)
     call = calls[0]
     study = study_of(call)
-    answer = lab.ask({"job": "verdict", "call": call["index"], "case": WHOLE.to_json(), "train": options.train})
+    answer = lab.ask(
+        {"job": "verdict", "call": call["index"], "case": WHOLE.to_json(), "train": options.train}
+    )
     evidence = _evidence(answer)
     own_random = call["settings"].get("inductor.fallback_random") is True
     verdict = classify(evidence, study.criterion, own_random)
@@ -100,7 +102,9 @@ def _evidence(answer: Mapping[str, Any]) -> Evidence:
 def _notes(hello: Mapping[str, Any], call: Call, calls: Sequence[Call]) -> list[str]:
     notes = []
     if len(calls) > 1:
-        notes.append(f"the script makes {len(calls)} compiled calls; this is call {call['index']} (`{call['entry']}`)")
+        notes.append(
+            f"the script makes {len(calls)} compiled calls; this is call {call['index']} (`{call['entry']}`)"
+        )
     if hello["skipped_calls"]:
         notes.append(f"{hello['skipped_calls']} later calls of the same graphs were not looked at")
     if hello["ended"]:

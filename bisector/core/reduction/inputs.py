@@ -63,9 +63,7 @@ def _sliced(case: Case, group: tuple[Axis, ...], start: int, length: int) -> Cas
     )
 
 
-def _starts(
-    problem: Problem, info: GraphInfo, group: tuple[Axis, ...], size: int, length: int
-) -> list[int]:
+def _starts(problem: Problem, info: GraphInfo, group: tuple[Axis, ...], size: int, length: int) -> list[int]:
     """Where a window of that length may begin to hold the worst element, most likely first."""
     worst = _worst(problem)
     coordinates: list[int] = []

@@ -97,7 +97,9 @@ class _Shapes(torch.fx.Interpreter):
 
 def _node(node: torch.fx.Node, seen: dict[str, tuple[list[int], str]]) -> dict[str, Any]:
     shape, dtype = seen.get(node.name, (None, None))
-    target = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+    target = (
+        node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+    )
     return {
         "name": node.name,
         "op": _OPS[node.op],

@@ -148,7 +148,9 @@ def _resize(gm: torch.fx.GraphModule, sizes: dict[int, int]) -> None:
     for node in gm.graph.nodes:
         if node.op in ("call_function", "call_method"):
             node.args = tuple(swap(a) if not isinstance(a, torch.fx.Node) else a for a in node.args)
-            node.kwargs = {k: swap(v) if not isinstance(v, torch.fx.Node) else v for k, v in node.kwargs.items()}
+            node.kwargs = {
+                k: swap(v) if not isinstance(v, torch.fx.Node) else v for k, v in node.kwargs.items()
+            }
 
 
 def mutates(node: torch.fx.Node) -> bool:
@@ -166,8 +168,18 @@ def mutates(node: torch.fx.Node) -> bool:
 
 
 _IN_PLACE = {
-    operator.setitem, operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
-    operator.imod, operator.ipow, operator.iand, operator.ior, operator.ixor, operator.imatmul,
+    operator.setitem,
+    operator.iadd,
+    operator.isub,
+    operator.imul,
+    operator.itruediv,
+    operator.ifloordiv,
+    operator.imod,
+    operator.ipow,
+    operator.iand,
+    operator.ior,
+    operator.ixor,
+    operator.imatmul,
 }
 
 
@@ -198,7 +210,10 @@ def _sets_mode(node: torch.fx.Node) -> bool:
     """Entering or leaving autocast and grad mode: no value, but it governs the nodes after it."""
     name = getattr(node.target, "__name__", "")
     return node.op == "call_function" and name in (
-        "_enter_autocast", "_exit_autocast", "_set_grad_enabled", "set_grad_enabled",
+        "_enter_autocast",
+        "_exit_autocast",
+        "_set_grad_enabled",
+        "set_grad_enabled",
     )
 
 

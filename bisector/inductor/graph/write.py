@@ -86,7 +86,9 @@ def _tolerance(criterion: Criterion, path: str, value: Any) -> tuple[float, floa
 def _input_tolerances(subject: Subject, criterion: Criterion, eager: Outputs) -> list[tuple[float, float]]:
     if not any(path.startswith("mutated[") for path in eager):
         return []
-    tensors = [(n, a) for n, a in zip(subject.names, subject.edited.args, strict=True) if isinstance(a, torch.Tensor)]
+    tensors = [
+        (n, a) for n, a in zip(subject.names, subject.edited.args, strict=True) if isinstance(a, torch.Tensor)
+    ]
     return [_tolerance(criterion, f"mutated[{name}]", value) for name, value in tensors]
 
 
@@ -95,7 +97,9 @@ def _grad_outputs(subject: Subject, eager: Outputs) -> list[torch.Tensor | None]
     kept = subject.call.grad_outputs if subject.edited.outputs_kept else {}
     if kept:
         return [kept.get(i) for i in range(len(outputs))]
-    return [torch.ones_like(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else None for v in outputs]
+    return [
+        torch.ones_like(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else None for v in outputs
+    ]
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, Any]:

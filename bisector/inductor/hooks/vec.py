@@ -53,13 +53,15 @@ def has_vector_form(name: str) -> bool:
 
 def _ask_op(control: Control, name: str, node: Node) -> bool:
     text = f"{name} of {tags.described(node)} is computed by vector code"
-    return control.ask(
-        "vec", f"{name}{_op_suffix(name, node)}", naming.node_name(node), text, naming.where_of(node)
-    )
+    return control.ask("vec", _op_detail(name, node), naming.node_name(node), text, naming.where_of(node))
 
 
-def _op_suffix(name: str, node: Node) -> str:
-    return "" if naming.local_name(node) == name else naming.suffix(node)
+def _op_id(name: str, node: Node) -> str:
+    return f"vec:{_op_detail(name, node)}@{naming.node_name(node)}"
+
+
+def _op_detail(name: str, node: Node) -> str:
+    return name if naming.local_name(node) == name else f"{name}{naming.suffix(node)}"
 
 
 def _ask_loop(control: Control, node: Node) -> bool:
@@ -78,8 +80,11 @@ def _choose_scalar(original: Callable[..., Any]) -> Callable[..., Any]:
             return tiling
         sources = [source for leaf in leaves if (source := tags.source_of_leaf(leaf)) is not None]
         loops = [_ask_loop(control, node) for node in sources]
-        ops = [_ask_op(control, name, node) for leaf in leaves for name, node in _op_instances(leaf)]
-        vectorize = all(loops) if control.base is Base.DEFAULT else any(loops) or any(ops)
+        if control.base is Base.DEFAULT:
+            vectorize = all(loops)
+        else:
+            ops = [instance for leaf in leaves for instance in _op_instances(leaf)]
+            vectorize = any(loops) or any(control.allows(_op_id(name, node)) for name, node in ops)
         return tiling if vectorize else ([], [], tiling[2])
 
     return select_tiling

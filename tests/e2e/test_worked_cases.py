@@ -1,0 +1,105 @@
+"""The main job on the project's own cases, from the command line to the repro in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+REPROS = Path(__file__).parents[2] / "repros"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a case. decisive: kind@node of the repairs of one member; any: one is enough."""
+
+    cause: set[frozenset[str]]
+    decisive: set[str]
+    verdict: str
+    most_ops: int
+    most_elements: int | None = None
+
+
+def pair(*members: str) -> frozenset[str]:
+    return frozenset(members)
+
+
+KNOWN = {
+    "fp16_round_trip": Known(
+        {pair("cast@half", "inline@half")}, {"cast@half"}, "compiled-better", 3, 64
+    ),
+    "softmax_fma": Known(
+        {pair("inline@mul_1", "fma@mul_1")}, {"inline@mul_1", "fma@mul_1"}, "compiled-worse", 5, 64
+    ),
+    "softmax_remat": Known(
+        {pair("inline@ratio", "fma@ratio")}, {"inline@ratio", "fma@ratio"}, "compiled-worse", 5, 64
+    ),
+    "e8m0_gelu": Known({pair("vec@erf")}, {"vec@erf"}, "amplified-rounding", 7, 64),
+    "e8m0_encoder": Known(
+        {pair("config@graph")}, {"config@graph"}, "amplified-rounding", 5
+    ),
+    "e8m0_two_causes": Known(
+        {pair("config@graph"), pair("vec@erf")}, set(), "amplified-rounding", 6
+    ),
+}
+
+
+def short(decision: str) -> str:
+    """`fma@mul_1` of `fma:sub@mul_1`; numbered copies of one node's name count as that node."""
+    return f"{decision.partition(':')[0]}@{decision.rpartition('@')[2]}"
+
+
+@pytest.fixture(scope="module", params=sorted(KNOWN))
+def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """(name, exit status, result, run directory) of one whole run of each case."""
+    out = tmp_path_factory.mktemp("run") / request.param
+    case = REPROS / request.param / "case.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "bisector", "minimize", str(case), "--out", str(out), "--json", "-"],
+        capture_output=True, text=True, check=False,
+    )
+    assert done.returncode in (0, 1, 3), done.stderr
+    return request.param, done.returncode, json.loads(done.stdout), out
+
+
+def test_a_worked_case_ends_with_its_known_answer(finished: Any) -> None:
+    name, status, result, _ = finished
+    known = KNOWN[name]
+    assert status == 0
+    assert result["verdict"]["class"] == known.verdict
+    causes = {frozenset(short(d) for d in c["decisions"]) for c in result["causes"] if c["confirmed"]}
+    assert causes == known.cause
+    confirmed = [r["decisions"] for r in result["repairs"] if r["confirmed"]]
+    assert {short(r[0]) for r in confirmed if len(r) == 1} == known.decisive
+
+
+def test_the_minimal_case_is_as_small_as_is_known(finished: Any) -> None:
+    name, _, result, _ = finished
+    known = KNOWN[name]
+    assert result["minimal"]["n_ops"] <= known.most_ops
+    assert known.most_elements is None or result["minimal"]["input_numel"] <= known.most_elements
+
+
+def test_the_repro_diverges_alone_and_its_fix_repairs_it(finished: Any, tmp_path: Path) -> None:
+    _, _, result, out = finished
+    for arguments, status in (([], 1), (["--fixed"], 0)):
+        done = subprocess.run(
+            [sys.executable, "-I", str(out / result["repro"]), *arguments],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+
+
+def test_the_result_and_the_reports_of_a_run_are_whole(finished: Any) -> None:
+    _, _, result, out = finished
+    schema = json.loads(resources.files("bisector.report").joinpath("result.schema.json").read_text())
+    jsonschema.validate(result, schema)
+    assert json.loads((out / "result.json").read_text()) == result
+    assert result["repro"] in (out / result["report_markdown"]).read_text()

@@ -48,9 +48,9 @@ def _read_selftest(reader: int, pid: int) -> dict[str, str]:
     if status != 0:
         raise RuntimeError("the self-test of the hooks crashed; see worker.log in the run directory")
     off = dict(line.split("\t", 1) for line in text.splitlines())
-    for kind in off:
-        hooks.disable(kind)
-    return off
+    for kind, reason in off.items():
+        hooks.disable(kind, reason)
+    return hooks.disabled()
 
 
 def _tiny(x: torch.Tensor) -> torch.Tensor:

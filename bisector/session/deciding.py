@@ -26,6 +26,7 @@ FINEST_FIRST = (
     "fma",
     "vec",
     "cast",
+    "layout",
     "unroll",
     "welford",
     "inline",
@@ -42,7 +43,8 @@ FINEST_FIRST = (
 class Decided:
     """Sets over one case. places: fallbacks that repair where no finer decision does.
 
-    config: the flags that stand in as decisions. checks: the ends that did not hold, each in a sentence for the report.
+    config: the flags that stand in as decisions. checks: the ends that did not hold, each in a
+    sentence for the report.
     """
 
     decisions: tuple[Decision, ...] = ()

@@ -79,7 +79,7 @@ class Study:
         return GraphInfo.from_json(answer)
 
     def denied(self, members: frozenset[str], case: Case = WHOLE) -> ProbeResult:
-        """The default compile with these decisions denied; a `config:` member takes its conservative value."""
+        """The default compile with these decisions denied; `config:` members at their conservative values."""
         return self.probe(self.deny(members), case)
 
     def enabled(self, members: frozenset[str], case: Case, config: Sequence[str]) -> ProbeResult:

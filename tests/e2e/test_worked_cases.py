@@ -42,11 +42,9 @@ KNOWN = {
         {pair("inline@ratio", "fma@ratio")}, {"inline@ratio", "fma@ratio"}, "compiled-worse", 5, 64
     ),
     "e8m0_gelu": Known({pair("vec@erf")}, {"vec@erf"}, "amplified-rounding", 7, 64),
-    "e8m0_encoder": Known(
-        {pair("config@graph")}, {"config@graph"}, "amplified-rounding", 5
-    ),
+    "e8m0_encoder": Known({pair("layout@input_1")}, {"layout@input_1"}, "amplified-rounding", 5),
     "e8m0_two_causes": Known(
-        {pair("config@graph"), pair("vec@erf")}, set(), "amplified-rounding", 6
+        {pair("layout@input_3"), pair("vec@erf")}, set(), "amplified-rounding", 6
     ),
 }
 

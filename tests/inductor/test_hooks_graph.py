@@ -1,0 +1,174 @@
+"""decomp, pass, match, lower and layout: decisions about the graph, each with a program that it breaks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from bisector.inductor.control import Control
+from tests.inductor.helpers import allow, compile_and_run, compile_only, deny, flat
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+
+def spread(x: torch.Tensor) -> torch.Tensor:
+    return torch.std(x, dim=1)
+
+
+def test_without_the_decomposition_of_std_tiny_values_do_not_underflow() -> None:
+    args = [torch.randn(8, 64, generator=torch.Generator().manual_seed(0)) * 1e-30]
+    eager = [spread(*args)]
+    default = compile_and_run(spread, args, Control())
+    assert "decomp:aten.std@std" in default.ids
+    assert not default.agrees_with(eager)
+    assert compile_and_run(spread, args, deny("decomp:aten.std@std")).agrees_with(eager)
+    assert compile_and_run(spread, args, allow()).agrees_with(eager)
+
+
+def enlarge(x: torch.Tensor) -> torch.Tensor:
+    return F.interpolate(x, scale_factor=(1.3, 1.5), mode="nearest")
+
+
+def test_an_op_that_python_takes_apart_is_a_decomposition_too() -> None:
+    args = [torch.arange(12.0).reshape(1, 1, 3, 4)]
+    eager, member = [enlarge(*args)], "decomp:aten.upsample_nearest2d@interpolate"
+    default = compile_and_run(enlarge, args, Control())
+    assert member in default.ids
+    assert not default.agrees_with(eager)
+    assert compile_and_run(enlarge, args, deny(member)).agrees_with(eager)
+
+
+def test_a_composite_that_stays_whole_keeps_its_gradient() -> None:
+    def gradient(compiled: bool) -> torch.Tensor | None:
+        x = torch.arange(12.0).reshape(1, 1, 3, 4).requires_grad_()
+        member = "decomp:aten.upsample_bilinear2d@interpolate"
+
+        def smooth(x: torch.Tensor) -> torch.Tensor:
+            y = F.interpolate(x, scale_factor=2.0, mode="bilinear")
+            return (y * y).sum()
+
+        result = compile_and_run(smooth, [x], deny(member)).outputs[0] if compiled else smooth(x)
+        result.backward()
+        return x.grad
+
+    compiled, eager = gradient(True), gradient(False)
+    assert compiled is not None and eager is not None
+    torch.testing.assert_close(compiled, eager)
+
+
+def minus_zero(x: torch.Tensor) -> torch.Tensor:
+    v = torch.ceil(x)
+    return torch.reciprocal(v + torch.zeros_like(v))
+
+
+def test_a_pass_that_drops_an_addition_of_zeros_is_listed_and_can_be_skipped() -> None:
+    args = [torch.tensor([-0.5, -0.1, -0.9, 0.5])]
+    eager, member = [minus_zero(*args)], "pass:constant_fold_uniform_value@joint"
+    default = compile_and_run(minus_zero, args, Control())
+    assert member in default.ids
+    assert not default.agrees_with(eager)
+    assert compile_and_run(minus_zero, args, deny(member)).agrees_with(eager)
+
+
+def test_a_pass_that_changes_nothing_is_no_decision() -> None:
+    ids = compile_only(torch.sin, [torch.ones(8)], Control()).ids
+    assert "pass:constant_fold_uniform_value@joint" not in ids
+
+
+def shift(x: torch.Tensor) -> torch.Tensor:
+    x[1:] = x[:-1].clone()
+    return x
+
+
+def test_the_pass_that_reuses_an_input_in_place_is_decisive_for_an_overlapping_copy() -> None:
+    x, member = torch.rand(8, 16), "pass:reinplace_inplaceable_ops@post_grad"
+    eager = [shift(x.clone())]
+    assert not compile_and_run(shift, [x.clone()], Control()).agrees_with(eager)
+    assert compile_and_run(shift, [x.clone()], deny(member)).agrees_with(eager)
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.matmul(torch.softmax(torch.matmul(q, k.transpose(-2, -1)) / 4.0, dim=-1), v)
+
+
+def test_all_spellings_of_one_rewrite_are_one_match() -> None:
+    generator = torch.Generator().manual_seed(0)
+    args = [torch.randn(2, 4, 32, 16, generator=generator).bfloat16() for _ in range(3)]
+    default = compile_only(attention, args, Control())
+    matches = [i for i in default.ids if i.startswith("match:_sfdp")]
+    assert len(matches) == 1
+    assert "scaled_dot_product" in default.source
+    denied = compile_only(attention, args, deny(*matches))
+    assert "scaled_dot_product" not in denied.source
+    assert [i for i in denied.ids if "_sfdp" in i] == matches
+
+
+def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(x @ w + b)
+
+
+def test_a_denied_match_leaves_the_product_and_the_sum_apart() -> None:
+    args = [torch.ones(8, 8), torch.ones(8, 8), torch.ones(8)]
+    default = compile_only(linear, args, Control())
+    members = [i for i in default.ids if i.startswith("match:")]
+    assert members and "addmm" in default.source
+    assert "addmm" not in compile_only(linear, args, deny(*members)).source
+
+
+def test_a_denied_lowering_runs_the_aten_kernel() -> None:
+    args = [torch.ones(8, 8), torch.ones(8, 8), torch.ones(8)]
+    denied = compile_only(linear, args, deny("lower:aten.tanh@tanh"))
+    assert "torch.ops.aten.tanh.default(" in denied.source
+
+
+def convolve(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return F.conv2d(F.conv2d(x, w), w)
+
+
+def test_one_convolution_can_keep_the_memory_order_of_eager() -> None:
+    args = [torch.ones(2, 4, 8, 8), torch.ones(4, 4, 3, 3)]
+    with torch.no_grad():
+        default = compile_only(convolve, args, Control())
+        layouts = [i for i in default.ids if i.startswith("layout:")]
+        assert layouts == ["layout:channels_last@conv2d", "layout:channels_last@conv2d_1"]
+        denied = compile_only(convolve, args, deny(*layouts))
+    assert "(256, 1, 32, 4)" in default.source  # strides of (2, 4, 8, 8) in channels-last order
+    assert "(256, 1, 32, 4)" not in denied.source
+
+
+def drop(x: torch.Tensor) -> torch.Tensor:
+    noise = torch.rand_like(x)
+    return F.dropout(x, 0.5) + noise
+
+
+def test_random_ops_are_no_decisions_and_compile_in_the_plain_baseline() -> None:
+    plain = compile_and_run(drop, [torch.ones(64)], allow())
+    assert flat(plain.outputs)[0].shape == (64,)
+    noise = [i for i in plain.ids if i.endswith("@noise")]
+    assert not [i for i in noise if i.startswith(("decomp:", "match:", "lower:"))]
+
+
+def tanh_gradient(x: torch.Tensor) -> torch.Tensor:
+    return F.gelu(x, approximate="tanh") * x
+
+
+def test_gradients_have_decisions_of_their_own_and_their_casts_repair_them() -> None:
+    def run(control: Control | None) -> tuple[torch.Tensor, list[str]]:
+        x = torch.randn(64, 64, generator=torch.Generator().manual_seed(0)).bfloat16().requires_grad_()
+        if control is None:
+            tanh_gradient(x).float().sum().backward()
+            return x.grad, []
+        from bisector.inductor import control as controls
+
+        torch._dynamo.reset()
+        with controls.activate(control):
+            torch.compile(tanh_gradient)(x).float().sum().backward()
+        return x.grad, [d.id for d in control.decisions()]
+
+    eager, _ = run(None)
+    default, ids = run(Control())
+    casts = [i for i in ids if i.startswith("cast:") and "@bwd." in i]
+    assert casts
+    assert not torch.equal(default, eager)
+    assert torch.equal(run(deny(*casts))[0], eager)

@@ -1,0 +1,42 @@
+"""The self-test finds hooks that no longer bite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bisector.inductor import control
+from bisector.inductor.control import Control
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+
+def test_every_hook_bites_in_this_torch() -> None:
+    from bisector.inductor import hooks
+    from bisector.inductor.hooks import selftest
+
+    assert selftest.run() == dict.fromkeys(hooks.KINDS)
+    assert control.current() is None
+
+
+def test_a_hook_that_is_asked_in_vain_or_crashes_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bisector.inductor.hooks import inline, lanes, selftest
+
+    def always(control: Control, node: Any) -> bool:
+        inline_ask(control, node)
+        return True
+
+    def crash(name: str, operands: list[str]) -> str:
+        raise RuntimeError("torch renamed it")
+
+    inline_ask: Callable[[Control, Any], bool] = inline._allowed
+    monkeypatch.setattr(inline, "_allowed", always)
+    monkeypatch.setattr(lanes, "scalar_expression", crash)
+    monkeypatch.setattr(control, "_disabled", {"fuse": "Scheduler has no can_fuse"})
+    found = selftest.run()
+    assert found["inline"] == "denying it changes nothing"
+    assert found["vec"] is not None and "torch renamed it" in found["vec"]
+    assert found["fuse"] == "Scheduler has no can_fuse"
+    assert found["lower"] is None

@@ -1,0 +1,44 @@
+"""Generated source as text."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._inductor.codecache import CppCodeCache
+
+from bisector.inductor import source_capture
+
+
+def tiny(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() * 2
+
+
+def test_comments_paths_and_blank_lines_are_no_part_of_a_program() -> None:
+    a = "# AOT ID: ['0_inference']\n\nx = 1  \n// source: %mul\n#include </tmp/ab/cdef.h>\n"
+    b = "# AOT ID: ['7_inference']\nx = 1\n#include </var/x/yz.h>\n"
+    assert source_capture.normalized(a) == source_capture.normalized(b) == "x = 1\n#include <PATH>"
+
+
+def test_programs_that_differ_have_different_digests() -> None:
+    assert source_capture.digest(["x = 1"]) != source_capture.digest(["x = 2"])
+    assert source_capture.digest(["x = 1", "y"]) != source_capture.digest(["x = 1"])
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_source_is_there_before_a_kernel_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a kernel was compiled")
+
+    monkeypatch.setattr(CppCodeCache, "load_async", refuse)
+    torch._dynamo.reset()
+    sources = source_capture.source_only(lambda: torch.compile(tiny)(torch.ones(32)))
+    assert len(sources) == 1 and "cpp_pybinding" in sources[0]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_collecting_lets_the_compile_go_on() -> None:
+    torch._dynamo.reset()
+    with source_capture.collected() as sources:
+        result = torch.compile(tiny)(torch.zeros(32))
+    assert torch.equal(result, torch.zeros(32))
+    assert len(sources) == 1

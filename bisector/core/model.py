@@ -123,8 +123,9 @@ class OutputMeasurement:
     differ in sign of infinity) count in nonfinite_mismatches and stand outside the frontier.
     n_diff: elements that are not bit-equal (NaN equals NaN; -0.0 and +0.0 differ).
     sign_diff: those among them that differ only in the sign of a zero.
-    max_ulp: steps of the dtype between the two values at the worst element; None for integers.
+    max_ulp: steps of the dtype between the two values at the worst element; None for integers and float8.
     rms_error_*: root mean square distance to the float64 reference, None where there is none;
+    rms_rounding: that of the reference itself once it is rounded to the dtype: no program is nearer;
     reference_nonfinite_*: elements whose finiteness differs from the reference's.
     """
 
@@ -148,6 +149,7 @@ class OutputMeasurement:
     alias_mismatch: str | None = None
     rms_error_eager: float | None = None
     rms_error_compiled: float | None = None
+    rms_rounding: float | None = None
     reference_nonfinite_eager: int = 0
     reference_nonfinite_compiled: int = 0
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .criterion import Criterion
-from .judge import judge
-from .model import Measurement, Outcome, OutputMeasurement, Signature
+from .judge import divergence, judge
+from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 
 
 class VerdictClass(enum.Enum):
@@ -43,11 +44,24 @@ class Evidence:
     nudged: tuple[Measurement, ...] = ()
 
 
-# An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse".
+# An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is asked
+# of the errors before the last rounding to the dtype, which both programs make; where that one is the larger
+# part, the difference must also show in the whole error.
 WORSE = 2.0
+SHOWS = 1.2
+# Where one ulp moves eager itself that far, both programs are far off by chance, and one of them by some times
+# more; an order of magnitude is no chance.
+WORSE_AMPLIFIED = 10.0
+# So many flipped elements or fewer lie 4 to 1 (twice the rms error) by chance more often than once in a hundred.
+FEW = 16
 # One ulp at each of n nodes moves a well-conditioned output by some n ulp; a hundred is amplification.
 AMPLIFIED = 100.0
-EPS = {"float64": 2.2e-16, "float32": 1.2e-7, "float16": 9.8e-4, "bfloat16": 7.8e-3}
+EPS = {
+    "float64": 2.2e-16, "float32": 1.2e-7, "float16": 9.8e-4, "bfloat16": 7.8e-3,
+    "complex128": 2.2e-16, "complex64": 1.2e-7, "complex32": 9.8e-4,
+}
+# What kind of divergence is no matter of accuracy: eager says what the program means.
+_PLAINLY_WRONG = (DivergenceKind.SHAPE, DivergenceKind.DTYPE, DivergenceKind.ALIAS)
 
 
 def classify(evidence: Evidence, criterion: Criterion, own_random: bool) -> Verdict:
@@ -66,6 +80,10 @@ def classify(evidence: Evidence, criterion: Criterion, own_random: bool) -> Verd
             "With `-c fallback_random=True` both draw the same"
         )
         return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures)
+    for output in evidence.default.outputs:
+        found = divergence(output, criterion)
+        if found is not None and found[0] in _PLAINLY_WRONG:
+            return Verdict(VerdictClass.COMPILED_WORSE, f"{output.path}: {found[1]}", default.signatures)
     return _by_accuracy(evidence, criterion, default.signatures)
 
 
@@ -73,28 +91,62 @@ def _by_accuracy(evidence: Evidence, criterion: Criterion, signatures: tuple[Sig
     paths = {s.path for s in signatures}
     outputs = [o for o in evidence.default.outputs if o.path in paths]
     known = [o for o in outputs if o.rms_error_eager is not None and o.rms_error_compiled is not None]
-    if not known:
-        return Verdict(VerdictClass.UNRESOLVED, "diverges; there is no float64 reference to tell which is right", signatures)
-    worse = [o for o in known if _worse(o) > 0]
-    better = [o for o in known if _worse(o) < 0]
-    if worse:
-        return Verdict(VerdictClass.COMPILED_WORSE, _errors(worse[0], "farther from"), signatures)
-    if amplifier := _amplified(evidence.nudged, criterion, signatures):
+    amplifier = _amplified(evidence.nudged, criterion, signatures)
+    margin = WORSE if amplifier is None else WORSE_AMPLIFIED
+    clear = [o for o in known if _tells(o, amplifier is not None)]
+    for output in clear:
+        if _worse(output, margin) > 0:
+            return Verdict(VerdictClass.COMPILED_WORSE, _errors(output, "farther from"), signatures)
+    for output in clear:
+        if _worse(output, margin) < 0:
+            return Verdict(VerdictClass.COMPILED_BETTER, _errors(output, "closer to"), signatures)
+    if amplifier is not None and (known or all(_a_few_flips(o) for o in outputs)):
         return Verdict(VerdictClass.AMPLIFIED_ROUNDING, amplifier, signatures)
-    if better:
-        return Verdict(VerdictClass.COMPILED_BETTER, _errors(better[0], "closer to"), signatures)
+    if not known:
+        reason = "diverges; there is no float64 reference to tell which is right"
+        return Verdict(VerdictClass.UNRESOLVED, reason, signatures)
     return Verdict(VerdictClass.EQUALLY_ACCURATE, _errors(known[0], "about as far as eager from"), signatures)
 
 
-def _worse(output: OutputMeasurement) -> int:
+def _tells(output: OutputMeasurement, amplified: bool) -> bool:
+    """Whether its distances to the reference tell which program is to blame.
+
+    A program that computes in float64 is its own reference: what rounding explains is then no fault.
+    """
+    own = output.rms_error_eager == 0.0 and output.reference_nonfinite_eager == 0
+    own = own and output.dtype in ("float64", "complex128")
+    if amplified:
+        return not (own or _a_few_flips(output))
+    return not own or _gain(output) > AMPLIFIED
+
+
+def _a_few_flips(output: OutputMeasurement) -> bool:
+    """Whether so few of the elements differ that which side they fall on is chance."""
+    return output.n_diff <= FEW and 2 * output.n_diff < output.numel
+
+
+def _worse(output: OutputMeasurement, margin: float) -> int:
     """1 where compiled is clearly farther from the reference than eager, -1 where clearly closer, else 0."""
     nonfinite = output.reference_nonfinite_compiled - output.reference_nonfinite_eager
     if nonfinite:
         return 1 if nonfinite > 0 else -1
     eager, compiled = output.rms_error_eager or 0.0, output.rms_error_compiled or 0.0
-    if compiled > WORSE * eager:
+    least = output.rms_rounding or 0.0
+    if _clearly_larger(compiled, eager, least, margin):
         return 1
-    return -1 if eager > WORSE * compiled else 0
+    return -1 if _clearly_larger(eager, compiled, least, margin) else 0
+
+
+def _clearly_larger(large: float, small: float, least: float, margin: float) -> bool:
+    """least: the part of both errors that the last rounding makes; it adds to the rest as squares do."""
+    before_large, before_small = _without(large, least), _without(small, least)
+    return large > SHOWS * small and before_large > margin * before_small
+
+
+def _without(error: float, least: float) -> float:
+    if error <= least or not math.isfinite(error):
+        return 0.0 if error <= least else error
+    return error * math.sqrt(max(0.0, 1.0 - (least / error) ** 2))
 
 
 def _errors(output: OutputMeasurement, how: str) -> str:

@@ -34,6 +34,8 @@ BACKEND_FLAGS = (
     "cudnn.benchmark",
     "cudnn.deterministic",
 )
+# Which attention kernels eager may take (torch.nn.attention.sdpa_kernel); functions, not attributes.
+_ATTENTION = ("flash", "mem_efficient", "math", "cudnn")
 # Set by torch.compile(dynamic=…) itself around a call; the repro says `dynamic` instead.
 _SET_BY_DYNAMO = ("automatic_dynamic_shapes", "assume_static_by_default")
 _INFERENCE_GUARDS: list[Any] = []  # inference mode lasts as long as its guard object
@@ -48,11 +50,13 @@ class Ambient:
     inference_mode: bool
     default_dtype: torch.dtype
     deterministic: bool
+    deterministic_warns: bool
     matmul_precision: str
     num_threads: int
     autocast: Mapping[str, tuple[bool, torch.dtype]]
     autocast_cache: bool
     backends: Mapping[str, Any]
+    attention: Mapping[str, bool]
     configs: Mapping[str, Mapping[str, Any]]
     rng: Any
     cuda_rng: list[Any] = field(default_factory=list)
@@ -89,11 +93,13 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
         inference_mode=torch.is_inference_mode_enabled(),
         default_dtype=torch.get_default_dtype(),
         deterministic=torch.are_deterministic_algorithms_enabled(),
+        deterministic_warns=torch.is_deterministic_algorithms_warn_only_enabled(),
         matmul_precision=torch.get_float32_matmul_precision(),
         num_threads=torch.get_num_threads(),
         autocast={d: (torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _AUTOCAST_DEVICES},
         autocast_cache=torch.is_autocast_cache_enabled(),
         backends={name: value for name in BACKEND_FLAGS if (value := _read_backend(name)) is not None},
+        attention={name: getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in _ATTENTION},
         configs={name: values for name, values in changed.items() if values},
         rng=torch.get_rng_state(),
         cuda_rng=torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
@@ -107,7 +113,7 @@ def restore(ambient: Ambient) -> None:
         _INFERENCE_GUARDS.append(torch._C._InferenceMode(True))
     torch.set_grad_enabled(ambient.grad_enabled)
     torch.set_default_dtype(ambient.default_dtype)
-    torch.use_deterministic_algorithms(ambient.deterministic)
+    torch.use_deterministic_algorithms(ambient.deterministic, warn_only=ambient.deterministic_warns)
     torch.set_float32_matmul_precision(ambient.matmul_precision)
     for device, (enabled, dtype) in ambient.autocast.items():
         torch.set_autocast_enabled(device, enabled)
@@ -116,6 +122,8 @@ def restore(ambient: Ambient) -> None:
     for name, value in ambient.backends.items():
         if _read_backend(name) != value:
             set_backend_flag(name, value)
+    for name, enabled in ambient.attention.items():
+        getattr(torch.backends.cuda, f"enable_{name}_sdp")(enabled)
     for module, values in ambient.configs.items():
         for key, value in values.items():
             setattr(config_module(module), key, value)
@@ -161,6 +169,15 @@ def current_flag(name: str) -> Any:
     for part in key.split("."):
         owner = getattr(owner, part)
     return owner
+
+
+def has_flag(name: str) -> bool:
+    """Whether this torch has the flag."""
+    try:
+        current_flag(name)
+    except KeyError:
+        return False
+    return True
 
 
 def set_backend_flag(path: str, value: Any) -> None:

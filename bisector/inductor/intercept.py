@@ -43,12 +43,15 @@ class Comparisons:
 @contextlib.contextmanager
 def intercepted(recorder: Recorder, comparisons: Comparisons) -> Iterator[None]:
     """Put the stand-ins in place for a `with` block."""
+    ours = threading.local()  # whether torch._dynamo.optimize is called by our own torch.compile
     replacements: list[tuple[Any, str, Any]] = [
-        (torch, "compile", _compile_stand_in(recorder, torch.compile)),
-        (torch._dynamo, "optimize", _optimize_stand_in(recorder, torch._dynamo.optimize)),
+        (torch, "compile", _compile_stand_in(recorder, torch.compile, ours)),
+        (torch._dynamo, "optimize", _optimize_stand_in(recorder, torch._dynamo.optimize, ours)),
         (torch.testing, "assert_close", _assert_close(recorder, comparisons, torch.testing.assert_close)),
         (torch, "allclose", _allclose(recorder, comparisons, torch.allclose)),
         (torch.Tensor, "allclose", _allclose(recorder, comparisons, torch.Tensor.allclose)),
+        (torch, "isclose", _isclose(recorder, comparisons, torch.isclose)),
+        (torch.Tensor, "isclose", _isclose(recorder, comparisons, torch.Tensor.isclose)),
         (torch, "equal", _equal(recorder, comparisons, torch.equal)),
         (torch.Tensor, "equal", _equal(recorder, comparisons, torch.Tensor.equal)),
         (signal, "signal", _signal_outside_main_thread(signal.signal)),
@@ -60,7 +63,9 @@ def intercepted(recorder: Recorder, comparisons: Comparisons) -> Iterator[None]:
         yield
 
 
-def _compile_stand_in(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+def _compile_stand_in(
+    recorder: Recorder, original: Callable[..., Any], ours: threading.local
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def compile(model: Any = None, *, backend: Any = None, mode: Any = None, options: Any = None,
                 dynamic: Any = None, fullgraph: Any = False, disable: bool = False, **rest: Any) -> Any:
@@ -75,17 +80,23 @@ def _compile_stand_in(recorder: Recorder, original: Callable[..., Any]) -> Calla
         entry = recorder.entry(
             _name(model), backend or "inductor", _options(mode, options, dynamic), dynamic, fullgraph
         )
-        return original(
-            model, backend=recorder.backend(entry), dynamic=dynamic, fullgraph=fullgraph, **rest
-        )
+        ours.calling = True
+        try:
+            return original(
+                model, backend=recorder.backend(entry), dynamic=dynamic, fullgraph=fullgraph, **rest
+            )
+        finally:
+            ours.calling = False
 
     return compile
 
 
-def _optimize_stand_in(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+def _optimize_stand_in(
+    recorder: Recorder, original: Callable[..., Any], ours: threading.local
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def optimize(backend: Any = "inductor", *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(backend, str):  # torch.compile's own call, its backend already ours
+        if getattr(ours, "calling", False) or kwargs.get("disable"):
             return original(backend, *args, **kwargs)
 
         def decorate(fn: Any) -> Any:
@@ -169,12 +180,28 @@ def _allclose(
     recorder: Recorder, comparisons: Comparisons, original: Callable[..., Any]
 ) -> Callable[..., Any]:
     @functools.wraps(original)
-    def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, **kwargs: Any) -> bool:
-        agreed = original(input, other, rtol=rtol, atol=atol, **kwargs)
+    def allclose(
+        input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> bool:
+        agreed: bool = original(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
         _note(recorder, comparisons, (input, other), (float(rtol), float(atol)), agreed)
         return agreed
 
     return allclose
+
+
+def _isclose(
+    recorder: Recorder, comparisons: Comparisons, original: Callable[..., Any]
+) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def isclose(
+        input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> Any:
+        close = original(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
+        _note(recorder, comparisons, (input, other), (float(rtol), float(atol)), bool(close.all()))
+        return close
+
+    return isclose
 
 
 def _equal(

@@ -15,6 +15,8 @@ _INT_OF = {
     torch.float32: torch.int32,
     torch.float64: torch.int64,
 }
+_PACKED = [getattr(torch, "float4_e2m1fn_x2", None)]  # since torch 2.8
+_MOST_ULP = torch.iinfo(torch.int64).max
 
 
 def compare(
@@ -40,36 +42,39 @@ def compare(
         head["stride_compiled"] = _strides(compiled)
     if eager.numel() == 0:
         return OutputMeasurement(**head)
-    e, c = _real(eager), _real(compiled)
-    return OutputMeasurement(**head, **_values(e, c), **_errors(e, c, reference))
+    e, c = _parts(eager), _parts(compiled)
+    return OutputMeasurement(**head, **_values(e, c, _has_steps(eager)), **_errors(e, c, reference))
 
 
-def _values(e: torch.Tensor, c: torch.Tensor) -> dict[str, Any]:
-    """The numbers of two real tensors of equal shape and dtype, flattened."""
+def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
+    """The numbers of two tensors of equal dtype, one row of parts for each element (`_parts`)."""
     both_nan = e.isnan() & c.isnan()
-    bits_differ = ((e != c) | (torch.signbit(e) != torch.signbit(c))) & ~both_nan
+    parts_differ = ((e != c) | (torch.signbit(e) != torch.signbit(c))) & ~both_nan
+    bits_differ = parts_differ.any(1)
     n_diff = int(bits_differ.sum())
     if n_diff == 0:
         return {}
     wide_e, wide_c = e.double(), c.double()
-    magnitudes = wide_e.abs()[wide_e.isfinite()]
-    mismatch = (wide_e.isfinite() != wide_c.isfinite()) | (
-        ~wide_e.isfinite() & ~wide_c.isfinite() & (e != c) & ~both_nan
-    )
-    finite = bits_differ & wide_e.isfinite() & wide_c.isfinite()
-    sizes, diffs = wide_e[finite].abs(), (wide_c[finite] - wide_e[finite]).abs()
+    finite_e, finite_c = wide_e.isfinite(), wide_c.isfinite()
+    mismatch = ((finite_e != finite_c) | (~finite_e & ~finite_c & (e != c) & ~both_nan)).any(1)
+    finite = bits_differ & finite_e.all(1) & finite_c.all(1)
+    sizes, diffs = _modulus(wide_e[finite]), _modulus(wide_c[finite] - wide_e[finite])
+    zeros = (e[finite] == c[finite]).all(1)
+    if not e.is_floating_point():
+        diffs = diffs.clamp(min=1.0)  # beyond 2**53 neighbours are equal in float64, but they are not equal
+    magnitudes = _modulus(wide_e)[finite_e.all(1)]
     where = mismatch.nonzero()[0] if bool(mismatch.any()) else finite.nonzero()[diffs.argmax()]
     relative = diffs[sizes > 0] / sizes[sizes > 0]
     return {
         "n_diff": n_diff,
         "scale": float(magnitudes.max()) if magnitudes.numel() else 0.0,
-        "sign_diff": int((finite & (e == c)).sum()),
+        "sign_diff": int(zeros.sum()),
         "max_abs": float(diffs.max()) if diffs.numel() else 0.0,
         "max_rel": float(relative.max()) if relative.numel() else (float("inf") if diffs.any() else 0.0),
-        "max_ulp": _max_ulp(e[finite], c[finite]),
+        "max_ulp": _max_ulp(e[finite], c[finite]) if in_steps else None,
         "nonfinite_mismatches": int(mismatch.sum()),
         "frontier": frontier(sizes, diffs),
-        "worst": (int(where),),
+        "worst": (int(where) * e.shape[1],),  # counted in parts: a complex element has two
     }
 
 
@@ -85,17 +90,18 @@ def frontier(sizes: torch.Tensor, diffs: torch.Tensor) -> tuple[tuple[float, flo
         return ()
     # One cheap pass first: whatever is below the running maximum of smaller binades is dominated.
     binade = torch.frexp(sizes).exponent.to(torch.int64)
-    binade = binade - binade.min()
+    binade = torch.where(sizes > 0, binade - binade.min() + 1, 0)
     best = torch.zeros(int(binade.max()) + 2, dtype=torch.float64)
-    best.scatter_reduce_(0, binade + 1, diffs.cpu(), "amax")
+    best.scatter_reduce_(0, binade + 1, diffs, "amax")
     undominated = diffs > best.cummax(0).values[binade]
     sizes, diffs = sizes[undominated], diffs[undominated]
-    order = torch.argsort(sizes)
+    order = torch.argsort(sizes, stable=True)
+    sizes, diffs = sizes[order], diffs[order]
+    record = torch.ones_like(diffs, dtype=torch.bool)
+    record[1:] = diffs[1:] > diffs.cummax(0).values[:-1]
     hull: list[tuple[float, float]] = []
-    for size, diff in zip(sizes[order].tolist(), diffs[order].tolist(), strict=True):
-        if hull and diff <= hull[-1][1]:
-            continue
-        while hull and size == hull[-1][0]:
+    for size, diff in zip(sizes[record].tolist(), diffs[record].tolist(), strict=True):
+        if hull and size == hull[-1][0]:
             hull.pop()
         while len(hull) > 1 and _below(hull[-2], hull[-1], (size, diff)):
             hull.pop()
@@ -111,25 +117,40 @@ def _below(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float
 def _errors(e: torch.Tensor, c: torch.Tensor, reference: torch.Tensor | None) -> dict[str, Any]:
     if reference is None or reference.numel() == 0:
         return {}
-    # Rounded once to the output's dtype: the best that any program can give, so that the last rounding,
-    # which both must do, does not hide which of the two was nearer before it.
-    r = _real(reference).to(e.dtype).double()
-    if r.shape != e.shape:
+    given = _parts(reference)
+    if given.shape != e.shape:
         return {}
-    out: dict[str, Any] = {}
+    r = given.double()
+    rounded = given.to(e.dtype).double()
+    out: dict[str, Any] = {"rms_rounding": _rms((rounded - r)[r.isfinite() & rounded.isfinite()])}
     for name, value in (("eager", e.double()), ("compiled", c.double())):
         both = r.isfinite() & value.isfinite()
         differ = (r.isfinite() != value.isfinite()) | (r.isinf() & value.isinf() & (r != value))
-        delta = (value - r)[both]
-        out[f"rms_error_{name}"] = float(delta.square().mean().sqrt()) if delta.numel() else 0.0
-        out[f"reference_nonfinite_{name}"] = int(differ.sum())
+        out[f"rms_error_{name}"] = _rms((value - r)[both])
+        out[f"reference_nonfinite_{name}"] = int(differ.any(1).sum())
     return out
+
+
+def _rms(x: torch.Tensor) -> float:
+    """Scaled by the largest, so that the squares neither overflow nor vanish."""
+    largest = float(x.abs().max()) if x.numel() else 0.0
+    if largest == 0.0 or largest == float("inf"):
+        return largest
+    return float((x / largest).square().mean().sqrt()) * largest
+
+
+def _has_steps(x: torch.Tensor) -> bool:
+    """Whether a step of the tensor's dtype is one of its parts' dtype: not where the parts were widened."""
+    return x.dtype in _INT_OF or x.dtype in (torch.complex64, torch.complex128)
 
 
 def _max_ulp(e: torch.Tensor, c: torch.Tensor) -> int | None:
     if e.dtype not in _INT_OF or e.numel() == 0:
         return None
-    return int((_ordered(e) - _ordered(c)).abs().max())
+    a, b = _ordered(e), _ordered(c)
+    apart = (a < 0) != (b < 0)  # then the two distances to zero add up, which may be more than an int64 holds
+    added = torch.where(a.abs() > _MOST_ULP - b.abs(), _MOST_ULP, a.abs() + b.abs())
+    return int(torch.where(apart, added, (a - b).abs()).max())
 
 
 def _ordered(x: torch.Tensor) -> torch.Tensor:
@@ -139,19 +160,26 @@ def _ordered(x: torch.Tensor) -> torch.Tensor:
     return torch.where(bits < 0, -(bits - torch.iinfo(ints).min), bits)
 
 
-def _real(x: torch.Tensor) -> torch.Tensor:
-    """Flat, on the CPU, real: a complex tensor becomes its parts; what has no arithmetic is widened."""
+def _parts(x: torch.Tensor) -> torch.Tensor:
+    """(elements, parts) on the CPU: a complex element has two parts; what has no arithmetic is widened."""
     x = x.detach()
     if x.layout is not torch.strided or x.is_quantized:
         x = x.to_dense() if not x.is_quantized else x.dequantize()
     x = x.resolve_conj().resolve_neg().cpu()
     if x.is_complex():
-        x = torch.view_as_real(x.to(torch.complex64) if x.dtype is torch.complex32 else x)
-    if x.is_floating_point() and x.dtype not in _INT_OF:
+        x = x.to(torch.complex64) if x.dtype is torch.complex32 else x
+        return torch.view_as_real(x).reshape(-1, 2)
+    if x.dtype in _PACKED:
+        x = x.view(torch.uint8)  # codes without any arithmetic
+    elif x.is_floating_point() and x.dtype not in _INT_OF:
         x = x.to(torch.float32)  # float8 types: every value is exact in float32
     if x.dtype is torch.bool:
         x = x.to(torch.uint8)
-    return x.reshape(-1)
+    return x.reshape(-1, 1)
+
+
+def _modulus(parts: torch.Tensor) -> torch.Tensor:
+    return parts[:, 0].abs() if parts.shape[1] == 1 else torch.hypot(parts[:, 0], parts[:, 1])
 
 
 def _compare_plain(index: int, path: str, eager: Any, compiled: Any) -> OutputMeasurement | None:

@@ -40,7 +40,7 @@ def widen(value: Any) -> Any:
 class Float64(TorchDispatchMode):
     """Runs every ATen call in double precision, explicit casts to a narrower float included.
 
-    An op without a float64 kernel runs as the program has it, its result widened; `narrow` names these.
+    An op without a float64 kernel runs in float32, its result widened; `narrow` names these.
     """
 
     def __init__(self) -> None:
@@ -48,25 +48,72 @@ class Float64(TorchDispatchMode):
         self.narrow: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch.Tag.nondeterministic_seeded in func.tags:
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, kwargs):
             raise NoReference(f"{func} draws random numbers, which differ in float64")
         if func is torch.ops.aten.view.dtype:
             raise NoReference("the graph reads the bits of a float (view with a dtype)")
-        wide_args, wide_kwargs = pytree.tree_map(widen, (args, kwargs or {}))
+        if any(widen(x) is not x for x in _written(func, args, kwargs)):
+            raise NoReference(f"{func} writes into a tensor of the program's own precision")
+        wide_args, wide_kwargs = pytree.tree_map(widen, (args, kwargs))
         try:
-            return func(*wide_args, **wide_kwargs)
+            # Widened again, since a call without a dtype (torch.zeros) takes the default one.
+            return pytree.tree_map(widen, func(*wide_args, **wide_kwargs))
         except (NotImplementedError, RuntimeError) as error:
             if func._schema.is_mutable:
                 raise NoReference(f"{func} does not run in float64: {first_line(error)}") from error
         self.narrow.add(str(func))
-        return pytree.tree_map(widen, func(*args, **(kwargs or {})))
+        narrow_args, narrow_kwargs = pytree.tree_map(_narrowed, (args, kwargs))
+        return pytree.tree_map(widen, func(*narrow_args, **narrow_kwargs))
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The arguments that the call writes into; a widened copy of one would take the write with it."""
+    found = []
+    for i, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[i] if i < len(args) else kwargs.get(argument.name)
+            found += pytree.tree_leaves(value)
+    return found
+
+
+def _draws(func: Any, args: Any, kwargs: Any) -> bool:
+    """Attention ops are tagged as random for their dropout, which is off where its probability is 0."""
+    for i, argument in enumerate(func._schema.arguments):
+        if argument.name == "dropout_p":
+            return bool(args[i] if i < len(args) else kwargs.get("dropout_p", argument.default_value))
+    return func is not torch.ops.aten._fused_sdp_choice.default
+
+
+def _narrowed(value: Any) -> Any:
+    back = {torch.float64: torch.float32, torch.complex128: torch.complex64}
+    return value.to(back[value.dtype]) if isinstance(value, torch.Tensor) and value.dtype in back else value
+
+
+# Results that are exact whatever the inputs: a value moved after one of these is no rounding error.
+_EXACT = frozenset(
+    "abs absolute argmax argmin arange broadcast_to cat ceil chunk clamp clamp_max clamp_min clip clone concat"
+    " concatenate contiguous copysign cummax cummin detach diag double embedding expand fill float flip floor"
+    " frac full full_like gather getitem half hstack index_select masked_fill masked_select max maximum min"
+    " minimum narrow neg negative one_hot ones ones_like pad permute amax amin relu relu6 repeat"
+    " repeat_interleave reshape roll round sign sort split stack take to topk transpose tril triu trunc type"
+    " type_as unbind unflatten view vstack where zeros zeros_like bfloat16 hardtanh max_pool1d max_pool2d"
+    " max_pool3d constant_pad_nd _to_copy convert_element_type".split()
+)
+# Sums of many terms: their rounding error is that of the terms, which cancellation leaves many ulp of the result.
+_SUMS = frozenset(
+    "addbmm addmm addmv baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"
+    " convolution cumsum dot einsum inner linear matmul mean mm mv scaled_dot_product_attention sum tensordot"
+    " std std_mean var var_mean".split()
+)
 
 
 class OneUlp(torch.fx.Interpreter):
-    """Runs a graph in eager with the result of each computing node moved by one ulp, up or down.
+    """Runs a graph in eager with the result of each rounding node moved by one ulp, up or down.
 
-    Only nodes of the finest float dtype in the graph are moved: an ulp of a coarser one (a cast to
-    float16 in a float32 program) is no rounding error of the program but a step it takes on purpose.
+    The terms of a sum (a convolution, a product of matrices) are moved as well. Only values of the finest
+    float dtype in the graph are moved: an ulp of a coarser one (a cast to float16 in a float32 program) is
+    no rounding error of the program but a step it takes on purpose.
     """
 
     def __init__(self, gm: torch.fx.GraphModule, seed: int, finest: float) -> None:
@@ -78,15 +125,52 @@ class OneUlp(torch.fx.Interpreter):
         result = super().run_node(n)
         if n.op not in ("call_function", "call_method") or not isinstance(result, torch.Tensor):
             return result
-        if not result.is_floating_point() or result._is_view() or self._is_argument(n, result):
+        if result._is_view() or self._is_argument(n, result) or self._is_exact(n):
             return result
-        if torch.finfo(result.dtype).eps > self.finest:
-            return result
-        return _nudge(result, self.random.getrandbits(62))
+        return self._moved(result)
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if _short_name(target) in _SUMS and "out" not in kwargs:
+            args = pytree.tree_map(self._moved, args)
+        return super().call_function(target, args, kwargs)
+
+    def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if _short_name(target) in _SUMS:
+            args = pytree.tree_map(self._moved, args)
+        return super().call_method(target, args, kwargs)
+
+    def _moved(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+            return value
+        if _eps(value) > self.finest:
+            return value
+        return _nudge(value, self.random.getrandbits(62))
 
     def _is_argument(self, n: torch.fx.Node, result: torch.Tensor) -> bool:
         """An in-place node returns its own argument; moving that would be another program."""
         return any(self.env.get(a) is result for a in n.all_input_nodes)
+
+    def _is_exact(self, n: torch.fx.Node) -> bool:
+        """A part of a tuple is as exact as what made the tuple."""
+        name = _short_name(n.target)
+        source = n.args[0] if n.args else None
+        if name == "getitem" and isinstance(source, torch.fx.Node):
+            return isinstance(self.env.get(source), torch.Tensor) or self._is_exact(source)
+        return name in _EXACT
+
+
+def _short_name(target: Any) -> str:
+    """`mul` for torch.mul, "mul", operator.mul and aten.mul.Tensor alike."""
+    if isinstance(target, torch._ops.OpOverload):
+        target = target.overloadpacket
+    return target if isinstance(target, str) else getattr(target, "__name__", "")
+
+
+def _eps(value: torch.Tensor) -> float:
+    """The machine epsilon of a float tensor, infinite for what has no arithmetic of floats."""
+    if not value.is_floating_point() or value.dtype not in (*_WIDE, torch.float64):
+        return float("inf")
+    return torch.finfo(value.dtype).eps
 
 
 class FinestEps(torch.fx.Interpreter):
@@ -96,9 +180,12 @@ class FinestEps(torch.fx.Interpreter):
 
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
-        if isinstance(result, torch.Tensor) and result.is_floating_point() and n.op != "placeholder":
-            self.eps = min(self.eps, torch.finfo(result.dtype).eps)
+        if isinstance(result, torch.Tensor) and n.op != "placeholder":
+            self.eps = min(self.eps, _eps(result))
         return result
+
+
+EXACT_INTEGERS = 1 << 20  # larger floats are integers because they have no digits left
 
 
 def _nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
@@ -107,6 +194,9 @@ def _nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
     eps = torch.finfo(x.dtype).eps
     with torch.no_grad():
         moved = torch.where(up, x * (1 + eps), x * (1 - eps / 2)).to(x.dtype)
+        moved = torch.where(moved.isfinite(), moved, x)  # the largest float (a mask) stays: inf is no rounding
+        # What ceil, floor, clamp or a count give is exact, and no program rounds it otherwise.
+        moved = torch.where((x == x.round()) & (x.abs() < EXACT_INTEGERS), x, moved)
     return x + (moved - x).detach() if x.requires_grad else moved
 
 

@@ -48,7 +48,13 @@ def _copy(tensor: torch.Tensor, storages: dict[int, Any]) -> torch.Tensor:
 
 def nbytes(values: Sequence[Any]) -> int:
     """Bytes held by the tensors among `values`."""
-    return sum(v.untyped_storage().nbytes() for v in values if isinstance(v, torch.Tensor))
+    return sum(_nbytes(v) for v in values if isinstance(v, torch.Tensor))
+
+
+def _nbytes(tensor: torch.Tensor) -> int:
+    if tensor.layout is not torch.strided:
+        return tensor.numel() * tensor.element_size()  # no storage to ask; as if it were dense
+    return tensor.untyped_storage().nbytes()
 
 
 def digest(values: Sequence[Any]) -> str:
@@ -59,7 +65,14 @@ def digest(values: Sequence[Any]) -> str:
     for value in values:
         if isinstance(value, torch.Tensor):
             hasher.update(f"{tuple(value.shape)}{value.dtype}".encode())
-            flat = value.detach().resolve_conj().resolve_neg().contiguous().cpu().reshape(-1)
+            value = value.detach()
+            if value.layout is not torch.strided:
+                value = value.to_dense()
+            if value.is_quantized:
+                value = value.dequantize()
+            if value.device.type == "meta":
+                continue  # no values to tell apart
+            flat = value.resolve_conj().resolve_neg().contiguous().cpu().reshape(-1)
             if flat.numel():
                 hasher.update(flat.view(torch.uint8).numpy().tobytes())
         else:

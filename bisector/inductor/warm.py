@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,22 +15,38 @@ from .hooks import selftest
 from .load import Loaded
 
 
-def warm_up() -> dict[str, str]:
-    """Install the hooks and run Inductor's front half once; the hooks that are off, with the reason.
+@dataclass(frozen=True)
+class SelfTest:
+    """The hooks' self-test, running in a child while the script runs here."""
+
+    pipe: int
+    pid: int
+
+    def finish(self) -> None:
+        """Wait for it, and switch off the hooks that do not bite."""
+        with os.fdopen(self.pipe) as pipe:
+            text = pipe.read()
+        _, status = os.waitpid(self.pid, 0)
+        if status != 0:
+            raise RuntimeError("the self-test of the hooks crashed; see worker.log in the run directory")
+        for line in text.splitlines():
+            hooks.disable(*line.split("\t", 1))
+
+
+def warm_up() -> None:
+    """Install the hooks and run Inductor's front half once.
 
     One tiny compile registers the lazily built patterns, whose own compiles would otherwise show up as
     decisions of the subject, and finds the vector instruction set, which takes a process of its own.
     """
     inductor_config.compile_threads = 1  # no pool of processes: hooks and forks do not reach it
     hooks.install()
-    reader, pid = _fork_selftest()
-    _warm_kernel_cache()
-    return _read_selftest(reader, pid)
-
-
-def _fork_selftest() -> tuple[int, int]:
     source_capture.source_only(lambda: torch.compile(_tiny)(torch.ones(8, 8)))
     torch._dynamo.reset()
+
+
+def start_selftest() -> SelfTest:
+    """Test every hook in a child, which may crash as it likes."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -38,26 +55,14 @@ def _fork_selftest() -> tuple[int, int]:
         os.write(writer, "\n".join(lines).encode())
         os._exit(0)
     os.close(writer)
-    return reader, pid
-
-
-def _read_selftest(reader: int, pid: int) -> dict[str, str]:
-    with os.fdopen(reader) as pipe:
-        text = pipe.read()
-    _, status = os.waitpid(pid, 0)
-    if status != 0:
-        raise RuntimeError("the self-test of the hooks crashed; see worker.log in the run directory")
-    off = dict(line.split("\t", 1) for line in text.splitlines())
-    for kind, reason in off.items():
-        hooks.disable(kind, reason)
-    return hooks.disabled()
+    return SelfTest(reader, pid)
 
 
 def _tiny(x: torch.Tensor) -> torch.Tensor:
     return (x.sin() * 2).sum(-1)
 
 
-def _warm_kernel_cache() -> None:
+def build_header() -> None:
     """Build the precompiled header in a child while the script runs: the first kernel would wait for it."""
     if os.fork() == 0:
         os.setsid()
@@ -90,10 +95,4 @@ def apply_baseline(loaded: Loaded, config: dict[str, Any]) -> None:
 
 def unknown_flags(config: dict[str, Any]) -> list[str]:
     """The names in `config` that this torch does not have."""
-    unknown = []
-    for name in config:
-        try:
-            ambient.current_flag(name)
-        except KeyError:
-            unknown.append(name)
-    return unknown
+    return [name for name in config if not ambient.has_flag(name)]

@@ -22,11 +22,16 @@ class WorkerOptions:
     """What a worker is started with. `load` are the fields of bisector.inductor.load.LoadOptions but threads.
 
     config: baseline settings (`-c`), by the names users write. memory_bytes: limit of one probe.
+    folder: the working directory of the script. first: test the hooks and build the compiler's header;
+    a later worker of the same run takes over the `hooks_off` that the first one found.
     """
 
     load: Mapping[str, Any]
     config: Mapping[str, Any] = field(default_factory=dict)
+    first: bool = True
+    hooks_off: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int | None = None
+    folder: str | None = None
     log: str = os.devnull
 
 
@@ -44,6 +49,7 @@ class Worker:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
+                cwd=options.folder,
                 start_new_session=True,
             )
         self.buffer = bytearray()

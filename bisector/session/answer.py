@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -195,11 +196,16 @@ def _decisions(answer: Answer) -> dict[str, Any]:
     mentioned = {m for r in answer.repairs for m in r.found.members}
     mentioned |= {m for found, _ in answer.causes for m in found.members} | set(answer.places)
     flags = {t.flag.name: t.flag for t in answer.walk.trials}
-    described = {d.id: {"text": d.text, "where": d.where} for d in answer.decisions if d.id in mentioned}
+    described = {d.id: {"text": d.text, "where": _relative(d.where)} for d in answer.decisions if d.id in mentioned}
     for member in mentioned - described.keys():
         flag = flags.get(member.removeprefix("config:").rpartition("@")[0])
         described[member] = {"text": flag.effect if flag else "", "where": ""}
     return dict(sorted(described.items()))
+
+
+def _relative(where: str) -> str:
+    """A place below the working directory without it, as the user would name the file."""
+    return where.removeprefix(os.getcwd() + os.sep)
 
 
 def finite_floats(value: Any) -> Any:

@@ -69,7 +69,7 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
     jobs = given["jobs"] or len(os.sched_getaffinity(0))
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Options(
-        target=str(Path(target).resolve()),
+        target=target,
         command=command,
         rtol=given["rtol"],
         atol=given["atol"],
@@ -85,6 +85,7 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
         budget_s=given["budget"],
         memory_bytes=int(total * MEMORY_SHARE / jobs),
         entry=given["entry"],
+        folder=os.getcwd(),
     )
 
 

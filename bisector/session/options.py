@@ -32,6 +32,7 @@ class Options:
     budget_s: float | None = None
     memory_bytes: int | None = None
     entry: str | None = None
+    folder: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -61,9 +61,10 @@ class Session:
         self.clock = Clock(self.options.budget_s)
         self.journal = Journal(self.run.journal)
         self.counts: Counter[str] = Counter()
-        self.lab = self.new_lab("")
+        self.lab = self.new_lab("", {})
 
-    def new_lab(self, name: str) -> Lab:
+    def new_lab(self, name: str, hooks_off: Mapping[str, str]) -> Lab:
+        """A lab with a worker of its own; a named one takes over what the first found of the hooks."""
         o = self.options
         load = {
             "target": o.target,
@@ -73,7 +74,9 @@ class Session:
             "device": o.device,
             "seed": o.seed,
         }
-        worker = WorkerOptions(load, o.config, o.memory_bytes, str(self.run.log))
+        worker = WorkerOptions(
+            load, o.config, not name, hooks_off, o.memory_bytes, o.folder, str(self.run.log)
+        )
         return Lab(worker, self.journal, o.jobs, o.timeout_s, self._answered, name)
 
     def _answered(self, request: Mapping[str, Any], answer: Mapping[str, Any], cached: bool) -> None:
@@ -278,7 +281,7 @@ def _confirm(
     study = chosen.study
     repairs, causes = finest(decided.sets.repairs), finest(decided.sets.causes)
     repairs += [MinimalSet((p,), Outcome.PASS, (Outcome.FAIL,)) for p in decided.places if not repairs]
-    lab = session.new_lab("confirm")
+    lab = session.new_lab("confirm", answer.hooks_off)
     try:
         with session.clock.stage("causes"):
             said = confirm(study, lab, chosen.call["digest"], case, repairs, causes, decided.config)

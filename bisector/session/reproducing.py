@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -62,9 +63,14 @@ def write(
 
 
 def _start(path: Path, arguments: list[str]) -> subprocess.Popen[str]:
-    """In a folder of its own, isolated from the environment's Python settings: as a stranger would run it."""
+    """In a folder of its own, isolated from the environment's Python settings: as a stranger would run it.
+
+    A fix may change the compiler's command line, and so need a precompiled header that serves it alone.
+    """
+    header = "0" if arguments else "1"
     return subprocess.Popen(
         [sys.executable, "-I", str(path), *arguments],
+        env={**os.environ, "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": header},
         cwd=tempfile.gettempdir(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

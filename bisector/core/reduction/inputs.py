@@ -27,8 +27,11 @@ def shrink_shapes(problem: Problem) -> None:
         groups = [g for g in _groups(problem.info) if g not in done]
         if not groups:
             return
-        done.add(groups[0])
-        problem.first_interesting(_shorter(problem, groups[0]))
+        coordinates = _coordinates(problem, groups[0])
+        taken = problem.first_interesting(_shorter(problem, groups[0], coordinates))
+        # Around a known element the shortest window that holds is found at once; halves go on halving.
+        if coordinates or not taken:
+            done.add(groups[0])
 
 
 def _groups(info: GraphInfo) -> list[tuple[Axis, ...]]:
@@ -44,15 +47,25 @@ def _groups(info: GraphInfo) -> list[tuple[Axis, ...]]:
     return sorted(groups, key=lambda g: (groups[g], g))
 
 
-def _shorter(problem: Problem, group: tuple[Axis, ...]) -> Iterator[Case]:
+def _shorter(problem: Problem, group: tuple[Axis, ...], coordinates: list[int]) -> Iterator[Case]:
     info = problem.info
     size = (info.node(group[0][0]).shape or ())[group[0][1]]
+    for start, length in _windows(size, coordinates):
+        yield _sliced(problem.case, group, start, length)
+        if any(size in node.integers for node in info.calls):
+            yield _sliced(problem.case, group, start, length).with_size(size, length)
+
+
+def _windows(size: int, coordinates: list[int]) -> Iterator[tuple[int, int]]:
+    """(start, length) of what is kept: around the coordinates, shortest first; the halves without any."""
+    if not coordinates:
+        yield 0, size // 2
+        yield size // 2, size - size // 2
+        return
     length = 1
     while length < size:
-        for start in _starts(problem, info, group, size, length):
-            yield _sliced(problem.case, group, start, length)
-            if any(size in node.integers for node in info.calls):
-                yield _sliced(problem.case, group, start, length).with_size(size, length)
+        for start in dict.fromkeys(min(max(c - length // 2, 0), size - length) for c in coordinates):
+            yield start, length
         length *= 2
 
 
@@ -63,20 +76,18 @@ def _sliced(case: Case, group: tuple[Axis, ...], start: int, length: int) -> Cas
     )
 
 
-def _starts(problem: Problem, info: GraphInfo, group: tuple[Axis, ...], size: int, length: int) -> list[int]:
-    """Where a window of that length may begin to hold the worst element, most likely first."""
+def _coordinates(problem: Problem, group: tuple[Axis, ...]) -> list[int]:
+    """Where the worst element of the output lies along the axes, most likely first, at most two."""
     worst = _worst(problem)
-    coordinates: list[int] = []
-    if worst is not None:
-        shape, index = worst
-        name, dim = group[0]
-        own = info.node(name).shape or ()
-        aligned = [d for d, n in enumerate(shape) if n == size]
-        # Broadcasting lines shapes up at the end: the output's dimension there comes first.
-        aligned.sort(key=lambda d: abs((len(shape) - d) - (len(own) - dim)))
-        coordinates = [index[d] for d in aligned]
-    starts = [min(max(c - length // 2, 0), size - length) for c in coordinates] or [0]
-    return list(dict.fromkeys(starts))[:2]
+    if worst is None:
+        return []
+    shape, index = worst
+    name, dim = group[0]
+    own = problem.info.node(name).shape or ()
+    aligned = [d for d, n in enumerate(shape) if n == own[dim]]
+    # Broadcasting lines shapes up at the end: the output's dimension there comes first.
+    aligned.sort(key=lambda d: abs((len(shape) - d) - (len(own) - dim)))
+    return list(dict.fromkeys(index[d] for d in aligned))[:2]
 
 
 def _worst(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]] | None:

@@ -1,0 +1,29 @@
+# The tasks of a developer. `just` alone lists them.
+
+python := ".venv/bin/python"
+
+_list:
+    @just --list
+
+# an environment with all that the tests need; the torch of the README
+install:
+    python3 -m venv .venv
+    .venv/bin/pip install torch==2.13.0 -e '.[dev]'
+
+# the tests, or those that the arguments of pytest choose
+test *arguments:
+    {{python}} -m pytest {{arguments}}
+
+lint:
+    {{python}} -m ruff check
+
+types:
+    {{python}} -m mypy
+
+# numbisect beside torch's own compiler_bisector; takes minutes for each script and run
+bench *arguments:
+    {{python}} tests/bench/against_bisector.py {{arguments}}
+
+# everything, in a fresh copy and a fresh environment
+ci:
+    .ci/run

@@ -26,6 +26,7 @@ class Slice:
 class Case:
     """Edits, applied in this order.
 
+    base: the case that the edits apply to; None: the captured graph.
     cut: nodes that become inputs holding the value eager gives them.
     bypass: (node, other): whatever reads `node` reads `other`, an input of it with the same shape.
     outputs: the nodes that are returned instead of the captured outputs; empty: as captured.
@@ -40,6 +41,11 @@ class Case:
     slices: tuple[Slice, ...] = ()
     sizes: tuple[tuple[int, int], ...] = ()
     values: tuple[tuple[str, str], ...] = ()
+    base: Case | None = None
+
+    def rebased(self) -> Case:
+        """A case without edits of its own over this one: cuts then take values of the smaller inputs."""
+        return Case(base=self) if self != WHOLE else self
 
     def with_cut(self, *nodes: str) -> Case:
         return replace(self, cut=tuple(sorted({*self.cut, *nodes})))
@@ -52,7 +58,7 @@ class Case:
         return replace(self, slices=tuple(sorted((*kept, *slices), key=lambda s: (s.input, s.dim))))
 
     def with_size(self, old: int, new: int) -> Case:
-        """What is `old` in the graph as it stands becomes `new`, constants that were changed to it included."""
+        """What is `old` in the graph as it stands becomes `new`, what an earlier edit made `old` included."""
         followed = {first: new if last == old else last for first, last in self.sizes}
         return replace(self, sizes=tuple({old: new, **followed}.items()))
 
@@ -72,6 +78,7 @@ class Case:
             slices=tuple(Slice(**s) for s in raw["slices"]),
             sizes=tuple((o, n) for o, n in raw["sizes"]),
             values=tuple((n, v) for n, v in raw["values"]),
+            base=None if raw.get("base") is None else cls.from_json(raw["base"]),
         )
 
     def key(self) -> str:

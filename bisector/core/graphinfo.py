@@ -40,7 +40,10 @@ class NodeInfo:
 
 @dataclass(frozen=True)
 class GraphInfo:
-    """A graph after a case was applied. outputs: nodes by position, None for what is no tensor. aten: the ATen and prims calls it comes down to."""
+    """A graph after a case was applied.
+
+    outputs: nodes by position, None for what is no tensor. aten: the ATen and prims calls it comes down to.
+    """
 
     nodes: tuple[NodeInfo, ...]
     outputs: tuple[str | None, ...]

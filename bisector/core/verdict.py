@@ -44,15 +44,16 @@ class Evidence:
     nudged: tuple[Measurement, ...] = ()
 
 
-# An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is asked
-# of the errors before the last rounding to the dtype, which both programs make; where that one is the larger
-# part, the difference must also show in the whole error.
+# An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is
+# asked of the errors before the last rounding to the dtype, which both programs make; where that one is the
+# larger part, the difference must also show in the whole error.
 WORSE = 2.0
 SHOWS = 1.2
-# Where one ulp moves eager itself that far, both programs are far off by chance, and one of them by some times
-# more; an order of magnitude is no chance.
+# Where one ulp moves eager itself that far, both programs are far off by chance, and one of them by some
+# times more; an order of magnitude is no chance.
 WORSE_AMPLIFIED = 10.0
-# So many flipped elements or fewer lie 4 to 1 (twice the rms error) by chance more often than once in a hundred.
+# Of so many flipped elements or fewer, 4 to 1 (twice the rms error) fall on one side by chance more often
+# than once in a hundred.
 FEW = 16
 # One ulp at each of n nodes moves a well-conditioned output by some n ulp; a hundred is amplification.
 AMPLIFIED = 100.0

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+import torch._functorch.config as functorch_config
+import torch._inductor.config as inductor_config
 from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
-import torch._functorch.config as functorch_config
-import torch._inductor.config as inductor_config
 
 # The rungs of the ladder, from Dynamo alone to Inductor; each adds a part of the compiler.
 LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
@@ -39,7 +38,8 @@ def compile_graph(
         if backend == "inductor":
             from torch._inductor.compile_fx import compile_fx
 
-            return compile_fx(gm, list(example_inputs), config_patches=options or None)
+            compiled: Any = compile_fx(gm, list(example_inputs), config_patches=options or None)
+            return compiled
         if isinstance(backend, str):
             from torch._dynamo.backends.registry import lookup_backend
 

@@ -50,8 +50,6 @@ def intercepted(recorder: Recorder, comparisons: Comparisons) -> Iterator[None]:
         (torch.testing, "assert_close", _assert_close(recorder, comparisons, torch.testing.assert_close)),
         (torch, "allclose", _allclose(recorder, comparisons, torch.allclose)),
         (torch.Tensor, "allclose", _allclose(recorder, comparisons, torch.Tensor.allclose)),
-        (torch, "isclose", _isclose(recorder, comparisons, torch.isclose)),
-        (torch.Tensor, "isclose", _isclose(recorder, comparisons, torch.Tensor.isclose)),
         (torch, "equal", _equal(recorder, comparisons, torch.equal)),
         (torch.Tensor, "equal", _equal(recorder, comparisons, torch.Tensor.equal)),
         (signal, "signal", _signal_outside_main_thread(signal.signal)),
@@ -188,20 +186,6 @@ def _allclose(
         return agreed
 
     return allclose
-
-
-def _isclose(
-    recorder: Recorder, comparisons: Comparisons, original: Callable[..., Any]
-) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def isclose(
-        input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-    ) -> Any:
-        close = original(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
-        _note(recorder, comparisons, (input, other), (float(rtol), float(atol)), bool(close.all()))
-        return close
-
-    return isclose
 
 
 def _equal(

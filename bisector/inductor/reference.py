@@ -91,21 +91,25 @@ def _narrowed(value: Any) -> Any:
 
 
 # Results that are exact whatever the inputs: a value moved after one of these is no rounding error.
-_EXACT = frozenset(
-    "abs absolute argmax argmin arange broadcast_to cat ceil chunk clamp clamp_max clamp_min clip clone concat"
-    " concatenate contiguous copysign cummax cummin detach diag double embedding expand fill float flip floor"
-    " frac full full_like gather getitem half hstack index_select masked_fill masked_select max maximum min"
-    " minimum narrow neg negative one_hot ones ones_like pad permute amax amin relu relu6 repeat"
-    " repeat_interleave reshape roll round sign sort split stack take to topk transpose tril triu trunc type"
-    " type_as unbind unflatten view vstack where zeros zeros_like bfloat16 hardtanh max_pool1d max_pool2d"
-    " max_pool3d constant_pad_nd _to_copy convert_element_type".split()
-)
-# Sums of many terms: their rounding error is that of the terms, which cancellation leaves many ulp of the result.
-_SUMS = frozenset(
-    "addbmm addmm addmv baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"
-    " convolution cumsum dot einsum inner linear matmul mean mm mv scaled_dot_product_attention sum tensordot"
-    " std std_mean var var_mean".split()
-)
+_EXACT = frozenset({
+    "_to_copy", "abs", "absolute", "amax", "amin", "arange", "argmax", "argmin", "bfloat16", "broadcast_to",
+    "cat", "ceil", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "concat", "concatenate",
+    "constant_pad_nd", "contiguous", "convert_element_type", "copysign", "cummax", "cummin", "detach",
+    "diag", "double", "embedding", "expand", "fill", "flip", "float", "floor", "frac", "full", "full_like",
+    "gather", "getitem", "half", "hardtanh", "hstack", "index_select", "masked_fill", "masked_select",
+    "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "min", "minimum", "narrow", "neg",
+    "negative", "one_hot", "ones", "ones_like", "pad", "permute", "relu", "relu6", "repeat",
+    "repeat_interleave", "reshape", "roll", "round", "sign", "sort", "split", "stack", "take", "to", "topk",
+    "transpose", "tril", "triu", "trunc", "type", "type_as", "unbind", "unflatten", "view", "vstack",
+    "where", "zeros", "zeros_like",
+})
+# Sums of many terms: where they cancel, the rounding of the terms is many ulp of the result.
+_SUMS = frozenset({
+    "addbmm", "addmm", "addmv", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "convolution", "cumsum", "dot", "einsum", "inner", "linear",
+    "matmul", "mean", "mm", "mv", "scaled_dot_product_attention", "std", "std_mean", "sum", "tensordot",
+    "var", "var_mean",
+})
 
 
 class OneUlp(torch.fx.Interpreter):
@@ -194,7 +198,7 @@ def _nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
     eps = torch.finfo(x.dtype).eps
     with torch.no_grad():
         moved = torch.where(up, x * (1 + eps), x * (1 - eps / 2)).to(x.dtype)
-        moved = torch.where(moved.isfinite(), moved, x)  # the largest float (a mask) stays: inf is no rounding
+        moved = torch.where(moved.isfinite(), moved, x)  # the largest float, a mask say, stays
         # What ceil, floor, clamp or a count give is exact, and no program rounds it otherwise.
         moved = torch.where((x == x.round()) & (x.abs() < EXACT_INTEGERS), x, moved)
     return x + (moved - x).detach() if x.requires_grad else moved

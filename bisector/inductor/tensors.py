@@ -42,7 +42,7 @@ def _copy(tensor: torch.Tensor, storages: dict[int, Any]) -> torch.Tensor:
     copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     copy.set_(storages[key], detached.storage_offset(), detached.shape, detached.stride())
     if tensor.is_conj():
-        copy = torch._C._conj(copy)
+        copy = torch.conj(copy)
     return torch._neg_view(copy) if tensor.is_neg() else copy
 
 

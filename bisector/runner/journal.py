@@ -76,9 +76,8 @@ class Journal:
             self._file.write(json.dumps(record) + "\n")
             self._file.flush()
         except OSError as error:
-            raise MissingTool(
-                f"{self.path}: {error.strerror}; make room there and go on with `numbisect resume {self.path.parent}`"
-            ) from error
+            problem = f"{self.path}: {error.strerror}; make room there"
+            raise MissingTool(f"{problem} and go on with `numbisect resume {self.path.parent}`") from error
 
 
 def _lock(file: TextIO, path: Path) -> None:
@@ -87,6 +86,7 @@ def _lock(file: TextIO, path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()
-        raise BadTarget(f"{path.parent}: another numbisect is at work in this run; wait for it to end") from error
+        problem = f"{path.parent}: another numbisect is at work in this run; wait for it to end"
+        raise BadTarget(problem) from error
     except OSError:
         return  # a file system without locks: go on as if alone

@@ -63,7 +63,8 @@ def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirec
         run = RunDirectory(path.resolve())
         run.write_json(run.options, dict(options))
     except OSError as error:
-        raise BadOption(f"{path}: {error.strerror or error}; name a folder you can write with --out") from error
+        problem = f"{path}: {error.strerror or error}; name a folder you can write with --out"
+        raise BadOption(problem) from error
     return run
 
 

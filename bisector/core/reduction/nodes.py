@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from ..case import Case
 from ..graphinfo import GraphInfo, NodeInfo
@@ -80,13 +81,12 @@ def _without(case: Case, info: GraphInfo, node: NodeInfo) -> Iterator[Case]:
         other = info.node(name)
         if other.shape == node.shape and other.dtype == node.dtype and other.op != "constant":
             yield case.with_bypass(node.name, name)
-    # Eager's values come from the whole inputs: they no longer fit where inputs were cut down.
-    if node.reads and not node.writes and not case.slices:
+    if node.reads and not node.writes:
         yield case.with_cut(node.name)
 
 
 def _returning(case: Case, name: str) -> Case:
-    return Case(case.cut, case.bypass, (name,), case.slices, case.sizes, case.values)
+    return replace(case, outputs=(name,))
 
 
 def _bisect(problem: Problem, n: int, make: Callable[[Case, int], Case]) -> None:

@@ -63,6 +63,10 @@ class Problem:
             self.accept(trial)
         return trial.outcome
 
+    def rebase(self) -> None:
+        """Let the edits that follow apply to the case as it stands, smaller inputs included."""
+        self.case = self.case.rebased()
+
     def accept(self, trial: Trial) -> None:
         self.case, self.default = trial.case, trial.default
         self.accepted += 1

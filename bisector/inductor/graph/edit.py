@@ -44,6 +44,10 @@ def apply(
     before_eager: Callable[[], None],
 ) -> Edited:
     """The graph after the edits. `before_eager` puts the random generators back before eager runs."""
+    kept = not case.outputs
+    if case.base is not None:
+        base = apply(gm, args, requires_grad, case.base, before_eager)
+        gm, args, requires_grad, kept = base.gm, base.args, base.requires_grad, kept and base.outputs_kept
     values = _eager_values(gm, tensors.fresh(args, requires_grad), set(case.cut), before_eager)
     new_gm = _edited_graph(gm, case)
     _resize(new_gm, dict(case.sizes))
@@ -52,7 +56,7 @@ def apply(
     new_gm.graph.lint()
     new_gm.recompile()
     new_args = _simplified(inputs, case)
-    return Edited(new_gm, new_args, [flag for _, _, flag in inputs], not case.outputs)
+    return Edited(new_gm, new_args, [flag for _, _, flag in inputs], kept)
 
 
 def _input_names(gm: torch.fx.GraphModule) -> list[str]:

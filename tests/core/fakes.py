@@ -1,0 +1,134 @@
+"""A graph without torch: nodes with names, what they read, and shapes; and a subject that diverges by one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from bisector.core.case import WHOLE, Case
+from bisector.core.graphinfo import GraphInfo, NodeInfo
+from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Signature
+from bisector.core.reduction.problem import Problem, Trial
+
+Window = tuple[int, int]  # first index and length of what is kept of a dimension
+
+
+class NoGraph(Exception):
+    """The edits do not make a graph: in a real subject the probe is UNRESOLVED."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """windows: what slices kept of an input's dimension, counted from the captured one. values: simplified."""
+
+    nodes: tuple[NodeInfo, ...]
+    outputs: tuple[str, ...]
+    windows: dict[tuple[str, int], Window] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> set[str]:
+        return {n.name for n in self.nodes if n.op == "call"}
+
+    @property
+    def info(self) -> GraphInfo:
+        return GraphInfo(self.nodes, self.outputs)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.info.node(name).shape or ()
+
+    def apply(self, case: Case) -> Graph:
+        return self if case == WHOLE else (self.apply(case.base) if case.base else self)._edited(case)
+
+    def _edited(self, case: Case) -> Graph:
+        kept = [self._cut(n) if n.name in case.cut else n for n in self.nodes]
+        others = dict(case.bypass)
+        kept = [replace(n, reads=tuple(_follow(r, others) for r in n.reads)) for n in kept]
+        outputs = case.outputs or tuple(_follow(name, others) for name in self.outputs)
+        known = {n.name for n in kept}
+        if not {*case.cut, *case.outputs, *others, *others.values()} <= known:
+            raise NoGraph
+        needed = GraphInfo(tuple(kept), outputs).ancestors(outputs)
+        alive = tuple(n for n in kept if n.name in needed)
+        return replace(self, nodes=alive, outputs=outputs)._sliced(case)
+
+    def _cut(self, node: NodeInfo) -> NodeInfo:
+        return replace(node, op="input", reads=())
+
+    def _sliced(self, case: Case) -> Graph:
+        """Shapes follow the inputs: a call has the shape of the first thing it reads."""
+        windows = dict(self.windows)
+        shapes = {n.name: n.shape for n in self.nodes}
+        for s in case.slices:
+            if s.input not in shapes:
+                continue
+            first, length = windows.get((s.input, s.dim), (0, (shapes[s.input] or ())[s.dim]))
+            if s.start + s.length > length:
+                raise NoGraph
+            windows[s.input, s.dim] = (first + s.start, s.length)
+            shapes[s.input] = tuple(s.length if d == s.dim else n for d, n in enumerate(shapes[s.input] or ()))
+        for node in self.nodes:
+            if node.op == "call" and node.reads:
+                shapes[node.name] = shapes[node.reads[0]]
+        nodes = tuple(replace(n, shape=shapes[n.name]) for n in self.nodes)
+        return Graph(nodes, self.outputs, windows, {**self.values, **dict(case.values)})
+
+
+def _follow(name: str, others: dict[str, str]) -> str:
+    while name in others:
+        name = others[name]
+    return name
+
+
+def graph(reads: dict[str, str], outputs: str, shape: tuple[int, ...] = (4,)) -> Graph:
+    """`{"a": "x y"}`: the call `a` reads `x` and `y`; what reads nothing is an input."""
+    nodes = [
+        NodeInfo(name, "call" if read else "input", name, tuple(read.split()), shape, "float32")
+        for name, read in reads.items()
+    ]
+    return Graph(tuple(nodes), tuple(outputs.split()))
+
+
+def chain(n: int, shape: tuple[int, ...] = (4,)) -> Graph:
+    """x -> n0 -> n1 -> …"""
+    reads = {"x": ""} | {f"n{i}": f"n{i - 1}" if i else "x" for i in range(n)}
+    return graph(reads, f"n{n - 1}", shape)
+
+
+Diverges = Callable[[Graph], Outcome]
+
+
+@dataclass
+class Subject:
+    """Diverges where the one line says FAIL. asked: every case, in order; taken: those that were accepted."""
+
+    whole: Graph
+    diverges: Diverges
+    worst: Callable[[Graph], tuple[int, ...]] = lambda graph: ()
+    asked: list[Case] = field(default_factory=list)
+
+    def problem(self, lanes: int = 1) -> Problem:
+        return Problem(WHOLE, self._result(self.whole, Outcome.FAIL), self.interesting, self.describe, lanes)
+
+    def describe(self, case: Case) -> GraphInfo:
+        return self.whole.apply(case).info
+
+    def interesting(self, cases: Sequence[Case]) -> list[Trial]:
+        return [self._trial(case) for case in cases]
+
+    def _trial(self, case: Case) -> Trial:
+        self.asked.append(case)
+        try:
+            smaller = self.whole.apply(case)
+        except NoGraph:
+            return Trial(case, Outcome.UNRESOLVED, ProbeResult(Outcome.UNRESOLVED, "no such graph"))
+        outcome = self.diverges(smaller)
+        return Trial(case, outcome, self._result(smaller, outcome))
+
+    def _result(self, smaller: Graph, outcome: Outcome) -> ProbeResult:
+        if outcome is not Outcome.FAIL:
+            return ProbeResult(outcome, "")
+        shape = smaller.shape(smaller.outputs[0])
+        measured = OutputMeasurement(0, "output[0]", "float32", shape, 1, worst=self.worst(smaller))
+        signature = Signature("output[0]", DivergenceKind.VALUE)
+        return ProbeResult(outcome, "", Measurement(outputs=(measured,)), (signature,))

@@ -1,0 +1,101 @@
+"""A case is plain data: it survives JSON, and each edit is made of the case as it stands."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisector.core.case import WHOLE, Case, Slice
+from bisector.core.model import Base, Candidate, Decision, Measurement
+from tests.core.measurements import CRASH, measured, off_by, output
+
+NAMES = st.text("abcxyz_01", min_size=1, max_size=6)
+SIZES = st.integers(0, 1 << 40)
+SLICES = st.builds(Slice, NAMES, st.integers(0, 5), SIZES, SIZES)
+EDITS = {
+    "cut": st.lists(NAMES, max_size=3).map(tuple),
+    "bypass": st.lists(st.tuples(NAMES, NAMES), max_size=3).map(tuple),
+    "outputs": st.lists(NAMES, max_size=3).map(tuple),
+    "slices": st.lists(SLICES, max_size=3).map(tuple),
+    "sizes": st.lists(st.tuples(SIZES, SIZES), max_size=3).map(tuple),
+    "values": st.lists(st.tuples(NAMES, st.sampled_from(["zeros", "ones", "digits:2"])), max_size=3).map(tuple),
+}
+FLAT = st.builds(Case, **EDITS)
+CASES = st.builds(Case, **EDITS, base=st.none() | st.builds(Case, **EDITS, base=st.none() | FLAT))
+
+FLAGS = st.dictionaries(NAMES, st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | NAMES)
+CANDIDATES = st.builds(
+    Candidate,
+    st.sampled_from(Base),
+    st.frozensets(NAMES),
+    FLAGS.map(lambda flags: tuple(sorted(flags.items()))),
+    st.sampled_from(["inductor", "aot_eager"]),
+)
+
+
+def through_text(value: object) -> object:
+    return json.loads(json.dumps(value))
+
+
+@given(CASES)
+def test_a_case_comes_back_from_json_as_it_was(case: Case) -> None:
+    assert Case.from_json(through_text(case.to_json())) == case  # type: ignore[arg-type]
+
+
+@given(CASES, CASES)
+def test_two_cases_have_one_key_only_if_they_are_equal(a: Case, b: Case) -> None:
+    assert (a.key() == b.key()) == (a == b)
+
+
+@given(CANDIDATES)
+def test_a_candidate_comes_back_from_json_as_it_was(candidate: Candidate) -> None:
+    again = Candidate.from_json(through_text(candidate.to_json()))  # type: ignore[arg-type]
+    assert again == candidate
+    assert again.key() == candidate.key()
+
+
+@given(st.permutations(["fma:a@x", "vec:b@y", "fuse:c@z"]))
+def test_the_order_in_which_members_are_given_does_not_change_the_key(members: list[str]) -> None:
+    assert Candidate.deny(members).key() == Candidate.deny(sorted(members)).key()
+
+
+def test_a_measurement_comes_back_from_json_as_it_was() -> None:
+    full = Measurement(
+        outputs=(off_by(0.5, shape=(4, 25)), output("grad[x]", stride_compiled=(1, 4), max_ulp=3)),
+        decisions=(Decision("fma:sub@mul", "a sentence", "model.py:3"),),
+        vanished=("vec:exp@exp",), code="ab12", seconds=0.25, notes=("a note",),
+    )
+    for measurement in (full, CRASH, measured(output(max_abs=float("inf")))):
+        assert Measurement.from_json(through_text(measurement.to_json())) == measurement  # type: ignore[arg-type]
+
+
+def test_a_cut_is_kept_once_and_in_order() -> None:
+    assert WHOLE.with_cut("b", "a").with_cut("b").cut == ("a", "b")
+
+
+def test_a_second_slice_of_one_axis_takes_the_place_of_the_first() -> None:
+    case = WHOLE.with_slice(Slice("x", 0, 0, 8), Slice("x", 1, 0, 8)).with_slice(Slice("x", 0, 4, 2))
+    assert case.slices == (Slice("x", 0, 4, 2), Slice("x", 1, 0, 8))
+
+
+def test_a_size_that_changes_twice_is_followed_from_the_captured_one() -> None:
+    case = WHOLE.with_size(64, 32).with_size(32, 8)
+    assert dict(case.sizes) == {64: 8, 32: 8}
+
+
+def test_a_new_size_leaves_alone_what_was_changed_to_another() -> None:
+    case = WHOLE.with_size(64, 32).with_size(7, 3)
+    assert dict(case.sizes) == {64: 32, 7: 3}
+
+
+def test_a_second_simplification_of_one_input_takes_the_place_of_the_first() -> None:
+    case = WHOLE.with_value("x", "digits:4").with_value("y", "ones").with_value("x", "ones")
+    assert dict(case.values) == {"x": "ones", "y": "ones"}
+
+
+def test_a_case_is_rebased_with_all_its_edits_and_the_whole_graph_stays_itself() -> None:
+    case = WHOLE.with_cut("a")
+    assert case.rebased() == Case(base=case)
+    assert WHOLE.rebased() is WHOLE

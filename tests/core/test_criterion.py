@@ -1,0 +1,49 @@
+"""Which tolerance an output is held to."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
+
+
+def test_the_defaults_are_those_of_assert_close() -> None:
+    torch = pytest.importorskip("torch")
+    for dtype, tolerance in DTYPE_TOLERANCES.items():
+        assert torch.testing._comparison.default_tolerances(getattr(torch, dtype)) == tolerance
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "float8_e4m3fn", "float4_e2m1fn_x2"])
+def test_what_has_no_rounding_of_its_own_is_compared_exactly(dtype: str) -> None:
+    assert Criterion().tolerance("output[0]", dtype) == (0.0, 0.0)
+
+
+def test_the_command_line_goes_before_the_script_and_the_script_before_the_dtype() -> None:
+    by_path, by_dtype = {"output[0]": (1e-2, 1e-3)}, {"float32": (1e-1, 1e-1)}
+    script = Criterion(by_path=by_path, by_dtype=by_dtype)
+    assert script.tolerance("output[0]", "float32") == (1e-2, 1e-3)
+    assert script.tolerance("output[1]", "float32") == (1e-1, 1e-1)
+    assert script.tolerance("output[1]", "float64") == DTYPE_TOLERANCES["float64"]
+    line = Criterion((0.5, 0.5), by_path, by_dtype)
+    assert {line.tolerance(p, d) for p in ("output[0]", "grad[x]") for d in ("int8", "float32")} == {(0.5, 0.5)}
+
+
+def test_a_smaller_graph_is_held_to_the_tolerance_that_the_whole_diverged_under() -> None:
+    whole = Criterion(by_path={"output[1]": (0.0, 0.0)}, signed_zero=True, source="the script's own comparison")
+    small = whole.for_smaller([("output[1]", "float32")])
+    assert small.tolerance("output[0]", "float32") == (0.0, 0.0)
+    assert small.tolerance("output[1]", "bfloat16") == DTYPE_TOLERANCES["bfloat16"]
+    assert small.signed_zero
+    assert small.source == whole.source
+
+
+def test_of_two_tolerances_for_one_dtype_the_stricter_holds_in_any_order() -> None:
+    whole = Criterion(by_path={"output[0]": (1e-3, 1e-3), "output[1]": (1e-6, 1e-6)})
+    outputs = [("output[0]", "float32"), ("output[1]", "float32")]
+    assert whole.for_smaller(outputs) == whole.for_smaller(reversed(outputs))
+    assert whole.for_smaller(outputs).tolerance("output[0]", "float32") == (1e-6, 1e-6)
+
+
+def test_the_tolerance_of_the_command_line_holds_for_smaller_graphs_too() -> None:
+    small = Criterion((0.25, 0.5)).for_smaller([("output[0]", "float32")])
+    assert small.tolerance("output[3]", "int64") == (0.25, 0.5)

@@ -1,0 +1,130 @@
+"""Measurements to outcomes: what diverges, what cannot be told, and how much of it is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.core.criterion import Criterion
+from bisector.core.judge import judge, removed_fraction, size
+from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
+from tests.core.measurements import AGREES, CRASH, measured, off_by, output
+
+FAIL, PASS, UNRESOLVED = Outcome.FAIL, Outcome.PASS, Outcome.UNRESOLVED
+LOOSE = Criterion((0.0, 1e-3))
+INF = float("inf")
+
+
+def test_a_crash_is_unresolved_and_keeps_its_reason() -> None:
+    result = judge(CRASH, Criterion())
+    assert (result.outcome, result.reason) == (UNRESOLVED, "crash: signal 11 (SIGSEGV)")
+    assert result.measurement is CRASH
+
+
+def test_outputs_within_tolerance_agree_though_their_bits_differ() -> None:
+    assert judge(measured(off_by(1e-3)), LOOSE).outcome is PASS
+    assert judge(measured(off_by(1.001e-3)), LOOSE).outcome is FAIL
+
+
+def test_rtol_is_of_the_size_of_eager_where_they_differ() -> None:
+    near_zero = measured(off_by(1e-4, size=1e-6))
+    far_out = measured(off_by(1e-4, size=1e6))
+    criterion = Criterion((1e-6, 1e-8))
+    assert judge(near_zero, criterion).outcome is FAIL
+    assert judge(far_out, criterion).outcome is PASS
+
+
+def test_any_pair_of_the_frontier_may_be_the_one_that_fails() -> None:
+    pairs = ((0.0, 1e-5), (1.0, 1e-3), (100.0, 1e-2))
+    m = measured(output(n_diff=3, frontier=pairs))
+    assert judge(m, Criterion((0.0, 1e-2))).outcome is PASS
+    assert judge(m, Criterion((1.0, 9e-6))).outcome is FAIL
+    assert judge(m, Criterion((5e-4, 1e-5))).outcome is FAIL
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        (output(shape_compiled=(99,), dtype_compiled="float64"), DivergenceKind.SHAPE),
+        (output(dtype_compiled="float64"), DivergenceKind.DTYPE),
+        (output(alias_mismatch="a NoneType instead of a Tensor"), DivergenceKind.ALIAS),
+        (off_by(1.0, nonfinite_mismatches=2), DivergenceKind.NONFINITE),
+        (off_by(1.0), DivergenceKind.VALUE),
+    ],
+)
+def test_a_divergence_is_named_by_its_gravest_kind(wrong: OutputMeasurement, kind: DivergenceKind) -> None:
+    result = judge(measured(output("output[1]"), wrong), Criterion((10.0, 0.0) if kind.value != "value" else (0, 0)))
+    assert result.outcome is FAIL
+    assert result.signatures == (Signature("output[0]", kind),)
+
+
+def test_other_strides_alone_are_no_divergence() -> None:
+    assert judge(measured(output(stride_compiled=(4,))), Criterion()).outcome is PASS
+
+
+def test_the_sign_of_a_zero_counts_only_on_request() -> None:
+    m = measured(output(n_diff=3, sign_diff=3))
+    assert judge(m, Criterion()).outcome is PASS
+    assert judge(m, Criterion(signed_zero=True)).outcome is FAIL
+    assert judge(m, Criterion((1.0, 1.0), signed_zero=True)).outcome is FAIL
+
+
+def test_a_divergence_of_another_kind_is_unresolved_and_not_the_one_under_study() -> None:
+    studied = [Signature("output[0]", DivergenceKind.VALUE)]
+    other = judge(measured(output(nonfinite_mismatches=1, n_diff=1)), Criterion(), same=studied)
+    assert other.outcome is UNRESOLVED
+    assert other.reason.startswith("another signature: output[0]")
+
+
+def test_a_divergence_in_a_gradient_is_not_one_in_an_output() -> None:
+    studied = [Signature("grad[x]", DivergenceKind.VALUE)]
+    assert judge(measured(off_by(1.0)), Criterion(), same=studied).outcome is UNRESOLVED
+    assert judge(measured(off_by(1.0, path="grad[y]")), Criterion(), same=studied).outcome is FAIL
+
+
+def test_one_shared_signature_is_enough_beside_others() -> None:
+    studied = [Signature("output[3]", DivergenceKind.VALUE)]
+    both = measured(output(shape_compiled=(1,)), off_by(1.0, path="output[1]"))
+    assert judge(both, Criterion(), same=studied).outcome is FAIL
+
+
+def test_every_output_that_diverges_is_in_the_reason() -> None:
+    result = judge(measured(off_by(1.0), output("output[1]"), off_by(2.0, path="output[2]")), Criterion())
+    assert "output[0]" in result.reason
+    assert "output[2]" in result.reason
+    assert "output[1]" not in result.reason
+
+
+def test_the_size_of_a_divergence_is_what_exceeds_the_tolerance_and_infinite_if_no_number_says_it() -> None:
+    assert size(AGREES, LOOSE) == 0.0
+    assert size(measured(off_by(0.5)), Criterion((0.0, 0.25))) == 0.25
+    assert size(measured(off_by(0.5), output("output[1]", shape_compiled=(1,))), LOOSE) == INF
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "share"),
+    [
+        (measured(off_by(1.0)), AGREES, 1.0),
+        (measured(off_by(1.0)), measured(off_by(0.25)), 0.75),
+        (measured(off_by(1.0)), measured(off_by(1.0)), 0.0),
+        (measured(off_by(1.0)), measured(off_by(2.0)), 0.0),
+        (measured(off_by(1.0)), measured(output(shape_compiled=(1,))), 0.0),
+        (measured(output(nonfinite_mismatches=1)), AGREES, 1.0),
+        (measured(output(nonfinite_mismatches=1)), measured(off_by(1.0)), 0.5),
+        (measured(output(nonfinite_mismatches=2)), measured(output(nonfinite_mismatches=1)), 0.0),
+    ],
+)
+def test_the_removed_fraction_is_one_only_where_all_agrees(
+    before: Measurement, after: Measurement, share: float
+) -> None:
+    assert removed_fraction(before, after, Criterion((0.0, 0.0))) == share
+
+
+def test_a_crash_removes_nothing() -> None:
+    assert removed_fraction(measured(off_by(1.0)), CRASH, LOOSE) == 0.0
+
+
+def test_a_divergence_in_signs_of_zero_alone_is_removed_only_as_a_whole() -> None:
+    criterion = Criterion((0.0, 0.0), signed_zero=True)
+    before = measured(output(n_diff=4, sign_diff=4))
+    assert removed_fraction(before, measured(output(n_diff=1, sign_diff=1)), criterion) == 0.0
+    assert removed_fraction(before, AGREES, criterion) == 1.0

@@ -1,0 +1,265 @@
+"""Reduction against graphs whose divergence is one line: the answer, its cost, and that it never grows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bisector.core.case import Case
+from bisector.core.model import Outcome
+from bisector.core.probe import BudgetSpent
+from bisector.core.reduction.inputs import SMALL, shrink_shapes, simplify_values
+from bisector.core.reduction.nodes import end_earlier, keep_one_output, start_later, take_out_nodes
+from bisector.core.reduction.problem import Problem
+from bisector.core.reduction.reduce import reduce
+from tests.core.fakes import Diverges, Graph, Subject, chain, graph
+
+FAIL, PASS, UNRESOLVED = Outcome.FAIL, Outcome.PASS, Outcome.UNRESOLVED
+
+
+def where(holds: Callable[[Graph], bool]) -> Diverges:
+    return lambda g: FAIL if holds(g) else PASS
+
+
+def needs(*names: str) -> Diverges:
+    """Diverges while these nodes are computed."""
+    return where(lambda g: g.calls >= set(names))
+
+
+def reduced(subject: Subject, run: Callable[[Problem], None] = reduce, lanes: int = 1) -> Graph:
+    problem = subject.problem(lanes)
+    run(problem)
+    return subject.whole.apply(problem.case)
+
+
+def test_of_a_long_chain_the_needed_nodes_stay() -> None:
+    subject = Subject(chain(64), needs("n30", "n33"))
+    assert {"n30", "n33"} <= reduced(subject).calls <= {"n30", "n31", "n32", "n33"}
+    # Two bisections, and a few questions for each of the nodes between them.
+    assert len(subject.asked) <= 2 * math.ceil(math.log2(64)) + 12
+
+
+def test_nodes_between_the_needed_ones_are_taken_out_where_a_read_can_go_past_them() -> None:
+    assert reduced(Subject(chain(12), needs("n3", "n8"))).calls == {"n3", "n8"}
+
+
+def test_a_graph_that_is_needed_whole_stays_and_costs_a_few_questions_for_each_node() -> None:
+    names = [f"n{i}" for i in range(20)]
+    subject = Subject(chain(20), needs(*names))
+    problem = subject.problem()
+    reduce(problem)
+    assert problem.accepted == 0
+    assert len(subject.asked) <= 3 * 20
+
+
+def test_a_chain_may_end_at_its_first_node_and_begin_at_its_last() -> None:
+    assert reduced(Subject(chain(16), needs("n0"))).calls == {"n0"}
+    assert reduced(Subject(chain(16), needs("n15"))).calls == {"n15"}
+
+
+def test_the_end_and_the_start_are_found_by_bisection() -> None:
+    for run in (end_earlier, start_later):
+        subject = Subject(chain(256), needs("n100"))
+        reduced(subject, run)
+        assert len(subject.asked) <= 1 + math.ceil(math.log2(256))
+
+
+def test_a_branch_that_the_divergence_does_not_need_goes() -> None:
+    whole = graph({"x": "", "y": "", "a": "x", "b": "y", "c": "b", "d": "a c", "e": "d"}, "e")
+    left = reduced(Subject(whole, needs("a", "d")))
+    assert left.calls == {"a", "d"}
+
+
+def test_of_several_outputs_the_one_that_diverges_stays() -> None:
+    whole = graph({"x": "", "a": "x", "b": "x", "c": "x"}, "a b c")
+    problem = Subject(whole, where(lambda g: g.outputs[0] == "a")).problem()
+    keep_one_output(problem)
+    assert problem.case.outputs == ("a",)
+
+
+def test_no_output_is_dropped_where_the_divergence_needs_two() -> None:
+    whole = graph({"x": "", "a": "x", "b": "x"}, "a b")
+    problem = Subject(whole, where(lambda g: set(g.outputs) == {"a", "b"})).problem()
+    reduce(problem)
+    assert set(Subject(whole, needs()).whole.apply(problem.case).outputs) == {"a", "b"}
+
+
+def test_a_case_that_diverges_otherwise_is_not_taken() -> None:
+    """Without n5 the graph still diverges, but as another bug: the study says UNRESOLVED, and so it stays."""
+    subject = Subject(chain(16), lambda g: FAIL if "n5" in g.calls else UNRESOLVED)
+    assert reduced(subject).calls == {"n5"}
+
+
+def test_a_case_that_crashes_is_passed_over_and_the_search_goes_on() -> None:
+    def diverges(g: Graph) -> Outcome:
+        return UNRESOLVED if len(g.calls) in range(4, 9) else needs("n7", "n9")(g)
+
+    problem = Subject(chain(24), diverges).problem()
+    reduce(problem)
+    left = Subject(chain(24), diverges).whole.apply(problem.case)
+    assert diverges(left) is FAIL
+    assert len(left.calls) < 24
+
+
+def test_several_lanes_find_what_one_lane_finds() -> None:
+    whole, bug = chain(20, (8, 8)), needs("n6", "n9")
+    assert reduced(Subject(whole, bug), lanes=4) == reduced(Subject(whole, bug), lanes=1)
+
+
+def test_a_spent_budget_leaves_the_best_case_so_far() -> None:
+    subject = Subject(chain(32), needs("n10"))
+    problem = subject.problem()
+    ask = subject.interesting
+
+    def limited(cases: list[Case]) -> list:  # type: ignore[type-arg]
+        if len(subject.asked) >= 6:
+            raise BudgetSpent("six questions")
+        return ask(cases)
+
+    problem.interesting = limited  # type: ignore[assignment]
+    with pytest.raises(BudgetSpent):
+        reduce(problem)
+    left = subject.whole.apply(problem.case)
+    assert problem.accepted > 0
+    assert "n10" in left.calls
+    assert len(left.calls) < 32
+
+
+# -- inputs --------------------------------------------------------------------------------------------
+
+
+def test_a_dimension_shrinks_to_the_next_power_of_two_that_holds() -> None:
+    subject = Subject(chain(1, (64, 64)), where(lambda g: g.shape("x")[1] >= 3), worst=lambda g: (0,))
+    left = reduced(subject, shrink_shapes)
+    assert left.shape("x") == (1, 4)
+    assert len(subject.asked) <= 4 * math.ceil(math.log2(64))
+
+
+def test_what_is_kept_lies_around_the_worst_element() -> None:
+    def holds(g: Graph) -> bool:
+        first, length = g.windows.get(("x", 0), (0, 100))
+        return first <= 37 < first + length
+
+    def worst(g: Graph) -> tuple[int, ...]:
+        return (37 - g.windows.get(("x", 0), (0, 100))[0],)
+
+    subject = Subject(chain(1, (100,)), where(holds), worst)
+    left = reduced(subject, shrink_shapes)
+    assert left.windows["x", 0] == (37, 1)
+    assert len(subject.asked) <= 3
+
+
+def test_without_a_worst_element_halves_are_tried() -> None:
+    def holds(g: Graph) -> bool:
+        first, length = g.windows.get(("x", 0), (0, 256))
+        return first <= 200 < first + length
+
+    subject = Subject(chain(1, (256,)), where(holds))
+    left = reduced(subject, shrink_shapes)
+    assert left.shape("x")[0] <= SMALL
+    assert len(subject.asked) <= 3 * math.ceil(math.log2(256))
+
+
+def test_axes_that_must_stay_equal_are_cut_together() -> None:
+    whole = graph({"x": "", "y": "", "a": "x y"}, "a", (64,))
+    subject = Subject(whole, where(lambda g: g.shape("x") == g.shape("y")), worst=lambda g: (5,))
+    left = reduced(subject, shrink_shapes)
+    assert left.shape("x") == left.shape("y") == (1,)
+
+
+def test_inputs_that_are_small_already_are_not_asked_about() -> None:
+    subject = Subject(chain(1, (4, 4)), needs("n0"))
+    reduced(subject, shrink_shapes)
+    assert subject.asked == []
+
+
+def test_values_become_ones_where_that_is_enough_and_rounded_where_not() -> None:
+    whole = graph({"x": "", "y": "", "a": "x y"}, "a")
+    left = reduced(Subject(whole, where(lambda g: g.values.get("x") != "ones")), simplify_values)
+    assert left.values == {"x": "digits:2", "y": "ones"}
+
+
+def test_a_large_input_keeps_its_values() -> None:
+    subject = Subject(chain(1, (1000,)), needs("n0"))
+    reduced(subject, simplify_values)
+    assert subject.asked == []
+
+
+def test_a_node_that_only_small_inputs_make_needless_is_taken_out_in_the_second_round() -> None:
+    def diverges(g: Graph) -> bool:
+        return "n5" in g.calls and ("n4" in g.calls or g.shape("x" if "x" in dict_of(g) else "n4")[0] == 1)
+
+    subject = Subject(chain(8, (64,)), where(diverges), worst=lambda g: (0,))
+    assert reduced(subject).calls == {"n5"}
+
+
+def dict_of(g: Graph) -> set[str]:
+    return {n.name for n in g.nodes}
+
+
+# -- any graph -----------------------------------------------------------------------------------------
+
+
+@st.composite
+def subjects(draw: st.DrawFn) -> tuple[Graph, frozenset[str]]:
+    """A random graph of up to 14 nodes and the nodes that the divergence needs."""
+    n = draw(st.integers(2, 14))
+    reads = {"x": "", "y": ""}
+    for i in range(n):
+        earlier = list(reads)
+        reads[f"n{i}"] = " ".join(draw(st.lists(st.sampled_from(earlier), min_size=1, max_size=3, unique=True)))
+    whole = graph(reads, f"n{n - 1}", draw(st.sampled_from([(4,), (32,), (8, 8)])))
+    alive = sorted(whole.info.ancestors(whole.outputs) & whole.calls)
+    return whole, draw(st.frozensets(st.sampled_from(alive), min_size=1, max_size=3))
+
+
+@settings(max_examples=150, deadline=None)
+@given(subjects(), st.integers(1, 3))
+def test_whatever_the_graph_it_ends_on_a_case_that_diverges_and_never_grew(
+    given_subject: tuple[Graph, frozenset[str]], lanes: int
+) -> None:
+    whole, needed = given_subject
+    bug = needs(*needed)
+    subject = Subject(whole, bug)
+    problem = subject.problem(lanes)
+    sizes = [len(whole.calls)]
+    take = problem.accept
+
+    def accept(trial):  # type: ignore[no-untyped-def]
+        take(trial)
+        sizes.append(len(whole.apply(trial.case).calls))
+
+    problem.accept = accept  # type: ignore[method-assign]
+    reduce(problem)
+    left = whole.apply(problem.case)
+    assert bug(left) is FAIL
+    assert sizes == sorted(sizes, reverse=True)
+    # Four passes over the nodes with four questions each; shapes and values take a few for each input.
+    assert len(subject.asked) <= lanes * (16 * len(whole.calls) + 40 * len(left.info.inputs) + 40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(subjects(), st.integers(0, 1 << 30))
+def test_reduction_ends_where_outcomes_have_no_structure_at_all(
+    given_subject: tuple[Graph, frozenset[str]], seed: int
+) -> None:
+    whole, _ = given_subject
+
+    def diverges(g: Graph) -> Outcome:
+        return (FAIL, PASS, UNRESOLVED)[hash((seed, frozenset(g.calls), tuple(sorted(g.windows.items())))) % 3]
+
+    subject = Subject(whole, diverges)
+    problem = subject.problem()
+    reduce(problem)
+    assert problem.accepted == 0 or diverges(whole.apply(problem.case)) is FAIL
+
+
+def test_taking_nodes_out_never_touches_what_is_returned() -> None:
+    subject = Subject(chain(4), needs("n3"))
+    problem = subject.problem()
+    take_out_nodes(problem)
+    assert subject.whole.apply(problem.case).outputs == ("n3",)

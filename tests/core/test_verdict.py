@@ -1,0 +1,198 @@
+"""The class of a divergence, from the numbers that the worked cases gave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bisector.core.criterion import Criterion
+from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
+from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
+from tests.core.measurements import AGREES, CRASH, measured, off_by, output
+
+
+def verdict(
+    default: Measurement, *, nudged: Measurement = AGREES, again: Measurement = AGREES,
+    restored: Measurement = AGREES, criterion: Criterion | None = None, own_random: bool = False,
+) -> Verdict:
+    evidence = Evidence(default, again, restored, (AGREES, nudged))
+    return classify(evidence, criterion or Criterion(), own_random)
+
+
+def diverging(eager: float | None, compiled: float | None, least: float = 0.0, **fields: Any) -> OutputMeasurement:
+    """An output with these distances to the reference; most elements differ."""
+    given = {"n_diff": 90, "rms_error_eager": eager, "rms_error_compiled": compiled, "rms_rounding": least}
+    return off_by(1e-2, **{**given, **fields})
+
+
+FAR_MOVED = off_by(0.5, n_diff=100)  # four million ulp of float32: beyond what 100 ulp explain
+
+
+def test_outputs_that_agree_need_no_reference() -> None:
+    assert verdict(AGREES) == Verdict(VerdictClass.AGREES, "every output agrees within tolerance")
+
+
+def test_a_compile_that_crashes_is_unresolved_with_its_reason() -> None:
+    found = verdict(CRASH)
+    assert (found.kind, found.reason, found.signatures) == (VerdictClass.UNRESOLVED, CRASH.error, ())
+
+
+def test_a_divergence_keeps_its_signatures() -> None:
+    found = verdict(measured(diverging(1e-8, 1e-2), output("output[1]")))
+    assert found.signatures == (Signature("output[0]", DivergenceKind.VALUE),)
+
+
+def test_eager_that_differs_from_itself_on_one_random_state_is_nondeterministic() -> None:
+    found = verdict(measured(diverging(0.0, 1.0)), restored=measured(FAR_MOVED))
+    assert found.kind is VerdictClass.NONDETERMINISTIC
+
+
+def test_eager_that_draws_is_nondeterministic_unless_compile_draws_the_same() -> None:
+    default, again = measured(diverging(0.0, 1.0)), measured(FAR_MOVED)
+    told = verdict(default, again=again)
+    assert told.kind is VerdictClass.NONDETERMINISTIC
+    assert "fallback_random" in told.reason
+    assert verdict(default, again=again, own_random=True).kind is VerdictClass.COMPILED_WORSE
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "kind"),
+    [
+        (0.0, 3.27, VerdictClass.COMPILED_WORSE),
+        (3.03e-38, 1.01e-30, VerdictClass.COMPILED_WORSE),
+        (3.7e-4, 0.0, VerdictClass.COMPILED_BETTER),
+        (8.4e-4, 8.6e-4, VerdictClass.EQUALLY_ACCURATE),
+        (1.0, 1.9, VerdictClass.EQUALLY_ACCURATE),
+        (1.0, 2.1, VerdictClass.COMPILED_WORSE),
+        (2.1, 1.0, VerdictClass.COMPILED_BETTER),
+    ],
+)
+def test_twice_the_error_tells_the_two_apart(eager: float, compiled: float, kind: VerdictClass) -> None:
+    tiny = Criterion((0.0, 0.0))
+    assert verdict(measured(diverging(eager, compiled)), criterion=tiny).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "least", "kind"),
+    [
+        # layer_norm in bfloat16: compiled is rounded right everywhere, and it does not show
+        (4.966e-3, 4.949e-3, 4.949e-3, VerdictClass.EQUALLY_ACCURATE),
+        # gelu backward in bfloat16: the casts that compiled leaves out make half of eager's error
+        (3.323e-3, 2.298e-3, 2.298e-3, VerdictClass.COMPILED_BETTER),
+        # attention in bfloat16
+        (7.146e-3, 2.560e-3, 2.463e-3, VerdictClass.COMPILED_BETTER),
+        # folded batch norm in bfloat16
+        (8.409e-4, 8.613e-4, 6.122e-4, VerdictClass.EQUALLY_ACCURATE),
+    ],
+)
+def test_the_last_rounding_is_nobodys_merit_but_a_difference_must_show_through_it(
+    eager: float, compiled: float, least: float, kind: VerdictClass
+) -> None:
+    assert verdict(measured(diverging(eager, compiled, least))).kind is kind
+
+
+@pytest.mark.parametrize(("eager", "compiled"), [(0.649, 0.639), (0.2, 0.9), (0.9, 0.2)])
+def test_where_one_ulp_moves_eager_as_far_a_few_times_the_error_is_chance(eager: float, compiled: float) -> None:
+    found = verdict(measured(diverging(eager, compiled)), nudged=measured(FAR_MOVED))
+    assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
+    assert "one ulp at each node" in found.reason
+
+
+def test_an_error_of_another_order_is_no_chance_though_eager_is_sensitive() -> None:
+    """The softmax whose product is rounded once in one place and twice in the other."""
+    found = verdict(measured(diverging(0.0, 1.1e5)), nudged=measured(FAR_MOVED))
+    assert found.kind is VerdictClass.COMPILED_WORSE
+
+
+@pytest.mark.parametrize(("eager", "compiled"), [(0.0, 1.95e-3), (1.95e-3, 0.0), (1.38e-3, 1.38e-3)])
+def test_on_which_side_two_flipped_codes_fall_is_chance(eager: float, compiled: float) -> None:
+    codes = {"dtype": "uint8", "shape": (1 << 19,), "numel": 1 << 19, "scale": 126.0, "n_diff": 2}
+    default = diverging(eager, compiled, **codes)
+    nudged = off_by(1.0, **{**codes, "n_diff": 3})
+    found = verdict(measured(default), nudged=measured(nudged), criterion=Criterion((0.0, 0.0)))
+    assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
+
+
+def test_two_wrong_codes_that_no_rounding_explains_are_wrong() -> None:
+    default = diverging(0.0, 1.95e-3, dtype="uint8", numel=1 << 19, n_diff=2)
+    assert verdict(measured(default), criterion=Criterion((0.0, 0.0))).kind is VerdictClass.COMPILED_WORSE
+
+
+def test_a_few_elements_are_no_chance_where_they_are_all_there_are() -> None:
+    default = diverging(0.0, 4.0, numel=8, shape=(8,), n_diff=8)
+    assert verdict(measured(default), nudged=measured(FAR_MOVED)).kind is VerdictClass.COMPILED_WORSE
+
+
+def test_moving_by_some_ulp_beyond_a_strict_tolerance_is_not_amplification() -> None:
+    strict = Criterion((0.0, 0.0))
+    moved = off_by(3e-7, n_diff=100)
+    found = verdict(measured(diverging(0.9, 1.0)), nudged=measured(moved), criterion=strict)
+    assert found.kind is VerdictClass.EQUALLY_ACCURATE
+
+
+def test_complex_outputs_have_ulp_too() -> None:
+    strict = Criterion((0.0, 0.0))
+    moved = off_by(3e-7, n_diff=100, dtype="complex64")
+    default = diverging(0.9, 1.0, dtype="complex64")
+    found = verdict(measured(default), nudged=measured(moved), criterion=strict)
+    assert found.kind is VerdictClass.EQUALLY_ACCURATE
+
+
+def test_amplification_in_another_output_explains_nothing() -> None:
+    default = measured(diverging(0.9, 1.0), output("output[1]"))
+    nudged = measured(output(), off_by(0.5, path="output[1]"))
+    assert verdict(default, nudged=nudged).kind is VerdictClass.EQUALLY_ACCURATE
+
+
+def test_an_element_that_is_infinite_where_the_reference_is_not_is_worse() -> None:
+    wrong = diverging(0.0, 0.0, n_diff=1, nonfinite_mismatches=1, reference_nonfinite_compiled=1)
+    found = verdict(measured(wrong))
+    assert found.kind is VerdictClass.COMPILED_WORSE
+    assert "not finite" in found.reason
+    right = replace(wrong, reference_nonfinite_compiled=0, reference_nonfinite_eager=1)
+    assert verdict(measured(right)).kind is VerdictClass.COMPILED_BETTER
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"shape_compiled": (1,)}, {"dtype_compiled": "float64"}, {"alias_mismatch": "a float instead of a Tensor"}]
+)
+def test_a_wrong_shape_or_dtype_needs_no_reference_to_be_worse(wrong: dict[str, Any]) -> None:
+    assert verdict(measured(output(**wrong))).kind is VerdictClass.COMPILED_WORSE
+
+
+def test_without_a_reference_nobody_is_right() -> None:
+    found = verdict(measured(diverging(None, None)))
+    assert found.kind is VerdictClass.UNRESOLVED
+    assert "no float64 reference" in found.reason
+    assert found.signatures
+
+
+def test_without_a_reference_a_few_flips_that_one_ulp_makes_too_are_amplified_rounding() -> None:
+    nudged = measured(off_by(1.0, n_diff=3))
+    few, many = diverging(None, None, n_diff=3), diverging(None, None, n_diff=90)
+    assert verdict(measured(few), nudged=nudged).kind is VerdictClass.AMPLIFIED_ROUNDING
+    assert verdict(measured(many), nudged=nudged).kind is VerdictClass.UNRESOLVED
+
+
+def test_a_float64_program_is_its_own_reference_and_rounding_in_it_is_no_fault() -> None:
+    strict = Criterion((0.0, 0.0))
+
+    def kind(diff: float, nudged: Measurement = AGREES) -> VerdictClass:
+        own = off_by(diff, dtype="float64", n_diff=90, rms_error_eager=0.0, rms_error_compiled=diff)
+        return verdict(measured(own), nudged=nudged, criterion=strict).kind
+
+    assert kind(1e-15) is VerdictClass.EQUALLY_ACCURATE
+    assert kind(1e-3) is VerdictClass.COMPILED_WORSE
+    assert kind(1e-3, measured(off_by(1e-2, dtype="float64"))) is VerdictClass.AMPLIFIED_ROUNDING
+
+
+def test_one_output_that_is_worse_decides_beside_one_that_is_better() -> None:
+    default = measured(diverging(1.0, 0.0), diverging(0.0, 1.0, path="output[1]"))
+    assert verdict(default).kind is VerdictClass.COMPILED_WORSE
+
+
+def test_an_output_that_agrees_has_no_say() -> None:
+    agreeing = output("output[1]", rms_error_eager=1e-9, rms_error_compiled=1e-7)
+    assert verdict(measured(diverging(1.0, 1.0), agreeing)).kind is VerdictClass.EQUALLY_ACCURATE

@@ -148,7 +148,10 @@ def _max_ulp(e: torch.Tensor, c: torch.Tensor) -> int | None:
     if e.dtype not in _INT_OF or e.numel() == 0:
         return None
     a, b = _ordered(e), _ordered(c)
-    apart = (a < 0) != (b < 0)  # then the two distances to zero add up, which may be more than an int64 holds
+    apart = (a < 0) != (b < 0)
+    if not bool(apart.any()):
+        return int((a - b).abs().max())
+    # On two sides of zero the distances to it add up, which may be more than an int64 holds.
     added = torch.where(a.abs() > _MOST_ULP - b.abs(), _MOST_ULP, a.abs() + b.abs())
     return int(torch.where(apart, added, (a - b).abs()).max())
 

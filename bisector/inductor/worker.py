@@ -43,7 +43,8 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     from . import hooks, load, warm
 
     if unknown := warm.unknown_flags(options["config"]):
-        return {"problem": f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"}, None
+        problem = f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"
+        return {"problem": problem}, None
     warm.warm_up()
     running = None
     if options["first"]:

@@ -196,7 +196,9 @@ def _decisions(answer: Answer) -> dict[str, Any]:
     mentioned = {m for r in answer.repairs for m in r.found.members}
     mentioned |= {m for found, _ in answer.causes for m in found.members} | set(answer.places)
     flags = {t.flag.name: t.flag for t in answer.walk.trials}
-    described = {d.id: {"text": d.text, "where": _relative(d.where)} for d in answer.decisions if d.id in mentioned}
+    described = {
+        d.id: {"text": d.text, "where": _relative(d.where)} for d in answer.decisions if d.id in mentioned
+    }
     for member in mentioned - described.keys():
         flag = flags.get(member.removeprefix("config:").rpartition("@")[0])
         described[member] = {"text": flag.effect if flag else "", "where": ""}

@@ -13,9 +13,10 @@ from bisector.errors import BadOption, BadTarget
 from bisector.report import markdown, text
 from bisector.runner import rundir
 
-from . import flagwalk, pipeline
+from . import flagcatalogue, pipeline
 from .display import Display
 from .options import Options
+from .run import Session
 
 PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
 # A probe that takes more than this share of the memory, times the lanes, would drive the machine to swap.
@@ -57,11 +58,11 @@ def report(path: str, form: str, no_color: bool) -> int:
 
 def catalogue(json_path: str | None) -> int:
     """The curated flags with the values of the installed torch."""
-    rows = flagwalk.live_catalogue()
+    rows = flagcatalogue.live_catalogue()
     if json_path is not None:
         _write_json(json_path, rows)
         return 0
-    print(flagwalk.table(rows, _width(), sys.stdout.isatty()), end="")
+    print(flagcatalogue.table(rows, _width(), sys.stdout.isatty()), end="")
     return 0
 
 
@@ -91,7 +92,7 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
 
 def _run(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -> int:
     with Display(given["quiet"], given["verbose"], given["no_color"], options.budget_s) as display:
-        session = pipeline.Session(run, options, display.progress)
+        session = Session(run, options, display.progress)
         try:
             result = PIPELINES[options.command](session)
         except KeyboardInterrupt:

@@ -53,7 +53,6 @@ def confirm(
     asked = [(Candidate(), WHOLE)] + [(second.deny(frozenset(r.members)), WHOLE) for r in repairs]
     plain = [(second.plain(frozenset(c.members), config), case) for c in causes]
     results = second.probe_all(asked + plain)
-    study.counts.update(second.counts - study.counts)
     n = 1 + len(repairs)
     return Confirmation(
         results[0].outcome,

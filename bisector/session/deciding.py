@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.core.case import Case
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
 from bisector.core.model import Decision, Outcome, ProbeResult, kind_of
 from bisector.core.probe import BudgetSpent
-from bisector.core.search.minimal import MinimalSet, Test, minimal_set
+from bisector.core.search.ahead import Inverted, Members, Parallel, Test
+from bisector.core.search.minimal import MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
 
+from .asking import Allowance, Denied, Enabled
 from .study import Study, config_id
 
 # More sets than this of either view are no longer an answer; the result says that the search stopped.
 MOST_SETS = 8
 # Where many decisions each suffice, the sets grow without end; what one allowance finds is reported.
-MOST_PROBES = 80
+MOST_PROBES = 100
 # A repair by groups is taken apart into single decisions up to this many members.
 SEPARATED = 12
 PLACE = "lower"  # names where, not why: a fallback also breaks fusion and recomputation around its node
@@ -100,13 +102,8 @@ def _search(
     found: Decided,
 ) -> None:
     allowance = Allowance(MOST_PROBES)
-
-    def denied(members: frozenset[str]) -> Outcome:
-        return allowance.spend(lambda: study.denied(members, case).outcome)
-
-    def enabled(members: frozenset[str]) -> Outcome:
-        return allowance.spend(lambda: study.enabled(members, case, config).outcome)
-
+    denied = Denied(study, case, allowance)
+    enabled = Enabled(study, case, allowance, config)
     if causes.holds and repairs.holds:
         found.sets = all_sets(everything, enabled, denied, MOST_SETS)
         if not found.sets.repairs:
@@ -121,22 +118,8 @@ def _search(
             found.places = _places(study, case, found.decisions)
 
 
-class Allowance:
-    """A number of probes, after which a search ends with what it has."""
-
-    def __init__(self, probes: int) -> None:
-        self.left = probes
-
-    def spend(self, probe: Callable[[], Outcome]) -> Outcome:
-        if self.left <= 0:
-            raise BudgetSpent(f"the search for decisions ended after {MOST_PROBES} probes")
-        self.left -= 1
-        return probe()
-
-
 def _first_repair(study: Study, case: Case, elements: Sequence[str]) -> tuple[MinimalSet, ...]:
-    repair = _by_groups(elements, lambda s: study.denied(s, case).outcome.inverted())
-    return (repair.inverted(),)
+    return (_by_groups(elements, Inverted(Denied(study, case))).inverted(),)
 
 
 def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[str, ...]:
@@ -148,7 +131,7 @@ def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[st
         return alone
     if study.denied(frozenset(places), case).outcome is not Outcome.PASS:
         return ()
-    return _by_groups(places, lambda s: study.denied(s, case).outcome.inverted()).members
+    return _by_groups(places, Inverted(Denied(study, case))).members
 
 
 def one_repair(study: Study, case: Case, default: ProbeResult) -> MinimalSet | None:
@@ -161,7 +144,7 @@ def one_repair(study: Study, case: Case, default: ProbeResult) -> MinimalSet | N
     fine = [i for i in ids if kind_of(i) != PLACE]
     for elements in (fine, ids):
         if elements and study.denied(frozenset(elements), case).outcome is Outcome.PASS:
-            return _by_groups(elements, lambda s: study.denied(s, case).outcome.inverted()).inverted()
+            return _by_groups(elements, Inverted(Denied(study, case))).inverted()
     return None
 
 
@@ -171,10 +154,7 @@ def _by_groups(elements: Sequence[str], test: Test) -> MinimalSet:
     for element in elements:
         groups.setdefault(group_of(element), []).append(element)
 
-    def test_groups(names: frozenset[str]) -> Outcome:
-        return test(frozenset(m for name in names for m in groups[name]))
-
-    found = minimal_set(list(groups), test_groups) if len(groups) > 1 else None
+    found = minimal_set(list(groups), _Grouped(test, groups)) if len(groups) > 1 else None
     names = found.members if found is not None else tuple(groups)
     members = [m for name in names for m in groups[name]]
     if len(members) > 1 and len(members) <= SEPARATED:
@@ -183,14 +163,33 @@ def _by_groups(elements: Sequence[str], test: Test) -> MinimalSet:
     return MinimalSet(tuple(members), Outcome.FAIL, tuple(unproved for _ in members))
 
 
+class _Grouped:
+    """A test of groups by their names."""
+
+    def __init__(self, test: Test, groups: Mapping[str, list[str]]) -> None:
+        self._test = test
+        self._groups = groups
+        self.lanes = test.lanes if isinstance(test, Parallel) else 1
+
+    def __call__(self, names: Members) -> Outcome:
+        return self._test(self._members(names))
+
+    def ahead(self, sets: Sequence[Members]) -> None:
+        if isinstance(self._test, Parallel):
+            self._test.ahead([self._members(names) for names in sets])
+
+    def _members(self, names: Members) -> Members:
+        return frozenset(m for name in names for m in self._groups[name])
+
+
 def group_of(decision_id: str) -> str:
     """`lower:aten.tanh` of `lower:aten.tanh@h_3`: the same choice made at many nodes."""
     return decision_id.rpartition("@")[0]
 
 
-def _ordered(ids: object) -> list[str]:
+def _ordered(ids: Iterable[str]) -> list[str]:
     rank = {kind: i for i, kind in enumerate(FINEST_FIRST)}
-    return sorted(ids, key=lambda i: rank.get(kind_of(i), len(rank)))  # type: ignore[call-overload]
+    return sorted(ids, key=lambda i: rank.get(kind_of(i), len(rank)))
 
 
 def finest(sets: Sequence[MinimalSet]) -> list[MinimalSet]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 import subprocess
 import sys
@@ -13,7 +14,12 @@ from typing import Any
 
 from bisector.core.case import WHOLE, Case
 
+from . import fixes
+from .answer import Answer
+from .run import Session
 from .study import Study
+
+MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 
 DIVERGES, AGREES = 1, 0  # exit statuses of a repro
 
@@ -88,3 +94,78 @@ def _wait(process: subprocess.Popen[str], timeout_s: float) -> tuple[int | None,
         return None, f"no answer after {timeout_s:g} s"
     lines = (out.strip() or err.strip()).splitlines()
     return process.returncode, lines[0] if lines else ""
+
+
+def reproduce(session: Session, study: Study, case: Case, answer: Answer) -> None:
+    """The minimal case, or the whole one where the minimal case does not diverge in plain Python.
+
+    `--fixed` is the best fix that plain torch can express; one that cannot be written, or that does not
+    hold in a fresh process, makes way for the next.
+    """
+    expressible: list[fixes.Fix | None] = [f for f, _ in answer.fixes if f.plain is not None]
+    with session.clock.stage("minimize"):
+        for attempt in dict.fromkeys((case, WHOLE)):
+            for fix in [*expressible[:MOST_FIXES], None]:
+                tried = _try_repro(session, study, attempt, fix, answer)
+                if tried is Tried.KEPT:
+                    return
+                if tried is Tried.OTHER_CASE:
+                    break
+    session.run.repro.unlink(missing_ok=True)
+
+
+class Tried(enum.Enum):
+    """What became of one repro: kept, or what could do better."""
+
+    KEPT = "kept"
+    OTHER_FIX = "another fix"
+    OTHER_CASE = "another case"
+
+
+def _try_repro(session: Session, study: Study, case: Case, fix: fixes.Fix | None, answer: Answer) -> Tried:
+    """Write one repro and run it both ways."""
+    seed = 0 if answer.settings.get("inductor.fallback_random") else None
+    written = write(
+        study,
+        case,
+        fix.plain if fix else None,
+        _header(answer, fix),
+        seed,
+        session.run.repro,
+        session.options.timeout_s,
+    )
+    if isinstance(written, str):
+        answer.notes.append(written)
+        return Tried.OTHER_FIX
+    if not written.diverges:
+        answer.notes.append(f"a repro of this case does not diverge in plain Python ({written.said})")
+        return Tried.OTHER_CASE
+    if written.fixed is False:
+        answer.notes.append(
+            f"{fix and fix.id} does not repair the repro in a fresh process; it is not confirmed"
+        )
+        answer.fixes = [(f, c and f is not fix) for f, c in answer.fixes]
+        return Tried.OTHER_FIX
+    answer.repro = session.run.repro.name
+    answer.repro_lines = len(written.function.strip().splitlines())
+    answer.minimal_source = written.function
+    said = "no fix that plain torch can express" if written.fixed is None else "--fixed agrees"
+    session.progress("repro", f"{answer.repro} diverges; {said}")
+    return Tried.KEPT
+
+
+def _header(answer: Answer, fix: fixes.Fix | None) -> list[str]:
+    lines = ["torch.compile differs from eager."]
+    if answer.verdict is not None:
+        lines.append(f"Verdict: {answer.verdict.kind.value}; {answer.verdict.reason}.")
+    for found, confirmed in answer.causes:
+        if confirmed:
+            lines.append(f"Cause: {' together with '.join(found.members)}")
+    for repair in answer.repairs:
+        if repair.confirmed:
+            lines.append(f"Denying {' and '.join(repair.found.members)} repairs it.")
+    if fix is not None:
+        lines.append(f"Fix (--fixed): {fix.id}")
+    env = answer.environment
+    lines.append(f"Seen with torch {env['torch']}, {env['cxx']}, {env['cpu']} ({env['isa']}).")
+    return lines

@@ -68,8 +68,11 @@ class Study:
     def judged(self, answer: Mapping[str, Any], case: Case = WHOLE) -> ProbeResult:
         """A probe's answer as a result, under the criterion that its case is held to."""
         measurement = as_measurement(answer)
-        criterion = self.criterion if case == WHOLE else self.small
-        return judge(measurement, criterion, same=self.signatures or None)
+        return judge(measurement, self.criterion_of(case), same=self.signatures or None)
+
+    def criterion_of(self, case: Case) -> Criterion:
+        """What a case is held to."""
+        return self.criterion if case == WHOLE else self.small
 
     def describe(self, case: Case) -> GraphInfo:
         """The graph of a case. Raises BudgetSpent like a probe."""

@@ -1,4 +1,4 @@
-"""A graph without torch: nodes with names, what they read, and shapes; and a subject that diverges by one line."""
+"""A graph without torch, nodes with names and shapes; and a subject that diverges as one line says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo, NodeInfo
-from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Signature
+from bisector.core.model import (
+    DivergenceKind,
+    Measurement,
+    Outcome,
+    OutputMeasurement,
+    ProbeResult,
+    Signature,
+)
 from bisector.core.reduction.problem import Problem, Trial
 
 Window = tuple[int, int]  # first index and length of what is kept of a dimension
@@ -19,7 +26,7 @@ class NoGraph(Exception):
 
 @dataclass(frozen=True)
 class Graph:
-    """windows: what slices kept of an input's dimension, counted from the captured one. values: simplified."""
+    """windows: what slices kept of an input's dimension, in indices of the captured one. values: simplified."""
 
     nodes: tuple[NodeInfo, ...]
     outputs: tuple[str, ...]
@@ -43,13 +50,15 @@ class Graph:
     def _edited(self, case: Case) -> Graph:
         kept = [self._cut(n) if n.name in case.cut else n for n in self.nodes]
         others = dict(case.bypass)
-        kept = [replace(n, reads=tuple(_follow(r, others) for r in n.reads)) for n in kept]
+        kept = [
+            replace(n, reads=tuple(_follow(r, others) for r in n.reads)) for n in kept if n.name not in others
+        ]
         outputs = case.outputs or tuple(_follow(name, others) for name in self.outputs)
-        known = {n.name for n in kept}
+        known = {n.name for n in self.nodes}
         if not {*case.cut, *case.outputs, *others, *others.values()} <= known:
             raise NoGraph
         needed = GraphInfo(tuple(kept), outputs).ancestors(outputs)
-        alive = tuple(n for n in kept if n.name in needed)
+        alive = tuple(n for n in kept if n.name in needed or (n.writes and n.reads[0] in needed))
         return replace(self, nodes=alive, outputs=outputs)._sliced(case)
 
     def _cut(self, node: NodeInfo) -> NodeInfo:
@@ -66,7 +75,9 @@ class Graph:
             if s.start + s.length > length:
                 raise NoGraph
             windows[s.input, s.dim] = (first + s.start, s.length)
-            shapes[s.input] = tuple(s.length if d == s.dim else n for d, n in enumerate(shapes[s.input] or ()))
+            shapes[s.input] = tuple(
+                s.length if d == s.dim else n for d, n in enumerate(shapes[s.input] or ())
+            )
         for node in self.nodes:
             if node.op == "call" and node.reads:
                 shapes[node.name] = shapes[node.reads[0]]
@@ -81,9 +92,11 @@ def _follow(name: str, others: dict[str, str]) -> str:
 
 
 def graph(reads: dict[str, str], outputs: str, shape: tuple[int, ...] = (4,)) -> Graph:
-    """`{"a": "x y"}`: the call `a` reads `x` and `y`; what reads nothing is an input."""
+    """`{"a": "x y"}`: the call `a` reads `x` and `y`; what reads nothing is an input; `a_` writes into `x`."""
     nodes = [
-        NodeInfo(name, "call" if read else "input", name, tuple(read.split()), shape, "float32")
+        NodeInfo(
+            name, "call" if read else "input", name, tuple(read.split()), shape, "float32", name.endswith("_")
+        )
         for name, read in reads.items()
     ]
     return Graph(tuple(nodes), tuple(outputs.split()))
@@ -100,12 +113,13 @@ Diverges = Callable[[Graph], Outcome]
 
 @dataclass
 class Subject:
-    """Diverges where the one line says FAIL. asked: every case, in order; taken: those that were accepted."""
+    """Diverges where the one line says FAIL. asked: every case, in order."""
 
     whole: Graph
     diverges: Diverges
     worst: Callable[[Graph], tuple[int, ...]] = lambda graph: ()
     asked: list[Case] = field(default_factory=list)
+    most: int = 10_000  # questions; more than any reduction of these graphs has a reason to ask
 
     def problem(self, lanes: int = 1) -> Problem:
         return Problem(WHOLE, self._result(self.whole, Outcome.FAIL), self.interesting, self.describe, lanes)
@@ -118,6 +132,7 @@ class Subject:
 
     def _trial(self, case: Case) -> Trial:
         self.asked.append(case)
+        assert len(self.asked) <= self.most, "the reduction does not end"
         try:
             smaller = self.whole.apply(case)
         except NoGraph:

@@ -20,7 +20,9 @@ EDITS = {
     "outputs": st.lists(NAMES, max_size=3).map(tuple),
     "slices": st.lists(SLICES, max_size=3).map(tuple),
     "sizes": st.lists(st.tuples(SIZES, SIZES), max_size=3).map(tuple),
-    "values": st.lists(st.tuples(NAMES, st.sampled_from(["zeros", "ones", "digits:2"])), max_size=3).map(tuple),
+    "values": st.lists(st.tuples(NAMES, st.sampled_from(["zeros", "ones", "digits:2"])), max_size=3).map(
+        tuple
+    ),
 }
 FLAT = st.builds(Case, **EDITS)
 CASES = st.builds(Case, **EDITS, base=st.none() | st.builds(Case, **EDITS, base=st.none() | FLAT))
@@ -65,7 +67,10 @@ def test_a_measurement_comes_back_from_json_as_it_was() -> None:
     full = Measurement(
         outputs=(off_by(0.5, shape=(4, 25)), output("grad[x]", stride_compiled=(1, 4), max_ulp=3)),
         decisions=(Decision("fma:sub@mul", "a sentence", "model.py:3"),),
-        vanished=("vec:exp@exp",), code="ab12", seconds=0.25, notes=("a note",),
+        vanished=("vec:exp@exp",),
+        code="ab12",
+        seconds=0.25,
+        notes=("a note",),
     )
     for measurement in (full, CRASH, measured(output(max_abs=float("inf")))):
         assert Measurement.from_json(through_text(measurement.to_json())) == measurement  # type: ignore[arg-type]

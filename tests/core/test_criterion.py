@@ -25,11 +25,15 @@ def test_the_command_line_goes_before_the_script_and_the_script_before_the_dtype
     assert script.tolerance("output[1]", "float32") == (1e-1, 1e-1)
     assert script.tolerance("output[1]", "float64") == DTYPE_TOLERANCES["float64"]
     line = Criterion((0.5, 0.5), by_path, by_dtype)
-    assert {line.tolerance(p, d) for p in ("output[0]", "grad[x]") for d in ("int8", "float32")} == {(0.5, 0.5)}
+    assert {line.tolerance(p, d) for p in ("output[0]", "grad[x]") for d in ("int8", "float32")} == {
+        (0.5, 0.5)
+    }
 
 
 def test_a_smaller_graph_is_held_to_the_tolerance_that_the_whole_diverged_under() -> None:
-    whole = Criterion(by_path={"output[1]": (0.0, 0.0)}, signed_zero=True, source="the script's own comparison")
+    whole = Criterion(
+        by_path={"output[1]": (0.0, 0.0)}, signed_zero=True, source="the script's own comparison"
+    )
     small = whole.for_smaller([("output[1]", "float32")])
     assert small.tolerance("output[0]", "float32") == (0.0, 0.0)
     assert small.tolerance("output[1]", "bfloat16") == DTYPE_TOLERANCES["bfloat16"]

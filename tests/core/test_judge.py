@@ -52,7 +52,9 @@ def test_any_pair_of_the_frontier_may_be_the_one_that_fails() -> None:
     ],
 )
 def test_a_divergence_is_named_by_its_gravest_kind(wrong: OutputMeasurement, kind: DivergenceKind) -> None:
-    result = judge(measured(output("output[1]"), wrong), Criterion((10.0, 0.0) if kind.value != "value" else (0, 0)))
+    result = judge(
+        measured(output("output[1]"), wrong), Criterion((10.0, 0.0) if kind.value != "value" else (0, 0))
+    )
     assert result.outcome is FAIL
     assert result.signatures == (Signature("output[0]", kind),)
 

@@ -14,14 +14,21 @@ from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
 
 def verdict(
-    default: Measurement, *, nudged: Measurement = AGREES, again: Measurement = AGREES,
-    restored: Measurement = AGREES, criterion: Criterion | None = None, own_random: bool = False,
+    default: Measurement,
+    *,
+    nudged: Measurement = AGREES,
+    again: Measurement = AGREES,
+    restored: Measurement = AGREES,
+    criterion: Criterion | None = None,
+    own_random: bool = False,
 ) -> Verdict:
     evidence = Evidence(default, again, restored, (AGREES, nudged))
     return classify(evidence, criterion or Criterion(), own_random)
 
 
-def diverging(eager: float | None, compiled: float | None, least: float = 0.0, **fields: Any) -> OutputMeasurement:
+def diverging(
+    eager: float | None, compiled: float | None, least: float = 0.0, **fields: Any
+) -> OutputMeasurement:
     """An output with these distances to the reference; most elements differ."""
     given = {"n_diff": 90, "rms_error_eager": eager, "rms_error_compiled": compiled, "rms_rounding": least}
     return off_by(1e-2, **{**given, **fields})
@@ -94,7 +101,9 @@ def test_the_last_rounding_is_nobodys_merit_but_a_difference_must_show_through_i
 
 
 @pytest.mark.parametrize(("eager", "compiled"), [(0.649, 0.639), (0.2, 0.9), (0.9, 0.2)])
-def test_where_one_ulp_moves_eager_as_far_a_few_times_the_error_is_chance(eager: float, compiled: float) -> None:
+def test_where_one_ulp_moves_eager_as_far_a_few_times_the_error_is_chance(
+    eager: float, compiled: float
+) -> None:
     found = verdict(measured(diverging(eager, compiled)), nudged=measured(FAR_MOVED))
     assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
     assert "one ulp at each node" in found.reason
@@ -156,7 +165,12 @@ def test_an_element_that_is_infinite_where_the_reference_is_not_is_worse() -> No
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"shape_compiled": (1,)}, {"dtype_compiled": "float64"}, {"alias_mismatch": "a float instead of a Tensor"}]
+    "wrong",
+    [
+        {"shape_compiled": (1,)},
+        {"dtype_compiled": "float64"},
+        {"alias_mismatch": "a float instead of a Tensor"},
+    ],
 )
 def test_a_wrong_shape_or_dtype_needs_no_reference_to_be_worse(wrong: dict[str, Any]) -> None:
     assert verdict(measured(output(**wrong))).kind is VerdictClass.COMPILED_WORSE

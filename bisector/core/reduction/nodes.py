@@ -11,7 +11,6 @@ from ..model import Outcome
 from ..search.ordered import first_failing
 from .problem import Problem
 
-
 # A graph of which this many nodes in a row are needed is one where nearly all are (a recurrence).
 GIVE_UP_AFTER = 12
 
@@ -94,7 +93,10 @@ def _bisect(problem: Problem, n: int, make: Callable[[Case, int], Case]) -> None
     base = problem.case
 
     def test(i: int) -> Outcome:
-        outcome = problem.interesting([make(base, i)])[0]
+        case = make(base, i)
+        if case == base:
+            return Outcome.UNRESOLVED  # an edit that edits nothing is no progress
+        outcome = problem.interesting([case])[0]
         if outcome.outcome is Outcome.FAIL:
             problem.accept(outcome)
         return outcome.outcome

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bisector.core.model import Outcome
-from bisector.core.search.ordered import first_failing
-
-Test = Callable[[frozenset[str]], Outcome]
+from bisector.core.search.ahead import Parallel, Test
+from bisector.core.search.ordered import Transition, first_failing
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,18 @@ class Asked:
 
     def __init__(self, test: Test, known: Iterable[tuple[Iterable[str], Outcome]] = ()) -> None:
         self._test = test
+        self.lanes = test.lanes if isinstance(test, Parallel) else 1
         self._known = {frozenset(members): outcome for members, outcome in known}
 
     def __call__(self, members: frozenset[str]) -> Outcome:
         if members not in self._known:
             self._known[members] = self._test(members)
         return self._known[members]
+
+    def ahead(self, sets: Iterable[frozenset[str]]) -> None:
+        """Let a test with several lanes probe what is not known yet, side by side."""
+        if isinstance(self._test, Parallel) and self.lanes > 1:
+            self._test.ahead([s for s in sets if s not in self._known])
 
 
 def minimal_set(elements: Sequence[str], test: Test, nothing: Outcome = Outcome.PASS) -> MinimalSet:
@@ -72,7 +77,7 @@ def minimal_set(elements: Sequence[str], test: Test, nothing: Outcome = Outcome.
     widest = 1
     # Here context and prefix together FAIL, so the loop ends when the prefix is used up, if not before.
     while ask(frozenset(context)) is not Outcome.FAIL:
-        turn = first_failing(len(prefix), _with_context(ask, context, prefix))
+        turn = _turn(ask, context, prefix)
         # The context FAILs with the suspects and the elements before them, and not without the suspects.
         suspects = prefix[turn.last_pass : turn.first_fail]
         context = suspects + context
@@ -91,14 +96,34 @@ def one_minimal(members: Sequence[str], ask: Asked, chunk: int = 1) -> MinimalSe
         kept = _without_needless(kept, ask, chunk)
         chunk //= 2
     # When one is dropped an earlier one can become needless, so singles go round until all of them stay.
-    while (fewer := _without_needless(kept, ask, 1)) != kept:
+    while (fewer := _without_each_ahead(kept, ask)) != kept:
         kept = fewer
     without_each = tuple(ask(frozenset(kept) - {member}) for member in kept)
     return MinimalSet(tuple(kept), ask(frozenset(kept)), without_each)
 
 
-def _with_context(ask: Asked, context: list[str], prefix: list[str]) -> Callable[[int], Outcome]:
-    return lambda length: ask(frozenset(prefix[:length] + context))
+def _without_each_ahead(members: list[str], ask: Asked) -> list[str]:
+    """One round of singles; all are asked ahead, since mostly all stay and all are needed as proof."""
+    if len(members) > 1:
+        ask.ahead(frozenset(members) - {member} for member in members)
+    return _without_needless(members, ask, 1)
+
+
+def _turn(ask: Asked, context: list[str], prefix: list[str]) -> Transition:
+    """Where the prefixes, each with the context, turn to FAIL."""
+    members = _with_context(context, prefix)
+
+    def test(length: int) -> Outcome:
+        return ask(members(length))
+
+    def ahead(lengths: list[int]) -> None:
+        ask.ahead(map(members, lengths))
+
+    return first_failing(len(prefix), test, ask.lanes, ahead)
+
+
+def _with_context(context: list[str], prefix: list[str]) -> Callable[[int], frozenset[str]]:
+    return lambda length: frozenset(prefix[:length] + context)
 
 
 def _without_needless(members: list[str], ask: Asked, chunk: int) -> list[str]:

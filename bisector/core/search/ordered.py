@@ -27,25 +27,46 @@ class Transition:
         return tuple(range(self.last_pass + 1, self.first_fail))
 
 
-def first_failing(n: int, test: Callable[[int], Outcome]) -> Transition:
+def first_failing(
+    n: int, test: Callable[[int], Outcome], lanes: int = 1, ahead: Callable[[list[int]], None] | None = None
+) -> Transition:
     """Find a transition among the prefixes of lengths 0..n (n >= 1).
 
     The caller guarantees that test(0) is not FAIL and that test(n) is FAIL; neither is probed here, and no
     length is probed twice. With every length resolved this takes at most ceil(log2 n) probes. Where the
     outcomes are not monotone there are several transitions, and one of them is returned.
+    lanes, ahead: with k lanes, k lengths that cut the range in k+1 parts are given to `ahead` before `test`
+    asks for them one by one: more probes, fewer rounds.
     """
     low, high = 0, n
     unresolved: list[int] = []
-    while (length := _farthest_from_probed(low, high, unresolved)) is not None:
-        outcome = test(length)
-        if outcome is Outcome.FAIL:
-            high = length
-        elif outcome is Outcome.PASS:
-            low = length
-        else:
-            unresolved.append(length)
+    while lengths := _cuts(low, high, unresolved, lanes):
+        if ahead is not None and len(lengths) > 1:
+            ahead(lengths)
+        for length in lengths:
+            if not low < length < high:
+                continue
+            outcome = test(length)
+            if outcome is Outcome.FAIL:
+                high = length
+            elif outcome is Outcome.PASS:
+                low = length
+            else:
+                unresolved.append(length)
         unresolved = [u for u in unresolved if low < u < high]
     return Transition(low, high)
+
+
+def _cuts(low: int, high: int, unresolved: list[int], lanes: int) -> list[int]:
+    """Lengths to probe next, at most one for each lane; empty when all from low to high are probed.
+
+    One lane takes the midpoint while all resolve; more lanes cut the range evenly.
+    """
+    if lanes > 1 and not unresolved:
+        span = high - low
+        return sorted({low + span * i // (lanes + 1) for i in range(1, lanes + 1)} - {low, high})
+    length = _farthest_from_probed(low, high, unresolved)
+    return [] if length is None else [length]
 
 
 def _farthest_from_probed(low: int, high: int, unresolved: list[int]) -> int | None:

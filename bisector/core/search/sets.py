@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from bisector.core.model import Outcome
 from bisector.core.probe import BudgetSpent
+from bisector.core.search.ahead import Inverted, Test
 from bisector.core.search.hitting import minimal_hitting_sets
-from bisector.core.search.minimal import Asked, MinimalSet, Test, minimal_set, one_minimal
+from bisector.core.search.minimal import Asked, MinimalSet, minimal_set, one_minimal
 
 Members = tuple[str, ...]
 
@@ -139,7 +140,7 @@ class _Repairs:
     def __init__(self, elements: Sequence[str], denied: Test) -> None:
         self._elements = elements
         known = [((), Outcome.PASS), (elements, Outcome.FAIL)]
-        self._inverted = Asked(lambda members: denied(members).inverted(), known)
+        self._inverted = Asked(Inverted(denied), known)
         self.found: list[MinimalSet] = []
         self.unresolved: list[Members] = []
         self.rest_unresolved: list[Members] = []

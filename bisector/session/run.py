@@ -1,0 +1,77 @@
+"""One run: its directory, journal, workers and clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.errors import MissingTool
+from bisector.runner.journal import Journal
+from bisector.runner.lab import Lab
+from bisector.runner.rundir import RunDirectory
+from bisector.runner.worker import WorkerOptions
+
+from . import environment
+from .clock import Clock
+from .options import Options
+from .study import Study
+from .subject import criterion_for
+
+Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
+
+
+@dataclass
+class Session:
+    """One run: where it writes, what it was asked, and how it tells of its progress."""
+
+    run: RunDirectory
+    options: Options
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        if environment.compiler_path() is None:
+            raise MissingTool("no C++ compiler: Inductor needs one on a CPU; install g++ or set CXX to yours")
+        self.clock = Clock(self.options.budget_s)
+        self.journal = Journal(self.run.journal)
+        self.counts: Counter[str] = Counter()
+        self.lab = self.new_lab("", {})
+
+    def new_lab(self, name: str, hooks_off: Mapping[str, str]) -> Lab:
+        """A lab with a worker of its own; a named one takes over what the first found of the hooks."""
+        o = self.options
+        load = {
+            "target": o.target,
+            "entry": o.entry,
+            "dynamic": o.dynamic,
+            "train": o.train,
+            "device": o.device,
+            "seed": o.seed,
+        }
+        worker = WorkerOptions(
+            load, o.config, not name, hooks_off, o.memory_bytes, o.folder, str(self.run.log)
+        )
+        return Lab(worker, self.journal, o.jobs, o.timeout_s, self._answered, name)
+
+    def _answered(self, request: Mapping[str, Any], answer: Mapping[str, Any], cached: bool) -> None:
+        if request["job"] in ("probe", "verdict"):
+            self.counts["cached" if cached else "run"] += 1
+            self.progress("probe", "")
+
+    def study(self, call: Mapping[str, Any]) -> Study:
+        criterion = criterion_for(self.options, call)
+        return Study(
+            self.lab,
+            call["index"],
+            criterion,
+            criterion,
+            train=self.options.train,
+            repeat=self.options.repeat,
+            exhausted=self.clock.exhausted,
+            counts=self.counts,
+        )
+
+    def close(self) -> None:
+        self.lab.close()
+        self.journal.close()

@@ -1,0 +1,196 @@
+"""The search of one divergence: rungs, flags, minimal case, decisions, confirmation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bisector.core.case import WHOLE, Case
+from bisector.core.graphinfo import GraphInfo
+from bisector.core.judge import judge, removed_fraction
+from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.reduction.inputs import shrink_shapes
+from bisector.core.reduction.problem import Problem
+from bisector.core.reduction.reduce import reduce
+from bisector.core.search.minimal import MinimalSet
+
+from . import flagcatalogue, flagwalk
+from .answer import Answer, Repair
+from .confirming import confirm
+from .deciding import Decided, decide, finest, one_repair
+from .reducing import Anchor, reduce_case
+from .run import Session
+from .study import config_id
+from .subject import Chosen
+
+LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
+# Graphs of up to this many nodes are searched whole before they are reduced; a probe of a larger one
+# takes seconds, and its plain baseline a kernel for every node.
+SEARCHED_WHOLE = 40
+# Inputs of more elements make each probe slow by itself; they are cut down before the search.
+MANY_ELEMENTS = 100_000
+MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
+
+HeldRepair = tuple[MinimalSet, ProbeResult]
+
+
+@dataclass
+class Search:
+    """Works on one chosen call and writes what it finds into the answer.
+
+    start, default: the case that the search begins with (the whole, or a part of its inputs that diverges
+    alike) and its default compile. walk: the flags, once they are walked.
+    """
+
+    session: Session
+    chosen: Chosen
+    answer: Answer
+    start: Case = WHOLE
+    default: ProbeResult = field(init=False)
+    walk: flagwalk.FlagWalk = field(default_factory=flagwalk.FlagWalk)
+
+    def __post_init__(self) -> None:
+        self.study = self.chosen.study
+        self.default = judge(self.chosen.evidence.default, self.study.criterion)
+
+    def rungs(self) -> dict[str, ProbeResult]:
+        """All rungs are tried, since the ladder is not monotone; the agreeing ones below Inductor."""
+        with self.session.clock.stage("localise"):
+            results = self.study.probe_all([(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS])
+        named = dict(zip(LOWER_RUNGS, results, strict=True))
+        failing = [name for name, r in named.items() if r.outcome is Outcome.FAIL]
+        self.answer.first_bad_backend = failing[0] if failing else "inductor"
+        self.session.progress("backends", f"first diverging backend: {self.answer.first_bad_backend}")
+        agreeing = {name: r for name, r in named.items() if r.outcome is Outcome.PASS}
+        return {**dict(reversed(agreeing.items())), "eager": ProbeResult(Outcome.PASS, "the baseline")}
+
+    def flags(self) -> None:
+        """Walk the catalogue: over a part of large inputs, if what repairs that part repairs the whole."""
+        self._take_a_part()
+        with self.session.clock.stage("fixes"):
+            flags = flagcatalogue.catalogue()
+            asked = {"job": "flags", "call": self.study.call, "names": [f.name for f in flags]}
+            current = self.session.lab.ask(asked)
+            measured = self.default.measurement
+            self.walk = flagwalk.walk(self.study, flags, current, self.start, measured)
+            if self.start != WHOLE and not flagwalk.holds_on_whole(self.study, self.walk):
+                self.start, self.default = WHOLE, judge(self.chosen.evidence.default, self.study.criterion)
+                measured = self.default.measurement
+                self.walk = flagwalk.walk(self.study, flags, current, WHOLE, measured)
+        self.answer.walk = self.walk
+        names = [t.flag.name for t in self.walk.fixes] or [" + ".join(s) for s in self.walk.sets]
+        self.session.progress("flags", f"repair it: {', '.join(names) or 'none of those tried'}")
+
+    def _take_a_part(self) -> None:
+        """Cut millions of elements down to some that diverge alike; the whole has the last word later."""
+        elements = _elements(self.study.describe(WHOLE))
+        if elements > MANY_ELEMENTS:
+            self.start, self.default = self.reduce(self.start, self.default, None, shrink_shapes)
+            self.answer.notes.append(
+                f"flags were walked on a part of the inputs that diverges alike "
+                f"({_elements(self.study.describe(self.start))} of {elements} elements); "
+                "what repairs it was tried on the whole"
+            )
+
+    def decide_and_reduce(self) -> tuple[Case, Decided]:
+        """A graph of few nodes is searched whole, and its repairs hold the reduction to the same bug; a
+        large one is reduced first, held by what repairs it at the least cost."""
+        if self.chosen.call["nodes"] > SEARCHED_WHOLE:
+            case, small = self.reduce(self.start, self.default, self._anchor())
+            return case, self._decide(case, small)
+        decided = self._decide(self.start, self.default)
+        repairs = [frozenset(r.members) for r in finest(decided.sets.repairs) if r.confirmed]
+        anchor = Anchor(tuple(repairs[:MOST_ANCHORS])) if repairs else self._anchor()
+        case, _ = self.reduce(self.start, self.default, anchor)
+        return case, decided
+
+    def _anchor(self) -> Anchor | None:
+        """What must go on repairing smaller cases: a flag, a set of flags, or one repair by decisions."""
+        if self.walk.fixes:
+            return Anchor((frozenset({config_id(self.walk.fixes[0].flag.name)}),))
+        if self.walk.sets:
+            return Anchor((frozenset(config_id(name) for name in self.walk.sets[0]),))
+        with self.session.clock.stage("causes"):
+            repair = one_repair(self.study, self.start, self.default)
+        if repair is None:
+            self.answer.notes.append("no flag and no set of decisions repairs the whole subject")
+            return None
+        self.session.progress("causes", f"denying {_told(repair)} repairs it")
+        return Anchor((frozenset(repair.members),))
+
+    def reduce(
+        self,
+        start: Case,
+        default: ProbeResult,
+        anchor: Anchor | None,
+        passes: Callable[[Problem], None] = reduce,
+    ) -> tuple[Case, ProbeResult]:
+        """The smallest case found from `start`, and its default compile."""
+        with self.session.clock.stage("minimize"):
+            reduced = reduce_case(self.study, start, default, anchor, passes)
+        self.answer.stopped_because = self.answer.stopped_because or reduced.stopped_because
+        info = self.study.describe(reduced.case)
+        size = f"{len(info.calls)} calls on {_elements(info)} elements still diverge"
+        self.session.progress("minimize", size)
+        return reduced.case, reduced.default
+
+    def _decide(self, case: Case, default: ProbeResult) -> Decided:
+        with self.session.clock.stage("causes"):
+            decided = decide(self.study, case, default, self.walk.necessary)
+        self.answer.decisions = decided.decisions
+        self.answer.places = decided.places
+        self.answer.notes += decided.checks
+        self.answer.stopped_because = self.answer.stopped_because or decided.sets.stopped_because
+        found = len(decided.sets.causes), len(decided.sets.repairs)
+        self.session.progress("causes", f"causes found: {found[0]}, repairs found: {found[1]}")
+        return decided
+
+    def confirm(self, case: Case, decided: Decided) -> list[HeldRepair]:
+        """Ask a second worker; a set that does not hold there is not called confirmed. What repairs the
+        whole subject there comes back."""
+        repairs, causes = finest(decided.sets.repairs), finest(decided.sets.causes)
+        if not repairs:
+            repairs = [MinimalSet((p,), Outcome.PASS, (Outcome.FAIL,)) for p in decided.places]
+        lab = self.session.new_lab("confirm", self.answer.hooks_off)
+        try:
+            with self.session.clock.stage("causes"):
+                digest = self.chosen.call["digest"]
+                said = confirm(self.study, lab, digest, case, repairs, causes, decided.config)
+        finally:
+            lab.close()
+        if said.problem is not None:
+            self.answer.notes.append(f"not confirmed in a second process: {said.problem}")
+            self.answer.repairs = [Repair(r, False, 0.0) for r in repairs]
+            self.answer.causes = [(c, False) for c in causes]
+            return []
+        self.answer.causes = [
+            (c, c.confirmed and again is Outcome.FAIL) for c, again in zip(causes, said.causes, strict=True)
+        ]
+        self.answer.confirmation = {
+            "process": "a second worker that ran the script again",
+            "default": said.default.value,
+            "repairs": [o.value for o in said.repairs],
+        }
+        return self._held(repairs, said.results if said.default is Outcome.FAIL else ())
+
+    def _held(self, repairs: list[MinimalSet], results: tuple[ProbeResult, ...]) -> list[HeldRepair]:
+        held: list[HeldRepair] = []
+        whole = self.chosen.evidence.default
+        for repair, result in zip(repairs, results, strict=False):
+            share = removed_fraction(whole, result.measurement, self.study.criterion)
+            holds = result.outcome is Outcome.PASS
+            self.answer.repairs.append(Repair(repair, holds and repair.confirmed, share))
+            if holds:  # a fix need not be minimal, a repair must be
+                held.append((repair, result))
+        return held
+
+
+def _elements(info: GraphInfo) -> int:
+    return sum(n.numel for n in info.inputs if n.is_tensor)
+
+
+def _told(repair: MinimalSet) -> str:
+    """The members, or the first of many."""
+    if len(repair.members) <= 4:
+        return " + ".join(repair.members)
+    return f"{repair.members[0]} and {len(repair.members) - 1} more"

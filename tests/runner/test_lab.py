@@ -1,0 +1,274 @@
+"""The lab: each question is asked once, a dead worker is started again, and who kills it is blamed alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.errors import BadTarget, WorkerLost
+from bisector.runner import lab as lab_module
+from bisector.runner.journal import Journal
+from bisector.runner.lab import LOST, STARTS, Lab
+from bisector.runner.worker import WorkerOptions
+
+Request = Mapping[str, Any]
+
+
+class Plan:
+    """What the workers of a test do, and what they were asked, one list for each worker that was started."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.most_at_once = 0
+        self.killers: set[str] = set()  # requests that kill the worker
+        self.hellos: list[
+            Any
+        ] = []  # of each start in turn, the last one for all later; an exception is raised
+
+
+class FakeWorker:
+    """Has `jobs` requests in flight and answers the oldest; dies when a killer is the oldest."""
+
+    plan: Plan
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self.plan.asked.append([])
+        self.closed = False
+
+    def wait_until_ready(self) -> Request:
+        hellos = self.plan.hellos
+        hello = hellos.pop(0) if len(hellos) > 1 else hellos[0]
+        if isinstance(hello, Exception):
+            raise hello
+        return hello  # type: ignore[no-any-return]
+
+    def ask(
+        self,
+        requests: Sequence[Request],
+        jobs: int,
+        done: Callable[[int, Request], None],
+        started: Callable[[int], None] = lambda index: None,
+    ) -> None:
+        waiting: list[int] = []
+        left = list(range(len(requests)))
+        while left or waiting:
+            while left and len(waiting) < jobs:
+                started(left[0])
+                waiting.append(left.pop(0))
+            self.plan.most_at_once = max(self.plan.most_at_once, len(waiting))
+            oldest = waiting.pop(0)
+            name = requests[oldest]["job"]
+            self.plan.asked[-1].append(name)
+            if name in self.plan.killers:
+                raise WorkerLost("died")
+            done(
+                oldest, {"id": 0, "error": "no"} if name == "refused" else {"id": 0, "answer": {"job": name}}
+            )
+
+    def close(self) -> None:
+        self.closed = True
+
+
+HELLO = {"calls": [{"digest": "1"}]}
+
+
+@pytest.fixture
+def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
+    made = Plan()
+    made.hellos = [HELLO]
+    monkeypatch.setattr(FakeWorker, "plan", made, raising=False)
+    monkeypatch.setattr(lab_module, "Worker", FakeWorker)
+    return made
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    made = Journal(tmp_path / "journal.jsonl")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def told() -> list[tuple[str, bool]]:
+    return []
+
+
+@pytest.fixture
+def lab(journal: Journal, told: list[tuple[str, bool]]) -> Lab:
+    return new_lab(journal, told)
+
+
+def new_lab(journal: Journal, told: list[tuple[str, bool]], name: str = "") -> Lab:
+    return Lab(WorkerOptions({}), journal, 2, 5.0, lambda r, a, cached: told.append((r["job"], cached)), name)
+
+
+def requests(names: str) -> list[Request]:
+    return [{"job": name} for name in names]
+
+
+def test_answers_come_in_the_order_of_the_requests(plan: Plan, lab: Lab) -> None:
+    assert lab.ask_all(requests("cab")) == [{"job": "c"}, {"job": "a"}, {"job": "b"}]
+
+
+def test_no_worker_starts_before_a_question_needs_one(plan: Plan, lab: Lab, journal: Journal) -> None:
+    lab.ask_all(requests("ab"))
+    assert len(plan.asked) == 1
+    again = new_lab(journal, [])
+    assert again.hello() == HELLO
+    assert again.ask_all(requests("ba")) == [{"job": "b"}, {"job": "a"}]
+    assert len(plan.asked) == 1
+
+
+def test_equal_requests_are_run_once_whatever_their_time_limit(
+    plan: Plan, lab: Lab, told: list[tuple[str, bool]]
+) -> None:
+    assert lab.ask_all([{"job": "a"}, {"job": "a", "timeout_s": 1.0}]) == [{"job": "a"}] * 2
+    lab.ask({"job": "a"})
+    assert plan.asked == [["a"]]
+    assert told == [("a", False), ("a", True)]
+
+
+def test_an_error_is_an_answer_and_not_asked_again(plan: Plan, lab: Lab) -> None:
+    assert [lab.ask({"job": "refused"}) for _ in range(2)] == [{"error": "no"}] * 2
+    assert plan.asked == [["refused"]]
+
+
+def test_labs_with_other_names_share_a_journal_and_no_answers(plan: Plan, lab: Lab, journal: Journal) -> None:
+    lab.ask({"job": "a"})
+    second = new_lab(journal, [], "confirm")
+    second.ask({"job": "a"})
+    assert plan.asked == [["a"], ["a"]]
+    assert lab.ask({"job": "a"}) == second.ask({"job": "a"}) == {"job": "a"}
+    assert len(plan.asked) == 2
+
+
+def test_a_dead_worker_is_started_again_and_asked_what_is_left(plan: Plan, lab: Lab) -> None:
+    plan.killers = {"k"}
+    answers = lab.ask_all(requests("abkcd"))
+    assert answers == [{"job": "a"}, {"job": "b"}, LOST, {"job": "c"}, {"job": "d"}]
+    # k and c were in flight at the death; then k alone, and only then the others.
+    assert plan.asked == [["a", "b", "k"], ["k"], ["c", "d"]]
+
+
+def test_the_neighbour_of_two_deaths_is_not_blamed_for_them(plan: Plan, lab: Lab) -> None:
+    plan.killers = {"k"}
+    assert lab.ask_all(requests("ka")) == [LOST, {"job": "a"}]
+    assert lab.ask_all(requests("bkc")) == [{"job": "b"}, LOST, {"job": "c"}]
+
+
+def test_requests_that_were_never_sent_are_not_blamed(plan: Plan, lab: Lab, journal: Journal) -> None:
+    plan.killers = {"k"}
+    lab.ask_all(requests("k" + "abcdefg"))
+    assert sum(journal.losses.values()) == 3  # k twice, and once the one beside it
+
+
+def test_two_that_kill_are_both_given_up(plan: Plan, lab: Lab) -> None:
+    plan.killers = {"k", "l"}
+    assert lab.ask_all(requests("akl")) == [{"job": "a"}, LOST, LOST]
+
+
+def test_a_worker_that_dies_whatever_it_is_asked_is_given_up(plan: Plan, lab: Lab) -> None:
+    names = "abcdefghij"
+    plan.killers = set(names)
+    with pytest.raises(WorkerLost, match="keeps dying"):
+        lab.ask_all(requests(names))
+    assert len(plan.asked) == STARTS
+
+
+def test_deaths_far_apart_do_not_add_up(plan: Plan, lab: Lab) -> None:
+    plan.killers = set("klmnop")
+    for killer in "klmnop":
+        assert lab.ask_all(requests(f"{killer}")) == [LOST]
+        assert lab.ask({"job": f"after {killer}"}) == {"job": f"after {killer}"}
+
+
+def test_what_killed_the_worker_in_an_earlier_run_has_one_try_left(
+    plan: Plan, journal: Journal, tmp_path: Path
+) -> None:
+    first = new_lab(journal, [])
+    first.hello()
+    journal.lost(first._key({"job": "k"}))
+    plan.killers = {"k"}
+    assert new_lab(journal, []).ask({"job": "k"}) == LOST
+    assert [asked for asked in plan.asked if asked] == [["k"]]
+
+
+def test_a_script_that_cannot_be_loaded_is_the_users_business(plan: Plan, lab: Lab) -> None:
+    plan.hellos = [BadTarget("model.py never compiles anything")]
+    with pytest.raises(BadTarget, match="never compiles"):
+        lab.hello()
+    assert lab.worker is None
+
+
+def test_a_script_that_fails_only_the_second_time_ends_the_run_as_a_lost_worker(plan: Plan, lab: Lab) -> None:
+    plan.hellos = [HELLO, BadTarget("model.py ended the process that ran it")]
+    plan.killers = {"k"}
+    with pytest.raises(WorkerLost, match=r"started again, and now: model\.py ended"):
+        lab.ask({"job": "k"})
+
+
+def test_a_script_that_gives_other_inputs_the_second_time_is_not_mixed_with_the_first(
+    plan: Plan, lab: Lab, journal: Journal
+) -> None:
+    plan.hellos = [HELLO, {"calls": [{"digest": "2"}]}]
+    plan.killers = {"k"}
+    with pytest.raises(WorkerLost, match="seed it, or use --seed"):
+        lab.ask_all(requests("ka"))
+    assert lab.hello() == HELLO
+    assert lab.worker is None
+
+
+def test_closing_twice_is_closing_once(plan: Plan, lab: Lab) -> None:
+    lab.ask({"job": "a"})
+    lab.close()
+    lab.close()
+    assert lab.worker is None
+
+
+# -- with a real worker --------------------------------------------------------------------------------
+
+SCRIPT = """
+import torch
+def double(x):
+    return x * 2
+torch.compile(double)(torch.arange(4.0))
+"""
+PROBE = {
+    "job": "probe",
+    "call": 0,
+    "train": None,
+    "case": {"cut": [], "bypass": [], "outputs": [], "slices": [], "sizes": [], "values": []},
+    "candidate": {"base": "default", "members": [], "flags": [], "backend": "eager"},
+}
+
+
+def test_a_real_worker_that_is_killed_is_started_again_and_says_the_same(
+    tmp_path: Path, journal: Journal
+) -> None:
+    pytest.importorskip("torch")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    lab = Lab(
+        WorkerOptions({"target": str(script)}, log=str(tmp_path / "log")),
+        journal,
+        1,
+        60.0,
+        lambda *given: None,
+    )
+    try:
+        first = lab.ask(PROBE)
+        assert [o["n_diff"] for o in first["outputs"]] == [0]
+        assert lab.worker is not None
+        os.kill(lab.worker.process.pid, signal.SIGKILL)
+        second = lab.ask({**PROBE, "trial": 1})
+        assert second["outputs"] == first["outputs"]
+        assert lab.worker.process.poll() is None
+        pid = lab.worker.process.pid
+    finally:
+        lab.close()
+    assert not Path(f"/proc/{pid}").exists()

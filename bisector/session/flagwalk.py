@@ -77,16 +77,21 @@ def walk(
 
 
 def holds_on_whole(study: Study, found: FlagWalk) -> bool:
-    """Whether what repaired a part of the inputs repairs all of them; then the trials say so."""
+    """Whether something that repaired a part of the inputs repairs all of them.
+
+    The trials of what repaired the part then say what it does to the whole: a part can be too small to
+    meet a loop's tail, say, and then more flags repair it.
+    """
     winners = found.fixes
-    if not winners:
-        return False
     results = study.probe_all([(_alone(t.flag), WHOLE) for t in winners])
-    if any(r.outcome is not Outcome.PASS for r in results):
-        return False
     whole = dict(zip((t.flag.name for t in winners), results, strict=True))
-    found.trials = [replace(t, result=whole.get(t.flag.name, t.result)) for t in found.trials]
-    return True
+    found.trials = [_on_whole(t, whole[t.flag.name]) if t.flag.name in whole else t for t in found.trials]
+    return bool(found.fixes)
+
+
+def _on_whole(trial: FlagTrial, result: ProbeResult) -> FlagTrial:
+    share = 1.0 if result.outcome is Outcome.PASS else 0.0
+    return replace(trial, result=result, role=_role(result), removed_fraction=share)
 
 
 def _alone(flag: Flag) -> Candidate:

@@ -26,7 +26,7 @@ class NoGraph(Exception):
 
 @dataclass(frozen=True)
 class Graph:
-    """windows: what slices kept of an input's dimension, in indices of the captured one. values: simplified."""
+    """windows: what slices kept of an input's dimension, in its captured indices. values: simplified."""
 
     nodes: tuple[NodeInfo, ...]
     outputs: tuple[str, ...]
@@ -92,7 +92,7 @@ def _follow(name: str, others: dict[str, str]) -> str:
 
 
 def graph(reads: dict[str, str], outputs: str, shape: tuple[int, ...] = (4,)) -> Graph:
-    """`{"a": "x y"}`: the call `a` reads `x` and `y`; what reads nothing is an input; `a_` writes into `x`."""
+    """`{"a": "x y"}`: the call `a` reads `x` and `y`; who reads nothing is an input; `a_` writes into `x`."""
     nodes = [
         NodeInfo(
             name, "call" if read else "input", name, tuple(read.split()), shape, "float32", name.endswith("_")

@@ -199,7 +199,7 @@ def test_a_part_is_compact_and_keeps_the_order_of_its_dimensions() -> None:
     assert compact(X.t()[1:]).stride() == (1, 3)
 
 
-# -- what has an effect but no reader --------------------------------------------------------------------------
+# -- what has an effect but no reader -----------------------------------------------------------------------
 
 
 def test_a_write_into_what_is_kept_stays() -> None:

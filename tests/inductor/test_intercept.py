@@ -280,7 +280,7 @@ def test_comparisons_inside_the_compiled_program_are_its_own(run: Any) -> None:
     assert loaded.problem is None
 
 
-# -- whatever the script does after the call ------------------------------------------------------------------
+# -- whatever the script does after the call -----------------------------------------------------------------
 
 
 def test_an_assert_close_that_fails_is_noted_and_does_not_end_the_script(run: Any) -> None:

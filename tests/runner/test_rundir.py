@@ -45,7 +45,7 @@ def test_a_run_that_was_faster_with_a_name_keeps_it(tmp_path: Path, monkeypatch:
 
 def test_a_folder_with_something_in_it_is_refused_and_not_touched(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(BadOption, match="not empty.*numbisect resume"):
+    with pytest.raises(BadOption, match=r"not empty.*numbisect resume"):
         rundir.create("model.py", str(tmp_path), {})
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
 

@@ -1,0 +1,77 @@
+"""Both runs of a captured call, and the yardstick they are held to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bisector.core.case import WHOLE
+from bisector.inductor import execute
+from bisector.inductor.load import LoadOptions, load
+
+
+@pytest.fixture(autouse=True)
+def undisturbed() -> Iterator[None]:
+    argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
+    torch._dynamo.reset()
+    yield
+    sys.argv, sys.path[:] = argv, path
+    sys.modules["__main__"] = main
+
+
+def subject_of(tmp_path: Path, script: str) -> execute.Subject:
+    (tmp_path / "script.py").write_text(f"import torch\n{script}")
+    loaded = load(LoadOptions(str(tmp_path / "script.py")))
+    assert loaded.problem is None
+    return execute.prepare(loaded.recorder.calls[0], WHOLE, None)
+
+
+def runs(subject: execute.Subject) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Eager's outputs and the reference's."""
+    reference = execute._reference(subject, [])
+    assert reference is not None
+    return execute.run(subject, execute.eager_program(subject)), reference
+
+
+SQUARED = """
+def fn(x):
+    return torch.exp(x) * 3
+x = torch.linspace(-1, 1, 16).requires_grad_()
+torch.compile(fn)(x).square().sum().backward()
+expected = x.grad
+"""
+
+
+def test_eager_gives_the_gradient_that_the_scripts_own_loss_gave(tmp_path: Path) -> None:
+    eager, _ = runs(subject_of(tmp_path, SQUARED))
+    [gradient] = [value for path, value in eager.items() if path.startswith("grad")]
+    assert torch.equal(gradient, sys.modules["__main__"].expected)
+
+
+@pytest.mark.xfail(reason="in float64 the backward starts from ones", strict=True)
+def test_the_reference_of_a_gradient_starts_from_the_scripts_own_loss_too(tmp_path: Path) -> None:
+    eager, reference = runs(subject_of(tmp_path, SQUARED))
+    assert reference.keys() == eager.keys()
+    for path, value in eager.items():
+        assert reference[path].dtype is torch.float64
+        assert torch.allclose(value.double(), reference[path], rtol=1e-5), path
+
+
+@pytest.mark.xfail(reason="the float64 run does not look at its inputs afterwards", strict=True)
+def test_an_input_that_is_written_into_has_a_reference_too(tmp_path: Path) -> None:
+    script = "def fn(x):\n    x.mul_(1.1)\n    return x + 1\ntorch.compile(fn)(torch.linspace(-1, 1, 16))"
+    eager, reference = runs(subject_of(tmp_path, script))
+    assert list(eager) == ["output[0]", "mutated[l_x_]"]
+    assert torch.allclose(eager["mutated[l_x_]"].double(), reference["mutated[l_x_]"], rtol=1e-5)
+
+
+def test_eager_runs_the_nodes_and_not_their_text(tmp_path: Path) -> None:
+    """The text of a power with a negative literal, `-2.0 ** x`, is the negative of its value."""
+    script = "def fn(x):\n    return (-2.0) ** x\ntorch.compile(fn)(torch.arange(3.0))"
+    eager, reference = runs(subject_of(tmp_path, script))
+    assert eager["output[0]"].tolist() == reference["output[0]"].tolist() == [1.0, -2.0, 4.0]

@@ -204,7 +204,7 @@ def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any
     inputs = subject.call.graph.example_inputs if context is not None else _leaves(subject)
     try:
         return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
-    except Exception as error:  # noqa: BLE001 - a compiler may raise anything; the reason is kept
+    except Exception as error:
         raise NotCompiled(f"compile error: {first_line(error)}") from error
 
 

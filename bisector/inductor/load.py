@@ -121,7 +121,7 @@ def _convention_callable(namespace: dict[str, Any], entry: str | None) -> Callab
         return None
     made = found[0]
     if isinstance(made, type) and issubclass(made, torch.nn.Module):
-        init = namespace.get("get_init_inputs", lambda: [])()
+        init = namespace.get("get_init_inputs", list)()
         made = made(**init) if isinstance(init, dict) else made(*init)
     return made
 

@@ -250,7 +250,8 @@ def _simplified(inputs: list[tuple[str, Any, bool]], case: Case) -> list[Any]:
 
 def compact(x: torch.Tensor) -> torch.Tensor:
     """A copy without the gaps that slicing left, its dimensions in the same order in memory."""
-    order = sorted(range(x.dim()), key=lambda d: (-x.stride(d), d))
+    strides = x.stride()
+    order = sorted(range(x.dim()), key=lambda d: (-strides[d], d))
     back = [order.index(d) for d in range(x.dim())]
     return x.permute(order).contiguous().permute(back)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from bisector.core.case import WHOLE, Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.minimal import MinimalSet
-from bisector.errors import WorkerLost
+from bisector.errors import NumbisectError
 from bisector.runner.lab import Lab
 
 from .study import Study
@@ -29,6 +29,9 @@ class Confirmation:
     problem: str | None = None
 
 
+NOTHING = Confirmation(Outcome.UNRESOLVED, (), (), ())
+
+
 def confirm(
     study: Study,
     lab: Lab,
@@ -39,15 +42,26 @@ def confirm(
     config: Sequence[str],
 ) -> Confirmation:
     """Ask the second worker (`lab`) for the default, every repair and every cause again."""
-    nothing = Confirmation(Outcome.UNRESOLVED, (), (), ())
     try:
-        hello = lab.hello()
-    except WorkerLost as error:
-        return replace(nothing, problem=str(error))
+        return _confirm(study, lab, digest, case, repairs, causes, config)
+    except NumbisectError as error:
+        return replace(NOTHING, problem=str(error))
+
+
+def _confirm(
+    study: Study,
+    lab: Lab,
+    digest: str,
+    case: Case,
+    repairs: Sequence[MinimalSet],
+    causes: Sequence[MinimalSet],
+    config: Sequence[str],
+) -> Confirmation:
+    hello = lab.hello()
     call = next((c for c in hello["calls"] if c["index"] == study.call), None)
     if call is None or call["digest"] != digest:
         return replace(
-            nothing, problem="a second run of the script gave other inputs; seed it, or use --seed"
+            NOTHING, problem="a second run of the script gave other inputs; seed it, or use --seed"
         )
     second = replace(study, lab=lab)
     asked = [(Candidate(), WHOLE)] + [(second.deny(frozenset(r.members)), WHOLE) for r in repairs]

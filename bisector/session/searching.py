@@ -39,7 +39,8 @@ class Search:
     """Works on one chosen call and writes what it finds into the answer.
 
     start, default: the case that the search begins with (the whole, or a part of its inputs that diverges
-    alike) and its default compile. walk: the flags, once they are walked.
+    alike) and its default compile. walk: the flags, once they are walked. group: a repair of the whole
+    that was found by groups of decisions, where no flag repairs.
     """
 
     session: Session
@@ -48,6 +49,7 @@ class Search:
     start: Case = WHOLE
     default: ProbeResult = field(init=False)
     walk: flagwalk.FlagWalk = field(default_factory=flagwalk.FlagWalk)
+    group: MinimalSet | None = None
 
     def __post_init__(self) -> None:
         self.study = self.chosen.study
@@ -115,6 +117,7 @@ class Search:
         if repair is None:
             self.answer.notes.append("no flag and no set of decisions repairs the whole subject")
             return None
+        self.group = repair
         self.session.progress("causes", f"denying {_told(repair)} repairs it")
         return Anchor((frozenset(repair.members),))
 
@@ -151,6 +154,8 @@ class Search:
         repairs, causes = finest(decided.sets.repairs), finest(decided.sets.causes)
         if not repairs:
             repairs = [MinimalSet((p,), Outcome.PASS, (Outcome.FAIL,)) for p in decided.places]
+        if self.group is not None and self.group not in repairs:
+            repairs.append(self.group)
         lab = self.session.new_lab("confirm", self.answer.hooks_off)
         try:
             with self.session.clock.stage("causes"):

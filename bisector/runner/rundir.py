@@ -51,14 +51,17 @@ class RunDirectory:
 
 
 def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirectory:
-    """A new run directory, or the named one if it is empty. Raises BadOption when it cannot be written."""
+    """A new run directory, or the named one if it is empty or its run got nowhere.
+
+    Raises BadOption when it cannot be written.
+    """
     path = Path(out) if out else Path(RUNS)
     try:
         if out:
             path.mkdir(parents=True, exist_ok=True)
         else:
             path = _next_free(path, Path(target).stem)
-        if any(path.iterdir()):
+        if any(path.iterdir()) and not _ended_before_it_began(path):
             raise BadOption(f"{path}: not empty; name another --out, or go on with `numbisect resume {path}`")
         run = RunDirectory(path.resolve())
         run.write_json(run.options, dict(options))
@@ -66,6 +69,13 @@ def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirec
         problem = f"{path}: {error.strerror or error}; name a folder you can write with --out"
         raise BadOption(problem) from error
     return run
+
+
+def _ended_before_it_began(path: Path) -> bool:
+    """Whether the folder holds a run without a single answer: a mistake in its target or its options."""
+    journal = RunDirectory(path).journal
+    known = {"journal.jsonl", "options.json", "worker.log"}
+    return {p.name for p in path.iterdir()} <= known and not (journal.exists() and journal.read_text().strip())
 
 
 def reopen(path: str) -> tuple[RunDirectory, dict[str, Any]]:

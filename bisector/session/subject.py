@@ -69,11 +69,13 @@ def criterion_for(options: Options, call: Call) -> Criterion:
 
 
 def _named(hello: Mapping[str, Any], entry: str | None) -> list[Call]:
-    calls = [c for c in hello["calls"] if entry is None or c["entry"] == entry]
-    if not calls and len(hello["entries"]) > 1:
-        names = ", ".join(dict.fromkeys(hello["entries"]))
-        raise BadOption(f"--entry {entry}: the script compiles {names}; name one of these")
-    return calls or list(hello["calls"])
+    if entry is None or not hello["scripted"]:  # a module's entry was chosen when it was loaded
+        return list(hello["calls"])
+    calls = [c for c in hello["calls"] if c["entry"] == entry]
+    if not calls:
+        names = ", ".join(dict.fromkeys(c["entry"] for c in hello["calls"]))
+        raise BadOption(f"--entry {entry}: the script calls {names}; name one of these")
+    return calls
 
 
 def _diverging_first(calls: Sequence[Call], study_of: Any) -> list[Call]:

@@ -76,3 +76,18 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Out of range"):
         run.write_json(run.result, {"max_abs": float("inf")})
     assert json.loads(run.result.read_text()) == {"schema_version": 1}
+
+
+def test_the_folder_of_a_run_that_got_nowhere_can_be_used_again(tmp_path: Path) -> None:
+    first = rundir.create("case.py", str(tmp_path / "run"), {"n": 1})
+    first.journal.write_text("")
+    first.log.write_text("a line\n")
+    again = rundir.create("case.py", str(tmp_path / "run"), {"n": 2})
+    assert json.loads(again.options.read_text()) == {"n": 2}
+
+
+def test_the_folder_of_a_run_with_an_answer_is_kept(tmp_path: Path) -> None:
+    first = rundir.create("case.py", str(tmp_path / "run"), {})
+    first.journal.write_text('{"event": "done", "key": "k", "answer": {}}\n')
+    with pytest.raises(BadOption, match="resume"):
+        rundir.create("case.py", str(tmp_path / "run"), {})

@@ -38,7 +38,7 @@ def summary(loaded: Loaded) -> dict[str, Any]:
     disagreed = [c for c in loaded.comparisons.seen if not c.agreed]
     return {
         "calls": calls,
-        "entries": [entry.name for entry in recorder.entries],
+        "scripted": loaded.scripted,
         "skipped_calls": sum(graph.skipped_calls for graph in recorder.graphs),
         "ended": loaded.ended,
         "eager_disagrees": len(disagreed),

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..core.case import Case
 from ..core.model import Candidate
-from . import ambient, execute
+from . import ambient, execute, hooks
 from .graph import describe, write
+from .hooks import selftest as hooks_selftest
 from .load import Loaded
 
 Request = Mapping[str, Any]
@@ -16,9 +17,17 @@ Request = Mapping[str, Any]
 
 def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
     """One candidate on one case of one call -> Measurement."""
+    for kind, reason in request.get("hooks_off", {}).items():
+        hooks.disable(kind, reason)
     call = loaded.recorder.calls[request["call"]]
     case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
     return execute.probe(call, case, candidate, request["train"]).to_json()
+
+
+def selftest(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """The kinds whose hooks do not bite in this torch -> {kind: reason}."""
+    failed = {kind: reason for kind, reason in hooks_selftest.run().items() if reason is not None}
+    return hooks.disabled() | failed
 
 
 def verdict(loaded: Loaded, request: Request) -> dict[str, Any]:
@@ -56,6 +65,7 @@ def flags(loaded: Loaded, request: Request) -> dict[str, Any]:
 
 JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "probe": probe,
+    "selftest": selftest,
     "verdict": verdict,
     "info": info,
     "flags": flags,

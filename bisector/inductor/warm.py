@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,26 +10,7 @@ import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 
 from . import ambient, hooks, source_capture
-from .hooks import selftest
 from .load import Loaded
-
-
-@dataclass(frozen=True)
-class SelfTest:
-    """The hooks' self-test, running in a child while the script runs here."""
-
-    pipe: int
-    pid: int
-
-    def finish(self) -> None:
-        """Wait for it, and switch off the hooks that do not bite."""
-        with os.fdopen(self.pipe) as pipe:
-            text = pipe.read()
-        _, status = os.waitpid(self.pid, 0)
-        if status != 0:
-            raise RuntimeError("the self-test of the hooks crashed; see worker.log in the run directory")
-        for line in text.splitlines():
-            hooks.disable(*line.split("\t", 1))
 
 
 def warm_up() -> None:
@@ -43,19 +23,6 @@ def warm_up() -> None:
     hooks.install()
     source_capture.source_only(lambda: torch.compile(_tiny)(torch.ones(8, 8)))
     torch._dynamo.reset()
-
-
-def start_selftest() -> SelfTest:
-    """Test every hook in a child, which may crash as it likes."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reader)
-        lines = [f"{kind}\t{reason}" for kind, reason in selftest.run().items() if reason is not None]
-        os.write(writer, "\n".join(lines).encode())
-        os._exit(0)
-    os.close(writer)
-    return SelfTest(reader, pid)
 
 
 def _tiny(x: torch.Tensor) -> torch.Tensor:

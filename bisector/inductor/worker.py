@@ -40,15 +40,13 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
 
     threads = torch.get_num_threads()  # what a plain run of the script would have
     torch.set_num_threads(1)
-    from . import hooks, load, warm
+    from . import load, warm
 
     if unknown := warm.unknown_flags(options["config"]):
         problem = f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"
         return {"problem": problem}, None
     warm.warm_up()
-    running = None
     if options["first"]:
-        running = warm.start_selftest()
         warm.build_header()
     load_options = load.LoadOptions(**options["load"], threads=threads)
     with load.quiet_stdin():
@@ -56,14 +54,10 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     sys.stdout.flush()
     if loaded.problem is not None:
         return {"problem": loaded.problem}, None
-    if running is not None:
-        running.finish()
     warm.apply_baseline(loaded, options["config"])
-    for kind, reason in options["hooks_off"].items():
-        hooks.disable(kind, reason)
     from .graph.describe import summary
 
-    return {**summary(loaded), "hooks_off": hooks.disabled()}, loaded
+    return summary(loaded), loaded
 
 
 def _read_line(channel: socket.socket) -> bytes:

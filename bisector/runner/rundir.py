@@ -75,7 +75,9 @@ def _ended_before_it_began(path: Path) -> bool:
     """Whether the folder holds a run without a single answer: a mistake in its target or its options."""
     journal = RunDirectory(path).journal
     known = {"journal.jsonl", "options.json", "worker.log"}
-    return {p.name for p in path.iterdir()} <= known and not (journal.exists() and journal.read_text().strip())
+    if not {p.name for p in path.iterdir()} <= known:
+        return False
+    return not journal.exists() or not journal.read_text().strip()
 
 
 def reopen(path: str) -> tuple[RunDirectory, dict[str, Any]]:

@@ -22,14 +22,13 @@ class WorkerOptions:
     """What a worker is started with. `load` are the fields of bisector.inductor.load.LoadOptions but threads.
 
     config: baseline settings (`-c`), by the names users write. memory_bytes: limit of one probe.
-    folder: the working directory of the script. first: test the hooks and build the compiler's header;
-    a later worker of the same run takes over the `hooks_off` that the first one found.
+    folder: the working directory of the script. first: build the compiler's precompiled header meanwhile;
+    a later worker of the same run finds it built.
     """
 
     load: Mapping[str, Any]
     config: Mapping[str, Any] = field(default_factory=dict)
     first: bool = True
-    hooks_off: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int | None = None
     folder: str | None = None
     log: str = os.devnull

@@ -62,7 +62,7 @@ def decide(study: Study, case: Case, default: ProbeResult, flags: Sequence[str])
     flags: those that repair, alone or together. They stand in as decisions of kind `config` where the
     finer kinds leave the plain baseline diverging.
     """
-    decisions = default.measurement.decisions
+    decisions = tuple(d for d in default.measurement.decisions if d.kind not in study.hooks_off)
     elements = _ordered(d.id for d in decisions if d.kind != PLACE)
     found = Decided(decisions)
     try:
@@ -140,7 +140,7 @@ def one_repair(study: Study, case: Case, default: ProbeResult) -> MinimalSet | N
     First by groups (every `lower:aten.tanh`, say), then inside them if few are left: where a hundred equal
     layers each add their part, the group is the answer, and its members one by one would cost a day.
     """
-    ids = _ordered(d.id for d in default.measurement.decisions)
+    ids = _ordered(d.id for d in default.measurement.decisions if d.kind not in study.hooks_off)
     fine = [i for i in ids if kind_of(i) != PLACE]
     for elements in (fine, ids):
         if elements and study.denied(frozenset(elements), case).outcome is Outcome.PASS:

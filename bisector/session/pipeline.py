@@ -35,7 +35,6 @@ def begin(session: Session) -> tuple[Chosen, Answer, str | None]:
         entry=chosen.call["entry"],
         seed=session.options.seed,
         settings=chosen.call["settings"],
-        hooks_off=hello["hooks_off"],
         notes=chosen.notes,
     )
     end = nothing_found(chosen, hello["eager_disagrees"])

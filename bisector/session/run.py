@@ -36,10 +36,10 @@ class Session:
         self.clock = Clock(self.options.budget_s)
         self.journal = Journal(self.run.journal)
         self.counts: Counter[str] = Counter()
-        self.lab = self.new_lab("", {})
+        self.lab = self.new_lab("")
 
-    def new_lab(self, name: str, hooks_off: Mapping[str, str]) -> Lab:
-        """A lab with a worker of its own; a named one takes over what the first found of the hooks."""
+    def new_lab(self, name: str) -> Lab:
+        """A lab with a worker of its own."""
         o = self.options
         load = {
             "target": o.target,
@@ -50,7 +50,7 @@ class Session:
             "seed": o.seed,
         }
         worker = WorkerOptions(
-            load, o.config, not name, hooks_off, o.memory_bytes, o.folder, str(self.run.log)
+            load, o.config, not name, o.memory_bytes, o.folder, str(self.run.log)
         )
         return Lab(worker, self.journal, o.jobs, o.timeout_s, self._answered, name)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo
@@ -17,13 +18,14 @@ from bisector.core.search.minimal import MinimalSet
 from . import flagcatalogue, flagwalk
 from .answer import Answer, Repair
 from .confirming import confirm
-from .deciding import Decided, decide, finest, one_repair
+from .deciding import FINEST_FIRST, Decided, decide, finest, one_repair
 from .reducing import Anchor, reduce_case
 from .run import Session
 from .study import config_id
 from .subject import Chosen
 
 LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
+_RUNGS = [(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS]
 # Graphs of up to this many nodes are searched whole before they are reduced; a probe of a larger one
 # takes seconds, and its plain baseline a kernel for every node.
 SEARCHED_WHOLE = 40
@@ -56,9 +58,15 @@ class Search:
         self.default = judge(self.chosen.evidence.default, self.study.criterion)
 
     def rungs(self) -> dict[str, ProbeResult]:
-        """All rungs are tried, since the ladder is not monotone; the agreeing ones below Inductor."""
+        """All rungs are tried, since the ladder is not monotone; the agreeing ones below Inductor.
+
+        The hooks' self-test runs beside them: it is as long, and nothing needs it before the decisions.
+        """
         with self.session.clock.stage("localise"):
-            results = self.study.probe_all([(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS])
+            selftest = {"job": "selftest"}
+            self.session.lab.ask_all([selftest, *self.study.requests(_RUNGS)])
+            self.answer.hooks_off = self.study.hooks_off = _hooks_off(self.session.lab.ask(selftest))
+            results = self.study.probe_all(_RUNGS)
         named = dict(zip(LOWER_RUNGS, results, strict=True))
         failing = [name for name, r in named.items() if r.outcome is Outcome.FAIL]
         self.answer.first_bad_backend = failing[0] if failing else "inductor"
@@ -156,7 +164,7 @@ class Search:
             repairs = [MinimalSet((p,), Outcome.PASS, (Outcome.FAIL,)) for p in decided.places]
         if self.group is not None and self.group not in repairs:
             repairs.append(self.group)
-        lab = self.session.new_lab("confirm", self.answer.hooks_off)
+        lab = self.session.new_lab("confirm")
         try:
             with self.session.clock.stage("causes"):
                 digest = self.chosen.call["digest"]
@@ -188,6 +196,13 @@ class Search:
             if holds:  # a fix need not be minimal, a repair must be
                 held.append((repair, result))
         return held
+
+
+def _hooks_off(answer: Mapping[str, Any]) -> Mapping[str, str]:
+    """The kinds whose hooks do not bite here; all of them where the self-test itself failed."""
+    if "error" in answer:
+        return {kind: f"the self-test failed: {answer['error']}" for kind in FINEST_FIRST if kind != "config"}
+    return answer
 
 
 def _elements(info: GraphInfo) -> int:

@@ -35,6 +35,7 @@ class Study:
     small: the criterion for reduced graphs, whose outputs are other nodes.
     conservative: values that `config:` members stand for.
     train: compare gradients; None as the script did. repeat: trials for each probe.
+    hooks_off: kinds of decision that are neither offered nor denied, since their hooks do not bite.
     exhausted: says why no more may be asked, or None.
     """
 
@@ -48,6 +49,7 @@ class Study:
     conservative: dict[str, Any] = field(default_factory=dict)
     exhausted: Callable[[], str | None] = lambda: None
     counts: Counter[str] = field(default_factory=Counter)
+    hooks_off: Mapping[str, str] = field(default_factory=dict)
 
     def probe(self, candidate: Candidate, case: Case = WHOLE) -> ProbeResult:
         return self.probe_all([(candidate, case)])[0]
@@ -56,14 +58,17 @@ class Study:
         """One result for each (candidate, case), run side by side as far as the lab's lanes go."""
         if (reason := self.exhausted()) is not None:
             raise BudgetSpent(reason)
-        requests = [self._request(c, case, trial) for c, case in asked for trial in range(self.repeat)]
-        answers = self.lab.ask_all(requests)
+        answers = self.lab.ask_all(self.requests(asked))
         results = []
         for i, (_, case) in enumerate(asked):
             trials = answers[i * self.repeat : (i + 1) * self.repeat]
             results.append(self._judged([self.judged(a, case) for a in trials]))
         self.counts.update(r.outcome.value for r in results)
         return results
+
+    def requests(self, asked: Sequence[tuple[Candidate, Case]]) -> list[dict[str, Any]]:
+        """What the lab is asked for these candidates, every trial of one after the other."""
+        return [self._request(c, case, trial) for c, case in asked for trial in range(self.repeat)]
 
     def judged(self, answer: Mapping[str, Any], case: Case = WHOLE) -> ProbeResult:
         """A probe's answer as a result, under the criterion that its case is held to."""
@@ -106,6 +111,8 @@ class Study:
             "candidate": candidate.to_json(),
             "train": self.train,
         }
+        if self.hooks_off:
+            request["hooks_off"] = dict(self.hooks_off)
         return {**request, "trial": trial} if trial else request
 
     def _judged(self, trials: list[ProbeResult]) -> ProbeResult:

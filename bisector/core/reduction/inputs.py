@@ -11,6 +11,8 @@ from .problem import Problem
 
 # Below this many elements in all a person reads the inputs at a glance; smaller costs probes for nothing.
 SMALL = 16
+# Where this many sets of axes in a row cannot be cut, the rest (channels of weights) mostly cannot either.
+GIVE_UP_AFTER = 8
 # Values are simplified only where a repro writes them out.
 WRITTEN_OUT = 256
 
@@ -23,7 +25,8 @@ def shrink_shapes(problem: Problem) -> None:
     What is kept lies around the element that differs most, so that it goes on differing.
     """
     done: set[tuple[Axis, ...]] = set()
-    while _elements(problem.info) > SMALL:
+    in_vain = 0
+    while _elements(problem.info) > SMALL and in_vain < GIVE_UP_AFTER:
         groups = [g for g in _groups(problem.info) if g not in done]
         if not groups:
             return
@@ -32,6 +35,7 @@ def shrink_shapes(problem: Problem) -> None:
         # Around a known element the shortest window that holds is found at once; halves go on halving.
         if coordinates or not taken:
             done.add(groups[0])
+        in_vain = 0 if taken else in_vain + 1
 
 
 def _groups(info: GraphInfo) -> list[tuple[Axis, ...]]:
@@ -66,7 +70,7 @@ def _windows(size: int, coordinates: list[int]) -> Iterator[tuple[int, int]]:
     while length < size:
         for start in dict.fromkeys(min(max(c - length // 2, 0), size - length) for c in coordinates):
             yield start, length
-        length *= 2
+        length *= 2 if length < 4 else 4
 
 
 def _sliced(case: Case, group: tuple[Axis, ...], start: int, length: int) -> Case:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.case import Case
 from ..core.model import Candidate
-from . import ambient, execute, hooks
+from . import ambient, evidence, execute, hooks
 from .graph import describe, write
 from .hooks import selftest as hooks_selftest
 from .load import Loaded
@@ -33,7 +33,7 @@ def selftest(loaded: Loaded, request: Request) -> dict[str, Any]:
 def verdict(loaded: Loaded, request: Request) -> dict[str, Any]:
     """The default compile with reference and repeats -> VerdictData."""
     call = loaded.recorder.calls[request["call"]]
-    return execute.verdict(call, Case.from_json(request["case"]), request["train"]).to_json()
+    return evidence.verdict(call, Case.from_json(request["case"]), request["train"]).to_json()
 
 
 def info(loaded: Loaded, request: Request) -> dict[str, Any]:

@@ -43,30 +43,30 @@ def confirm(
 ) -> Confirmation:
     """Ask the second worker (`lab`) for the default, every repair and every cause again."""
     try:
-        return _confirm(study, lab, digest, case, repairs, causes, config)
+        if not _same_inputs(study, lab, digest):
+            return replace(
+                NOTHING, problem="a second run of the script gave other inputs; seed it, or use --seed"
+            )
+        return _ask(replace(study, lab=lab), case, repairs, causes, config)
     except NumbisectError as error:
         return replace(NOTHING, problem=str(error))
 
 
-def _confirm(
+def _same_inputs(study: Study, lab: Lab, digest: str) -> bool:
+    calls = [c for c in lab.hello()["calls"] if c["index"] == study.call]
+    return bool(calls) and calls[0]["digest"] == digest
+
+
+def _ask(
     study: Study,
-    lab: Lab,
-    digest: str,
     case: Case,
     repairs: Sequence[MinimalSet],
     causes: Sequence[MinimalSet],
     config: Sequence[str],
 ) -> Confirmation:
-    hello = lab.hello()
-    call = next((c for c in hello["calls"] if c["index"] == study.call), None)
-    if call is None or call["digest"] != digest:
-        return replace(
-            NOTHING, problem="a second run of the script gave other inputs; seed it, or use --seed"
-        )
-    second = replace(study, lab=lab)
-    asked = [(Candidate(), WHOLE)] + [(second.deny(frozenset(r.members)), WHOLE) for r in repairs]
-    plain = [(second.plain(frozenset(c.members), config), case) for c in causes]
-    results = second.probe_all(asked + plain)
+    asked = [(Candidate(), WHOLE)] + [(study.deny(frozenset(r.members)), WHOLE) for r in repairs]
+    plain = [(study.plain(frozenset(c.members), config), case) for c in causes]
+    results = study.probe_all(asked + plain)
     n = 1 + len(repairs)
     return Confirmation(
         results[0].outcome,

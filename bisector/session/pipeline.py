@@ -67,6 +67,7 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
     search = Search(session, chosen, answer)
     below = search.rungs()
     search.flags()
+    answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_flags(search.walk))]  # if a budget ends here
     case, decided = search.decide_and_reduce()
     held = search.confirm(case, decided)
     candidates = [*fixes.from_flags(search.walk), *fixes.from_repairs(held)]

@@ -49,15 +49,13 @@ class Session:
             "device": o.device,
             "seed": o.seed,
         }
-        worker = WorkerOptions(
-            load, o.config, not name, o.memory_bytes, o.folder, str(self.run.log)
-        )
+        worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, str(self.run.log))
         return Lab(worker, self.journal, o.jobs, o.timeout_s, self._answered, name)
 
     def _answered(self, request: Mapping[str, Any], answer: Mapping[str, Any], cached: bool) -> None:
         if request["job"] in ("probe", "verdict"):
             self.counts["cached" if cached else "run"] += 1
-            self.progress("probe", "")
+            self.progress("probe", _told(request, answer))
 
     def study(self, call: Mapping[str, Any]) -> Study:
         criterion = criterion_for(self.options, call)
@@ -75,3 +73,17 @@ class Session:
     def close(self) -> None:
         self.lab.close()
         self.journal.close()
+
+
+def _told(request: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+    """A probe in one line for `--verbose`: what was asked, and how long it took or why it failed."""
+    candidate = request.get("candidate", {})
+    parts = [f"{name}={value}" for name, value in candidate.get("flags", ())]
+    members = candidate.get("members", ())
+    if members:
+        verb = "allow" if candidate["base"] == "plain" else "deny"
+        parts.append(f"{verb} {members[0]}" + (f" and {len(members) - 1} more" if len(members) > 1 else ""))
+    parts.append("on a smaller case" if any(request["case"].values()) else "on the whole")
+    error = answer.get("error")
+    seconds = f"{answer.get('seconds', 0):.2f} s"
+    return f"{', '.join(parts)}: {error or seconds}"

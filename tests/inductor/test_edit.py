@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.core.case import WHOLE, Case, Slice
-from bisector.inductor.graph.edit import CannotEdit, Edited, apply, compact, mutates, simplify
+from bisector.inductor.graph.edit import CannotEdit, Edited, apply
+from bisector.inductor.graph.liveness import mutates
+from bisector.inductor.graph.smaller_inputs import compact, simplify
 
 X = torch.arange(12.0).reshape(3, 4)
 

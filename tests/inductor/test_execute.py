@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from bisector.core.case import WHOLE
-from bisector.inductor import execute
+from bisector.inductor import evidence, execute
 from bisector.inductor.load import LoadOptions, load
 
 
@@ -33,7 +33,7 @@ def subject_of(tmp_path: Path, script: str) -> execute.Subject:
 
 def runs(subject: execute.Subject) -> tuple[dict[str, Any], dict[str, Any]]:
     """Eager's outputs and the reference's."""
-    reference = execute._reference(subject, [])
+    reference = evidence._reference(subject, [])
     assert reference is not None
     return execute.run(subject, execute.eager_program(subject)), reference
 

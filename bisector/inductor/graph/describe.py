@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from .. import ambient, naming, tensors
 from ..execute import Subject
 from ..load import Loaded
-from . import edit
+from . import edit, liveness
 
 _OPS = {"placeholder": "input", "get_attr": "constant", "call_function": "call", "call_method": "call"}
 
@@ -107,7 +107,7 @@ def _node(node: torch.fx.Node, seen: dict[str, tuple[list[int], str]]) -> dict[s
         "reads": edit.node_arguments(node),
         "shape": shape,
         "dtype": dtype,
-        "writes": edit.mutates(node),
+        "writes": liveness.mutates(node),
         "integers": sorted(_integers(node)),
         "where": naming.where_of(node),
     }

@@ -6,7 +6,6 @@ it, so the first divergence inside what is left is a divergence on equal inputs.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,8 @@ from torch.fx.node import map_arg
 
 from ...core.case import Case
 from .. import tensors
+from . import liveness
+from . import smaller_inputs as inputs_of
 
 
 class CannotEdit(Exception):
@@ -157,72 +158,8 @@ def _resize(gm: torch.fx.GraphModule, sizes: dict[int, int]) -> None:
             }
 
 
-def mutates(node: torch.fx.Node) -> bool:
-    """Whether the node writes into its first argument (Python's convention, or an out= argument)."""
-    if node.op == "call_method":
-        name = str(node.target)
-        return name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
-    if node.op != "call_function":
-        return False
-    if isinstance(node.target, torch._ops.OpOverload):
-        return node.target._schema.is_mutable
-    name = getattr(node.target, "__name__", "")
-    in_place = name.endswith("_") and not name.endswith("__")
-    return in_place or node.target in _IN_PLACE or "out" in node.kwargs or bool(node.kwargs.get("inplace"))
-
-
-_IN_PLACE = {
-    operator.setitem,
-    operator.iadd,
-    operator.isub,
-    operator.imul,
-    operator.itruediv,
-    operator.ifloordiv,
-    operator.imod,
-    operator.ipow,
-    operator.iand,
-    operator.ior,
-    operator.ixor,
-    operator.imatmul,
-}
-
-
-def needed(gm: torch.fx.GraphModule) -> set[torch.fx.Node]:
-    """The nodes that the outputs depend on, in-place writes into any of them included."""
-    keep: set[torch.fx.Node] = set()
-    work = [gm.graph.output_node()]
-    while True:
-        while work:
-            node = work.pop()
-            if node not in keep:
-                keep.add(node)
-                work.extend(node.all_input_nodes)
-        # A write counts if what it writes into is read by something that is kept.
-        work = [n for n in gm.graph.nodes if n not in keep and _acts(n, keep)]
-        if not work:
-            return keep
-
-
-def _acts(node: torch.fx.Node, keep: set[torch.fx.Node]) -> bool:
-    if mutates(node) or _sets_mode(node):
-        return not node.all_input_nodes or any(i in keep for i in node.all_input_nodes[:1])
-    # A view of something kept that is itself written into (x[0].add_(1)).
-    return any(mutates(u) for u in node.users) and any(i in keep for i in node.all_input_nodes[:1])
-
-
-def _sets_mode(node: torch.fx.Node) -> bool:
-    """Entering or leaving autocast and grad mode: no value, but it governs the nodes after it."""
-    name = getattr(node.target, "__name__", "")
-    return node.op == "call_function" and name in (
-        "_enter_autocast",
-        "_exit_autocast",
-        "_set_grad_enabled",
-        "set_grad_enabled",
-    )
-
-
 def _drop_dead(gm: torch.fx.GraphModule) -> None:
-    keep = needed(gm)
+    keep = liveness.needed(gm)
     for node in reversed(list(gm.graph.nodes)):
         if node not in keep:
             gm.graph.erase_node(node)
@@ -241,35 +178,11 @@ def _simplified(inputs: list[tuple[str, Any, bool]], case: Case) -> list[Any]:
     for part in case.slices:
         if part.input in names:
             i = names.index(part.input)
-            values[i] = compact(values[i])
+            values[i] = inputs_of.compact(values[i])
     for name, how in case.values:
         if name in names:
-            values[names.index(name)] = simplify(values[names.index(name)], how)
+            values[names.index(name)] = inputs_of.simplify(values[names.index(name)], how)
     return values
-
-
-def compact(x: torch.Tensor) -> torch.Tensor:
-    """A copy without the gaps that slicing left, its dimensions in the same order in memory."""
-    strides = x.stride()
-    order = sorted(range(x.dim()), key=lambda d: (-strides[d], d))
-    back = [order.index(d) for d in range(x.dim())]
-    return x.permute(order).contiguous().permute(back)
-
-
-def simplify(x: torch.Tensor, how: str) -> torch.Tensor:
-    """`zeros`, `ones`, or `digits:N`: each value rounded to N significant decimal digits."""
-    if how == "zeros":
-        return torch.zeros_like(x)
-    if how == "ones":
-        return torch.ones_like(x)
-    digits = int(how.removeprefix("digits:"))
-    rounded = [_round(v, digits) for v in x.reshape(-1).double().tolist()]
-    flat = torch.tensor(rounded, dtype=torch.float64).to(x.dtype).reshape(x.shape)
-    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(flat)
-
-
-def _round(value: float, digits: int) -> float:
-    return float(f"{value:.{digits}g}")
 
 
 def node_arguments(node: torch.fx.Node) -> list[str]:

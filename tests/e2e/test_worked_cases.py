@@ -38,8 +38,8 @@ KNOWN = {
     "softmax_fma": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", 5, 64),
     "softmax_remat": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", 5, 64),
     "e8m0_gelu": Known({pair("vec")}, {"vec"}, "amplified-rounding", 7, 64),
-    "e8m0_encoder": Known({pair("layout")}, {"layout"}, "amplified-rounding", 5),
-    "e8m0_two_causes": Known({pair("layout"), pair("vec")}, set(), "amplified-rounding", 6),
+    "e8m0_encoder": Known({pair("layout")}, {"layout"}, "amplified-rounding", 10),
+    "e8m0_two_causes": Known({pair("layout"), pair("vec")}, set(), "amplified-rounding", 16),
 }
 
 

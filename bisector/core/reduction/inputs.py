@@ -39,15 +39,19 @@ def shrink_shapes(problem: Problem) -> None:
 
 
 def _groups(info: GraphInfo) -> list[tuple[Axis, ...]]:
-    """Sets of axes to cut: those of equal length at the same place first, then all of equal length, then
-    each alone. Longest axes first. Cutting one of two equal axes often means broadcasting instead."""
+    """Sets of axes to cut: those of equal length at the same place, all of equal length, and each alone.
+
+    What can cut the most elements comes first. Among equals, axes at the same place together (to cut one of
+    them alone often means broadcasting instead), then each alone, and last all of one length.
+    """
     axes = {(n.name, d): size for n in info.inputs for d, size in enumerate(n.shape or ()) if size > 1}
     groups: dict[tuple[Axis, ...], tuple[int, int]] = {}
     for size in set(axes.values()):
         equal = tuple(axis for axis, other in axes.items() if other == size)
-        places = {d: tuple(a for a in equal if a[1] == d) for d in sorted({a[1] for a in equal})}
-        for rank, group in [*((0, g) for g in places.values()), (1, equal), *((2, (a,)) for a in equal)]:
-            groups.setdefault(group, (-size, rank))
+        places = [tuple(a for a in equal if a[1] == d) for d in sorted({a[1] for a in equal})]
+        for rank, group in [*((0, g) for g in places), *((1, (a,)) for a in equal), (2, equal)]:
+            held = sum(info.node(name).numel for name in {name for name, _ in group})
+            groups.setdefault(group, (held // size - held, rank))
     return sorted(groups, key=lambda g: (groups[g], g))
 
 

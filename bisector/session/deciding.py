@@ -43,12 +43,13 @@ FINEST_FIRST = (
 
 @dataclass
 class Decided:
-    """Sets over one case. places: fallbacks that repair where no finer decision does.
+    """Sets over one case: the one searched, which the causes are confirmed on.
 
-    config: the flags that stand in as decisions. checks: the ends that did not hold, each in a
-    sentence for the report.
+    places: fallbacks that repair where no finer decision does. config: the flags that stand in as
+    decisions. checks: the ends that did not hold, each in a sentence for the report.
     """
 
+    case: Case
     decisions: tuple[Decision, ...] = ()
     sets: SetsFound = field(default_factory=SetsFound)
     places: tuple[str, ...] = ()
@@ -64,7 +65,7 @@ def decide(study: Study, case: Case, default: ProbeResult, flags: Sequence[str])
     """
     decisions = tuple(d for d in default.measurement.decisions if d.kind not in study.hooks_off)
     elements = _ordered(d.id for d in decisions if d.kind != PLACE)
-    found = Decided(decisions)
+    found = Decided(case, decisions)
     try:
         config = _config_needed(study, case, elements, flags)
         found.config = tuple(config)

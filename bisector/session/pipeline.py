@@ -69,7 +69,7 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
     search.flags()
     answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_flags(search.walk))]  # if a budget ends here
     case, decided = search.decide_and_reduce()
-    held = search.confirm(case, decided)
+    held = search.confirm(decided)
     candidates = [*fixes.from_flags(search.walk), *fixes.from_repairs(held)]
     if not candidates and answer.first_bad_backend != "inductor":
         answer.notes.append(

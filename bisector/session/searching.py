@@ -10,7 +10,7 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge, removed_fraction
 from bisector.core.model import Candidate, Outcome, ProbeResult
-from bisector.core.reduction.inputs import shrink_shapes
+from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
 from bisector.core.search.minimal import MinimalSet
@@ -95,7 +95,7 @@ class Search:
         """Cut millions of elements down to some that diverge alike; the whole has the last word later."""
         elements = _elements(self.study.describe(WHOLE))
         if elements > MANY_ELEMENTS:
-            self.start, self.default = self.reduce(self.start, self.default, None, shrink_shapes)
+            self.start, self.default = self.reduce(self.start, self.default, None, take_part)
             self.answer.notes.append(
                 f"flags were walked on a part of the inputs that diverges alike "
                 f"({_elements(self.study.describe(self.start))} of {elements} elements); "
@@ -156,7 +156,7 @@ class Search:
         self.session.progress("causes", f"causes found: {found[0]}, repairs found: {found[1]}")
         return decided
 
-    def confirm(self, case: Case, decided: Decided) -> list[HeldRepair]:
+    def confirm(self, decided: Decided) -> list[HeldRepair]:
         """Ask a second worker; a set that does not hold there is not called confirmed. What repairs the
         whole subject there comes back."""
         repairs, causes = finest(decided.sets.repairs), finest(decided.sets.causes)
@@ -168,7 +168,7 @@ class Search:
         try:
             with self.session.clock.stage("causes"):
                 digest = self.chosen.call["digest"]
-                said = confirm(self.study, lab, digest, case, repairs, causes, decided.config)
+                said = confirm(self.study, lab, digest, decided.case, repairs, causes, decided.config)
         finally:
             lab.close()
         if said.problem is not None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bisector.core.case import Case
 from bisector.core.model import Outcome
 from bisector.core.probe import BudgetSpent
-from bisector.core.reduction.inputs import SMALL, shrink_shapes, simplify_values
+from bisector.core.reduction.inputs import SMALL, shrink_shapes, simplify_values, take_part
 from bisector.core.reduction.nodes import end_earlier, keep_one_output, start_later, take_out_nodes
 from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
@@ -270,3 +270,10 @@ def test_taking_nodes_out_never_touches_what_is_returned() -> None:
     problem = subject.problem()
     take_out_nodes(problem)
     assert subject.whole.apply(problem.case).outputs == ("n3",)
+
+
+def test_of_millions_of_elements_a_part_is_kept_that_is_still_whole_along_the_inner_axis() -> None:
+    subject = Subject(chain(1, (64, 128, 1024)), needs("n0"), worst=lambda g: (0,))
+    left = reduced(subject, take_part)
+    assert left.shape("x")[-1] == 1024
+    assert 1024 <= math.prod(left.shape("x")) <= 16_384

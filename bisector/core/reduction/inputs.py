@@ -13,6 +13,8 @@ from .problem import Problem
 SMALL = 16
 # Where this many sets of axes in a row cannot be cut, the rest (channels of weights) mostly cannot either.
 GIVE_UP_AFTER = 8
+# Elements that stand in for millions: few enough to probe in no time, more than any vector or tile.
+PART = 16_384
 # Values are simplified only where a repro writes them out.
 WRITTEN_OUT = 256
 
@@ -36,6 +38,24 @@ def shrink_shapes(problem: Problem) -> None:
         if coordinates or not taken:
             done.add(groups[0])
         in_vain = 0 if taken else in_vain + 1
+
+
+def take_part(problem: Problem) -> None:
+    """Keep some thousand elements of very many, around the one that differs most.
+
+    Outer axes are cut, and no shorter than need be: along the inner ones a compiler chooses vectors, tails
+    and splits by length, and the part is to be compiled as the whole is.
+    """
+    for group in sorted(_groups(problem.info), key=lambda g: (g[0][1], -len(g))):
+        elements = _elements(problem.info)
+        if elements <= PART:
+            return
+        name, dim = group[0]
+        size = (problem.info.node(name).shape or ())[dim]
+        length = max(1, size * PART // elements)
+        if size > length:
+            starts = _around(size, length, _coordinates(problem, group)) or [0]
+            problem.first_interesting(_sliced(problem.case, group, start, length) for start in starts)
 
 
 def _groups(info: GraphInfo) -> list[tuple[Axis, ...]]:
@@ -72,9 +92,14 @@ def _windows(size: int, coordinates: list[int]) -> Iterator[tuple[int, int]]:
         return
     length = 1
     while length < size:
-        for start in dict.fromkeys(min(max(c - length // 2, 0), size - length) for c in coordinates):
+        for start in _around(size, length, coordinates):
             yield start, length
         length *= 2 if length < 4 else 4
+
+
+def _around(size: int, length: int, coordinates: list[int]) -> list[int]:
+    """Starts of windows of that length that hold the coordinates and end within the axis."""
+    return list(dict.fromkeys(min(max(c - length // 2, 0), size - length) for c in coordinates))
 
 
 def _sliced(case: Case, group: tuple[Axis, ...], start: int, length: int) -> Case:

@@ -43,7 +43,11 @@ KNOWN = {
 }
 
 
-@pytest.fixture(scope="module", params=sorted(KNOWN))
+LARGE = {"e8m0_encoder", "e8m0_two_causes"}  # minutes each
+CASES = [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in sorted(KNOWN)]
+
+
+@pytest.fixture(scope="module", params=CASES)
 def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """(name, exit status, result, run directory) of one whole run of each case."""
     out = tmp_path_factory.mktemp("run") / request.param

@@ -12,8 +12,6 @@ import click
 
 from bisector.errors import NumbisectError
 
-INTERRUPTED = 130
-
 
 class Flag(click.ParamType):
     """KEY=VALUE of `-c`: a flag by the name users write, and its value."""

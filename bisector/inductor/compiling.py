@@ -13,9 +13,6 @@ from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-# The rungs of the ladder, from Dynamo alone to Inductor; each adds a part of the compiler.
-LADDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
-
 
 def compile_graph(
     gm: torch.fx.GraphModule,

@@ -10,7 +10,7 @@ from typing import Any
 
 from bisector.core.criterion import Criterion
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.model import Decision, Measurement, Outcome, OutputMeasurement
+from bisector.core.model import Decision, Measurement, OutputMeasurement
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import Verdict
 
@@ -219,11 +219,3 @@ def finite_floats(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [finite_floats(v) for v in value]
     return value
-
-
-def worst(outcomes: Sequence[Outcome]) -> Outcome:
-    """FAIL before UNRESOLVED before PASS."""
-    for outcome in (Outcome.FAIL, Outcome.UNRESOLVED):
-        if outcome in outcomes:
-            return outcome
-    return Outcome.PASS

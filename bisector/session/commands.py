@@ -21,6 +21,7 @@ from .run import Session
 PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
 # A probe that takes more than this share of the memory, times the lanes, would drive the machine to swap.
 MEMORY_SHARE = 0.8
+INTERRUPTED = 130  # the shells' status of a program that Ctrl-C ended
 PLAIN_WIDTH = 100  # columns where stdout is no terminal
 
 
@@ -97,7 +98,7 @@ def _run(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -
             result = PIPELINES[options.command](session)
         except KeyboardInterrupt:
             display.say(f"interrupted; go on with: numbisect resume {_relative(run.path)}")
-            return 130
+            return INTERRUPTED
         finally:
             session.close()
     run.write_json(run.result, result)

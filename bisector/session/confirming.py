@@ -19,7 +19,7 @@ class Confirmation:
     """What the second process said. problem: why it could not say anything, or None.
 
     default: of the whole subject. repairs: each repair denied, on the whole subject. causes: each cause
-    alone over the plain baseline of the minimal case. results: the repairs' probes.
+    alone over the plain baseline of the case that was searched. results: the repairs' probes.
     """
 
     default: Outcome

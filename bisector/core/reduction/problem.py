@@ -56,13 +56,6 @@ class Problem:
                     return True
         return False
 
-    def try_case(self, case: Case) -> Outcome:
-        """Ask about one case, and take it if it is interesting."""
-        trial = self.interesting([case])[0]
-        if trial.outcome is Outcome.FAIL:
-            self.accept(trial)
-        return trial.outcome
-
     def rebase(self) -> None:
         """Let the edits that follow apply to the case as it stands, smaller inputs included."""
         self.case = self.case.rebased()

@@ -71,7 +71,7 @@ def from_repairs(repairs: Iterable[tuple[MinimalSet, ProbeResult]]) -> list[Fix]
 def _plain(kind: str, members: tuple[str, ...]) -> Mapping[str, Any] | None:
     """Plain torch can leave out a pass, a decomposition or a lowering by name, not at one place alone."""
     names = sorted({m.partition(":")[2].rpartition("@")[0] for m in members})
-    plain_kind = {"pass": "passes", "decomposition": "decompositions", "lowering": "fallbacks"}.get(kind)
+    plain_kind = {"pass": "passes", "decomposition": "fallbacks", "lowering": "fallbacks"}.get(kind)
     return None if plain_kind is None else {"kind": plain_kind, "names": names}
 
 

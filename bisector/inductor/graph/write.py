@@ -11,7 +11,7 @@ from torch._inductor.lowering import lowerings
 
 from ...core.criterion import Criterion
 from ..execute import Outputs, Subject, eager_program, run
-from .fixes import DisablePasses, DropDecompositions, FallBack, Fix, SetFlags, UseBackend
+from .fixes import DisablePasses, FallBack, Fix, SetFlags, UseBackend
 from .repro import write_repro
 from .repro_spec import ReproSpec
 from .source import function_source
@@ -59,7 +59,7 @@ def fix_of(plain: Mapping[str, Any] | None) -> Fix | None:
     if plain["kind"] == "passes":
         return DisablePasses(tuple(plain["names"]))
     ops = tuple(op for name in plain["names"] for op in _overloads(name))
-    return DropDecompositions(ops) if plain["kind"] == "decompositions" else FallBack(ops)
+    return FallBack(ops)
 
 
 def _overloads(name: str) -> list[str]:

@@ -33,6 +33,7 @@ class Case:
     slices: parts of inputs (cut nodes included) that are kept.
     sizes: (old, new): integer constants in arguments of nodes that follow the slices (views, expands).
     values: (input, simplification): `zeros`, `ones`, or `digits:N` (N significant decimal digits).
+    scales: (input, factor): its values are multiplied, each product rounded to the input's dtype.
     """
 
     cut: tuple[str, ...] = ()
@@ -41,6 +42,7 @@ class Case:
     slices: tuple[Slice, ...] = ()
     sizes: tuple[tuple[int, int], ...] = ()
     values: tuple[tuple[str, str], ...] = ()
+    scales: tuple[tuple[str, float], ...] = ()
     base: Case | None = None
 
     def rebased(self) -> Case:
@@ -66,6 +68,9 @@ class Case:
         kept = [pair for pair in self.values if pair[0] != name]
         return replace(self, values=(*kept, (name, simplification)))
 
+    def with_scale(self, name: str, factor: float) -> Case:
+        return replace(self, scales=(*self.scales, (name, factor)))
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -78,6 +83,7 @@ class Case:
             slices=tuple(Slice(**s) for s in raw["slices"]),
             sizes=tuple((o, n) for o, n in raw["sizes"]),
             values=tuple((n, v) for n, v in raw["values"]),
+            scales=tuple((n, f) for n, f in raw["scales"]),
             base=None if raw.get("base") is None else cls.from_json(raw["base"]),
         )
 

@@ -173,6 +173,17 @@ def active(decisions: control.Control | None) -> Iterator[None]:
         yield
 
 
+def compile_once(call: Call, train: bool | None) -> None:
+    """Compile a copy of the graph for what it leaves in Python's caches; run nothing.
+
+    With shapes of its own: the call's tracing context and graph stay as Dynamo left them.
+    """
+    subject = prepare(call, WHOLE, train)
+    edited = edit.apply(call.graph.gm, call.args, call.requires_grad, WHOLE, lambda: None)
+    with active(control_for(Candidate())):
+        compile_subject(replace(subject, edited=edited, whole=False), Candidate())
+
+
 def run_compiled(subject: Subject, candidate: Candidate) -> Outputs:
     """Compile the subject under the candidate's flags and backend, and run it once."""
     compiled = compile_subject(subject, candidate)

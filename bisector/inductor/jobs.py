@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.case import Case
-from ..core.model import Candidate
+from ..core.model import Candidate, Outcome
 from . import ambient, evidence, execute, hooks
+from . import steer as steering
 from .graph import describe, write
 from .hooks import selftest as hooks_selftest
 from .load import Loaded
@@ -17,11 +18,33 @@ Request = Mapping[str, Any]
 
 def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
     """One candidate on one case of one call -> Measurement."""
-    for kind, reason in request.get("hooks_off", {}).items():
-        hooks.disable(kind, reason)
+    _switch_off(request)
     call = loaded.recorder.calls[request["call"]]
     case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
     return execute.probe(call, case, candidate, request["train"]).to_json()
+
+
+def steer(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """Input values on which the candidates give the outcomes that are wanted of them -> {"scale": …}."""
+    _switch_off(request)
+    call = loaded.recorder.calls[request["call"]]
+    wanted = [(Candidate.from_json(c), Outcome(o)) for c, o in request["wanted"]]
+    found = steering.steer(
+        call, Case.from_json(request["case"]), wanted, request["tolerances"], request["train"],
+        request["seconds"],
+    )  # fmt: skip
+    return {"scale": found}
+
+
+def _switch_off(request: Request) -> None:
+    for kind, reason in request.get("hooks_off", {}).items():
+        hooks.disable(kind, reason)
+
+
+def warm(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """Compile once in the process that later ones are forked from, so that they find its caches filled."""
+    execute.compile_once(loaded.recorder.calls[request["call"]], request["train"])
+    return {}
 
 
 def selftest(loaded: Loaded, request: Request) -> dict[str, Any]:
@@ -63,8 +86,13 @@ def flags(loaded: Loaded, request: Request) -> dict[str, Any]:
     return values
 
 
+# Run in the worker itself, for what they leave behind there.
+IN_WORKER = frozenset({"warm"})
+
 JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "probe": probe,
+    "steer": steer,
+    "warm": warm,
     "selftest": selftest,
     "verdict": verdict,
     "info": info,

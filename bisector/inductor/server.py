@@ -15,6 +15,7 @@ import selectors
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,10 @@ class Child:
 
 
 class Server:
-    """Answers JSON lines on a socket: `{"id", "job", "timeout_s", …}` -> `{"id", "answer" | "error"}`."""
+    """Answers JSON lines on a socket: `{"id", "job", "timeout_s", …}` -> `{"id", "answer" | "error"}`.
+
+    in_worker: jobs that are not forked, because they are there for what they leave in this process.
+    """
 
     def __init__(
         self,
@@ -46,11 +50,13 @@ class Server:
         run_job: Callable[[Mapping[str, Any]], Mapping[str, Any]],
         memory_bytes: int | None,
         log_path: str,
+        in_worker: frozenset[str] = frozenset(),
     ) -> None:
         self.channel = channel
         self.run_job = run_job
         self.memory_bytes = memory_bytes
         self.log_path = log_path
+        self.in_worker = in_worker
         self.children: dict[int, Child] = {}
         self.selector = selectors.DefaultSelector()
         self.incoming = bytearray()
@@ -90,8 +96,28 @@ class Server:
         while b"\n" in self.incoming:
             line, _, rest = bytes(self.incoming).partition(b"\n")
             self.incoming = bytearray(rest)
-            self._fork(json.loads(line))
+            request = json.loads(line)
+            if request.get("job") in self.in_worker:
+                self._run_here(request)
+            else:
+                self._fork(request)
         return True
+
+    def _run_here(self, request: Mapping[str, Any]) -> None:
+        """Run a job that changes this process, in a thread: the forking one must not run tensor code."""
+        reply: dict[str, Any] = {"id": request["id"], "error": "no answer"}
+
+        def job() -> None:
+            try:
+                reply.update(answer=self.run_job(request))
+                del reply["error"]
+            except Exception as error:  # noqa: BLE001 - whatever it raises is the answer, as in a child
+                reply["error"] = first_line(error)
+
+        thread = threading.Thread(target=job)
+        thread.start()
+        thread.join()
+        self.channel.sendall(json.dumps(reply).encode() + b"\n")
 
     def _fork(self, request: Mapping[str, Any]) -> None:
         reader, writer = os.pipe()

@@ -31,7 +31,7 @@ def main(fd: int) -> None:
     def run_job(request: Mapping[str, Any]) -> Mapping[str, Any]:
         return jobs.JOBS[request["job"]](loaded, request)
 
-    server.Server(channel, run_job, options["memory_bytes"], options["log"]).serve()
+    server.Server(channel, run_job, options["memory_bytes"], options["log"], jobs.IN_WORKER).serve()
 
 
 def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:

@@ -40,6 +40,9 @@ def begin(session: Session) -> tuple[Chosen, Answer, str | None]:
     end = nothing_found(chosen, hello["eager_disagrees"])
     if end is not None and chosen.verdict.kind is VerdictClass.AGREES and hello["eager_disagrees"]:
         answer.first_bad_backend = "eager"
+    if end is None:
+        # It compiled in a probe, so it does in the worker too: every later probe is twice as fast for it.
+        session.lab.ask({"job": "warm", "call": chosen.call["index"], "train": session.options.train})
     session.progress("verdict", f"{chosen.verdict.kind.value}: {chosen.verdict.reason}")
     return chosen, answer, end
 

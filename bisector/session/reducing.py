@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bisector.core.case import Case
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
@@ -15,6 +15,8 @@ from .study import Study
 
 # That each member of a repair is needed is asked of repairs up to this size: a probe for each member.
 NEEDED_EACH = 3
+# One diverging element in this many is the work of a step; rounding alone shows in most elements.
+FEW = 100
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,11 @@ class Anchor:
             if 1 < len(repair) <= NEEDED_EACH:
                 asked.update({repair - {m}: Outcome.FAIL for m in sorted(repair)})
         return list(asked.items())
+
+
+    def nodes(self) -> frozenset[str]:
+        """The nodes of the graph that the repairs decide about."""
+        return frozenset(m.rpartition("@")[2].removeprefix("bwd.") for r in self.repairs for m in r)
 
 
 @dataclass
@@ -54,8 +61,14 @@ def reduce_case(
 
     run: the passes; all of them, or one alone.
     """
+    steered = _steps(default)
     problem = Problem(
-        start, default, lambda cases: _trials(study, anchor, cases), study.describe, lanes=study.lab.jobs
+        start,
+        default,
+        lambda cases: _trials(study, anchor, steered, cases),
+        study.describe,
+        lanes=study.lab.jobs,
+        decisive=anchor.nodes() if anchor is not None else frozenset(),
     )
     try:
         run(problem)
@@ -64,8 +77,21 @@ def reduce_case(
     return Reduced(problem.case, problem.default)
 
 
-def _trials(study: Study, anchor: Anchor | None, cases: Sequence[Case]) -> list[Trial]:
+def _trials(study: Study, anchor: Anchor | None, steered: bool, cases: Sequence[Case]) -> list[Trial]:
     """FAIL where the case is interesting. What only diverges costs one probe, what counts a few."""
+    trials = _as_they_are(study, anchor, cases)
+    if not steered or anchor is None or trials[-1].outcome is Outcome.FAIL:
+        return trials
+    wanted = [(Candidate(), Outcome.FAIL)] + [(study.deny(m), outcome) for m, outcome in anchor.demands()]
+    # New values undo what a case with simpler ones is for.
+    agreeing = [
+        t.case for t in trials if t.default.outcome is not Outcome.UNRESOLVED and not t.case.values
+    ]
+    others = [case for case in study.steer(agreeing, wanted) if case is not None]
+    return [*trials, *(_as_they_are(study, anchor, others) if others else [])]
+
+
+def _as_they_are(study: Study, anchor: Anchor | None, cases: Sequence[Case]) -> list[Trial]:
     defaults = study.probe_all([(Candidate(), case) for case in cases])
     trials = []
     for case, default in zip(cases, defaults, strict=True):
@@ -76,6 +102,13 @@ def _trials(study: Study, anchor: Anchor | None, cases: Sequence[Case]) -> list[
         if outcome is Outcome.FAIL:
             break  # the first interesting case is taken; the others would be asked in vain
     return trials
+
+
+def _steps(default: ProbeResult) -> bool:
+    """Whether the outputs show a step: a few elements diverge and nearly all are equal to the bit."""
+    paths = {s.path for s in default.signatures if s.kind is DivergenceKind.VALUE}
+    outputs = [o for o in default.measurement.outputs if o.path in paths]
+    return any(0 < o.n_diff * FEW <= o.numel for o in outputs)
 
 
 def _held(study: Study, anchor: Anchor, case: Case) -> Outcome:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
-from bisector.core.criterion import Criterion
+from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge
 from bisector.core.model import Base, Candidate, Measurement, Outcome, ProbeResult, Signature, kind_of
@@ -16,6 +16,10 @@ from bisector.core.probe import BudgetSpent
 from bisector.runner.lab import Lab
 
 CONFIG = "config:"  # a decision of this kind is a flag: `config:NAME@graph`
+
+
+# Looking for other input values takes some hundred runs of eager; on what is slower it is given up.
+STEERING_S = 3.0
 
 
 def config_id(flag: str) -> str:
@@ -78,6 +82,25 @@ class Study:
     def criterion_of(self, case: Case) -> Criterion:
         """What a case is held to."""
         return self.criterion if case == WHOLE else self.small
+
+    def steer(self, cases: Sequence[Case], wanted: Sequence[tuple[Candidate, Outcome]]) -> list[Case | None]:
+        """For each case the same on other input values, on which every candidate should give the outcome
+        that is wanted of it; None where no such values were found. Ask a probe whether it is so."""
+        tolerances = {d: list(self.small.tolerance("", d)) for d in DTYPE_TOLERANCES}
+        asked = {
+            "job": "steer",
+            "call": self.call,
+            "wanted": [(candidate.to_json(), outcome.value) for candidate, outcome in wanted],
+            "tolerances": tolerances,
+            "train": self.train,
+            "seconds": STEERING_S,
+            "hooks_off": dict(self.hooks_off),
+        }
+        answers = self.lab.ask_all([{**asked, "case": case.to_json()} for case in cases])
+        return [
+            case.with_scale(*answer["scale"]).rebased() if answer.get("scale") else None
+            for case, answer in zip(cases, answers, strict=True)
+        ]
 
     def describe(self, case: Case) -> GraphInfo:
         """The graph of a case. Raises BudgetSpent like a probe."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bisector.core.case import WHOLE
 from bisector.errors import BadTarget, WorkerLost
 from bisector.runner import lab as lab_module
 from bisector.runner.journal import Journal
@@ -242,7 +243,7 @@ PROBE = {
     "job": "probe",
     "call": 0,
     "train": None,
-    "case": {"cut": [], "bypass": [], "outputs": [], "slices": [], "sizes": [], "values": []},
+    "case": WHOLE.to_json(),
     "candidate": {"base": "default", "members": [], "flags": [], "backend": "eager"},
 }
 

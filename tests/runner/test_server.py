@@ -33,7 +33,7 @@ class Client:
                 self.channel.close()
                 faulthandler.disable()
                 sys.stdout = sys.stderr = open(2, "w", 1, closefd=False)  # noqa: SIM115 - pytest's own are elsewhere
-                Server(theirs, job, memory_bytes, str(log)).serve()
+                Server(theirs, job, memory_bytes, str(log), frozenset({"stay"})).serve()
             finally:
                 os._exit(0)
         theirs.close()
@@ -175,6 +175,13 @@ def test_a_job_that_closes_its_files_is_a_crash_and_the_server_lives(client: Cli
 
 def test_what_a_job_changes_is_as_before_in_the_next_one(client: Client) -> None:
     assert [client.ask(do="state")["answer"] for _ in range(2)] == [{"mark": None}] * 2
+
+
+def test_a_job_that_is_there_for_what_it_leaves_behind_runs_in_the_server(client: Client) -> None:
+    assert client.ask(do="state", job="stay")["answer"] == {"mark": None}
+    assert client.ask(do="state")["answer"] == {"mark": "set"}
+    assert client.ask(do="raise", job="stay")["error"] == "ValueError: first line"
+    assert client.ask(do="return", value=1)["answer"] == {"value": 1}
 
 
 def test_jobs_run_side_by_side_and_each_gets_its_own_answer(client: Client) -> None:

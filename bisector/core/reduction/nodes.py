@@ -100,10 +100,10 @@ def _bisect(problem: Problem, n: int, make: Callable[[Case, int], Case]) -> None
         case = make(base, i)
         if case == base:
             return Outcome.UNRESOLVED  # an edit that edits nothing is no progress
-        outcome = problem.interesting([case])[0]
-        if outcome.outcome is Outcome.FAIL:
-            problem.accept(outcome)
-        return outcome.outcome
+        trial = problem.interesting([case])[-1]
+        if trial.outcome is Outcome.FAIL:
+            problem.accept(trial)
+        return trial.outcome
 
     if n > 1 and test(1) is not Outcome.FAIL:
         first_failing(n - 1, lambda i: test(i + 1))

@@ -26,20 +26,28 @@ class Trial:
 
 
 class Interesting(Protocol):
-    """Tries cases; several at once may run in parallel. One trial for each case, in order."""
+    """Tries cases; several at once may run in parallel.
+
+    Ends with the first that is interesting. That one may be a case of its own: one of those asked about,
+    on other input values.
+    """
 
     def __call__(self, cases: Sequence[Case]) -> list[Trial]: ...
 
 
 @dataclass
 class Problem:
-    """The best case so far. `describe` gives the graph of a case; `lanes` cases are tried at a time."""
+    """The best case so far. `describe` gives the graph of a case; `lanes` cases are tried at a time.
+
+    decisive: the nodes whose decisions hold the case to the bug, where they are known.
+    """
 
     case: Case
     default: ProbeResult
     interesting: Interesting
     describe: Callable[[Case], GraphInfo]
     lanes: int = 1
+    decisive: frozenset[str] = frozenset()
     accepted: int = 0
 
     @property

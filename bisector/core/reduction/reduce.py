@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .inputs import shrink_shapes, simplify_values
+from .jump import keep_decisive_nodes
 from .nodes import end_earlier, keep_one_output, start_later, take_out_nodes
 from .problem import Problem
 
 Pass = Callable[[Problem], None]
 
-GRAPH_PASSES: tuple[Pass, ...] = (keep_one_output, end_earlier, start_later, take_out_nodes)
+GRAPH_PASSES: tuple[Pass, ...] = (
+    keep_one_output,
+    keep_decisive_nodes,
+    end_earlier,
+    start_later,
+    take_out_nodes,
+)
 INPUT_PASSES: tuple[Pass, ...] = (shrink_shapes, simplify_values)
 
 

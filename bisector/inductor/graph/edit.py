@@ -182,6 +182,9 @@ def _simplified(inputs: list[tuple[str, Any, bool]], case: Case) -> list[Any]:
     for name, how in case.values:
         if name in names:
             values[names.index(name)] = inputs_of.simplify(values[names.index(name)], how)
+    for name, factor in case.scales:
+        if name in names:
+            values[names.index(name)] = inputs_of.scale(values[names.index(name)], factor)
     return values
 
 

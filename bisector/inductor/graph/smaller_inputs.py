@@ -25,5 +25,10 @@ def simplify(x: torch.Tensor, how: str) -> torch.Tensor:
     return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(flat)
 
 
+def scale(x: torch.Tensor, factor: float) -> torch.Tensor:
+    """The values times the factor, each product rounded once to the dtype."""
+    return (x.double() * factor).to(x.dtype)
+
+
 def _round(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")

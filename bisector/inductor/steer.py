@@ -1,0 +1,144 @@
+"""Other input values for a case: those that bring one element to a step of the program.
+
+After a step (ceil, a comparison, a cast to an integer) a difference in the last bit shows in one element
+of a million, so a smaller graph or smaller inputs mostly agree by chance alone. Multiplying an input by a
+factor moves an element across its step; where exactly is found by bisection in eager, and next to that
+place a last-bit difference shows. Nothing is claimed here: the case with the new values is probed as any
+other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..core.case import Case
+from ..core.model import Candidate, Outcome
+from . import ambient, execute, source_capture, tensors
+from .graph.smaller_inputs import scale
+from .record import Call
+
+Wanted = Sequence[tuple[Candidate, Outcome]]
+Tolerances = dict[str, Sequence[float]]  # dtype -> (rtol, atol); a dtype that is missing is compared exactly
+
+ELEMENTS = 4  # tried in each input; most elements differ in the last bit where a decision moves one at all
+INPUTS = 3
+# A factor between 1 and 2 carries every binary magnitude over one power of two, where exponents step.
+RANGE = (1.0, 2.0)
+HALVINGS = 30  # to steps finer than float32's last bit (2**-24)
+NUDGE = 1 + 2**-12  # too little to carry many elements over a step; enough to move every one without steps
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An element of one output that a larger input carries over a step."""
+
+    input: str
+    output: int
+    at: int
+
+
+@dataclass
+class _Runs:
+    """Runs of eager and of compiled programs on the case's inputs, one of them multiplied."""
+
+    subject: execute.Subject
+    tolerances: Tolerances
+
+    def __post_init__(self) -> None:
+        self.eager = execute.eager_program(self.subject)
+
+    def outputs(self, fn: Callable[..., Any], name: str, factor: float) -> list[torch.Tensor]:
+        edited = self.subject.edited
+        args = [
+            scale(value, factor) if other == name else value
+            for other, value in zip(self.subject.names, edited.args, strict=True)
+        ]
+        ambient.restore_rng(self.subject.call.ambient)
+        result = fn(*tensors.fresh(args, edited.requires_grad))
+        flat = result if isinstance(result, (tuple, list)) else [result]
+        return [value.detach() for value in flat if isinstance(value, torch.Tensor)]
+
+    def element(self, place: _Place, factor: float) -> Any:
+        """Its value in eager."""
+        return self.outputs(self.eager, place.input, factor)[place.output].reshape(-1)[place.at].item()
+
+    def agree(self, fn: Callable[..., Any], eager: Sequence[torch.Tensor], name: str, factor: float) -> bool:
+        compiled = self.outputs(fn, name, factor)
+        return all(self._close(e, c) for e, c in zip(eager, compiled, strict=True))
+
+    def _close(self, e: torch.Tensor, c: torch.Tensor) -> bool:
+        rtol, atol = self.tolerances.get(str(e.dtype).removeprefix("torch."), (0.0, 0.0))
+        return bool(torch.isclose(c, e, rtol=rtol, atol=atol, equal_nan=True).all())
+
+
+def steer(
+    call: Call, case: Case, wanted: Wanted, tolerances: Tolerances, train: bool | None, seconds: float
+) -> tuple[str, float] | None:
+    """(input, factor) such that with that input multiplied every candidate gives the outcome that is wanted
+    of it; None where none was found in that time.
+
+    Raises what eager or the compiler raise on the case.
+    """
+    subject = execute.prepare(call, case, train)
+    if subject.train:
+        return None  # the graph of a gradient is compiled when it first runs, too late for the hooks
+    runs = _Runs(subject, tolerances)
+    places = list(_places(runs))
+    programs = _programs(subject, wanted) if places else []
+    deadline = time.monotonic() + seconds
+    for place in places if programs else ():
+        for factor in _step(runs, place, deadline):
+            eager = runs.outputs(runs.eager, place.input, factor)
+            if all(runs.agree(fn, eager, place.input, factor) is agrees for fn, agrees in programs):
+                return place.input, factor
+        if time.monotonic() > deadline:
+            break
+    return None
+
+
+def _programs(subject: execute.Subject, wanted: Wanted) -> list[tuple[Callable[..., Any], bool]]:
+    """A compiled program for each candidate, and whether it is to agree with eager; none where the same
+    program would have to agree and not to."""
+    programs: list[tuple[Callable[..., Any], bool]] = []
+    asked_of: dict[str, Outcome] = {}
+    for candidate, outcome in wanted:
+        ambient.restore(subject.call.ambient)  # the flags of the candidate before
+        with source_capture.collected() as sources, execute.active(execute.control_for(candidate)):
+            programs.append((execute.compile_subject(subject, candidate), outcome is Outcome.PASS))
+        if asked_of.setdefault(source_capture.digest(sources), outcome) is not outcome:
+            return []
+    return programs
+
+
+def _places(runs: _Runs) -> Iterator[_Place]:
+    """Elements to try, of the first output that has steps, for the largest inputs."""
+    floats = [
+        (value.numel(), name)
+        for name, value in zip(runs.subject.names, runs.subject.edited.args, strict=True)
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    ]
+    for _, name in sorted(floats, reverse=True)[:INPUTS]:
+        low, nudged, high = (runs.outputs(runs.eager, name, f) for f in (RANGE[0], NUDGE, RANGE[1]))
+        for index, (a, n, b) in enumerate(zip(low, nudged, high, strict=True)):
+            moved = (a != b).reshape(-1).nonzero().reshape(-1)
+            if len(moved) and 2 * int((a != n).sum()) < a.numel():
+                for at in moved[:: max(1, len(moved) // ELEMENTS)][:ELEMENTS].tolist():
+                    yield _Place(name, index, at)
+                break
+
+
+def _step(runs: _Runs, place: _Place, deadline: float) -> tuple[float, float]:
+    """The factors between which the element changes in eager, as near to each other as they get."""
+    low, high = RANGE
+    before = runs.element(place, low)
+    for _ in range(HALVINGS):
+        if time.monotonic() > deadline:
+            break
+        middle = (low + high) / 2
+        low, high = (middle, high) if runs.element(place, middle) == before else (low, middle)
+    return low, high

@@ -7,7 +7,8 @@ random generators move on with every draw; so a probe that is to repeat the user
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,6 +154,16 @@ def apply_flags(flags: Mapping[str, Any]) -> None:
             setattr(module, key, value)
         else:
             raise KeyError(name)
+
+
+@contextmanager
+def kept(names: Iterable[str]) -> Iterator[None]:
+    """Put these flags back, as far as this torch has them, when the block ends."""
+    before = {name: current_flag(name) for name in names if has_flag(name)}
+    try:
+        yield
+    finally:
+        apply_flags(before)
 
 
 def current_flag(name: str) -> Any:

@@ -107,8 +107,11 @@ def _programs(subject: execute.Subject, wanted: Wanted) -> list[tuple[Callable[.
     programs: list[tuple[Callable[..., Any], bool]] = []
     asked_of: dict[str, Outcome] = {}
     for candidate, outcome in wanted:
-        ambient.restore(subject.call.ambient)  # the flags of the candidate before
-        with source_capture.collected() as sources, execute.active(execute.control_for(candidate)):
+        with (
+            ambient.kept([*dict(candidate.flags), execute.HEADER_FLAG]),
+            source_capture.collected() as sources,
+            execute.active(execute.control_for(candidate)),
+        ):
             programs.append((execute.compile_subject(subject, candidate), outcome is Outcome.PASS))
         if asked_of.setdefault(source_capture.digest(sources), outcome) is not outcome:
             return []

@@ -23,6 +23,7 @@ EDITS = {
     "values": st.lists(st.tuples(NAMES, st.sampled_from(["zeros", "ones", "digits:2"])), max_size=3).map(
         tuple
     ),
+    "scales": st.lists(st.tuples(NAMES, st.floats(1, 2)), max_size=3).map(tuple),
 }
 FLAT = st.builds(Case, **EDITS)
 CASES = st.builds(Case, **EDITS, base=st.none() | st.builds(Case, **EDITS, base=st.none() | FLAT))

@@ -192,6 +192,14 @@ def test_simple_values_keep_dtype_strides_and_what_is_not_finite(dtype: Any) -> 
     assert torch.signbit(simple[1, 1])
 
 
+def test_a_scaled_input_is_multiplied_after_it_was_sliced_and_rounded_once() -> None:
+    x = torch.randn(4, 3, dtype=torch.float16).t()
+    captured = Captured(lambda x: x + 1, x)
+    edited = captured.apply(WHOLE.with_slice(Slice("l_x_", 1, 2, 2)).with_scale("l_x_", 1 / 3))
+    assert torch.equal(edited.args[0], (x[:, 2:].double() / 3).half())
+    assert edited.args[0].stride() == x[:, 2:].t().contiguous().t().stride()
+
+
 def test_a_part_is_compact_and_keeps_the_order_of_its_dimensions() -> None:
     image = torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)
     part = compact(image[:, :, 2:4, 1:5])

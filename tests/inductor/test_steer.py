@@ -1,0 +1,77 @@
+"""Other input values, found on the real compiler: a difference in the last bit is brought to a step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import torch
+
+from bisector.core.case import WHOLE, Case, Slice
+from bisector.core.model import Candidate, Outcome
+from bisector.inductor import execute
+from bisector.inductor.load import LoadOptions, load
+from bisector.inductor.record import Call
+from bisector.inductor.steer import steer
+
+FAIL, PASS = Outcome.FAIL, Outcome.PASS
+EXACT: Mapping[str, tuple[float, float]] = {}
+SCALAR = Candidate.with_flags({"inductor.cpp.simdlen": 1})
+
+# The vectorized erf and eager's differ in the last bit; of these few elements none is near a step.
+STEPS = "def fn(x):\n    return torch.ceil(torch.erf(x) * 8)\n"
+NO_STEPS = "def fn(x):\n    return torch.erf(x) * 8\n"
+INPUT = "x = torch.linspace(0.1, 0.4, 64)\ntorch.compile(fn)(x)\n"
+
+
+@pytest.fixture(autouse=True)
+def undisturbed() -> Iterator[None]:
+    argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
+    torch._dynamo.reset()
+    yield
+    sys.argv, sys.path[:] = argv, path
+    sys.modules["__main__"] = main
+
+
+def call_of(folder: Path, script: str) -> Call:
+    (folder / "script.py").write_text(f"import torch\n{script}")
+    loaded = load(LoadOptions(str(folder / "script.py")))
+    assert loaded.problem is None
+    return loaded.recorder.calls[0]
+
+
+def differing(call: Call, case: Case, candidate: Candidate) -> int:
+    measured = execute.probe(call, case, candidate, None)
+    assert measured.error is None
+    return sum(output.n_diff for output in measured.outputs)
+
+
+def test_a_last_bit_difference_is_brought_to_a_step_and_shows_there(tmp_path: Path) -> None:
+    call = call_of(tmp_path, STEPS + INPUT)
+    few = WHOLE.with_slice(Slice("l_x_", 0, 8, 16))
+    assert differing(call, few, Candidate()) == 0
+    found = steer(call, few, [(Candidate(), FAIL), (SCALAR, PASS)], dict(EXACT), None, 20.0)
+    assert found is not None
+    name, factor = found
+    assert name == "l_x_" and 1 <= factor <= 2
+    moved = few.with_scale(name, factor)
+    assert differing(call, moved, Candidate()) > 0
+    assert differing(call, moved, SCALAR) == 0
+
+
+def test_a_program_without_steps_has_no_such_values(tmp_path: Path) -> None:
+    call = call_of(tmp_path, NO_STEPS + INPUT)
+    assert steer(call, WHOLE, [(Candidate(), FAIL)], {"float32": (0.1, 0.1)}, None, 5.0) is None
+
+
+def test_one_program_cannot_both_agree_and_not(tmp_path: Path) -> None:
+    call = call_of(tmp_path, STEPS + INPUT)
+    wanted = [(Candidate(), FAIL), (Candidate.deny({"vec:cos@gone"}), PASS)]
+    assert steer(call, WHOLE, wanted, dict(EXACT), None, 5.0) is None
+
+
+def test_gradients_are_left_alone(tmp_path: Path) -> None:
+    call = call_of(tmp_path, STEPS + INPUT.replace("64)", "64).requires_grad_()"))
+    assert steer(call, WHOLE, [(Candidate(), FAIL)], dict(EXACT), True, 5.0) is None

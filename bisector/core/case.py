@@ -45,6 +45,11 @@ class Case:
     scales: tuple[tuple[str, float], ...] = ()
     base: Case | None = None
 
+    @property
+    def has_own_values(self) -> bool:
+        """Whether inputs hold other values than eager gives them in the whole subject."""
+        return bool(self.values or self.scales) or (self.base is not None and self.base.has_own_values)
+
     def rebased(self) -> Case:
         """A case without edits of its own over this one: cuts then take values of the smaller inputs."""
         return Case(base=self) if self != WHOLE else self

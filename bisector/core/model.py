@@ -79,10 +79,6 @@ class Candidate:
         return cls(members=frozenset(members))
 
     @classmethod
-    def allow(cls, members: Iterable[str]) -> Candidate:
-        return cls(base=Base.PLAIN, members=frozenset(members))
-
-    @classmethod
     def with_flags(cls, flags: Mapping[str, Json]) -> Candidate:
         return cls(flags=tuple(sorted(flags.items())))
 
@@ -225,4 +221,3 @@ class ProbeResult:
     reason: str
     measurement: Measurement = field(default_factory=Measurement)
     signatures: tuple[Signature, ...] = ()
-    cached: bool = False

@@ -79,6 +79,11 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
             f"{answer.first_bad_backend} diverges already, and no decision that numbisect knows repairs it"
         )
     answer.fixes = [(f, True) for f in fixes.ranked([*candidates, *fixes.from_backends(below)])]
+    if case.has_own_values:
+        answer.notes.append(
+            "the inputs of the minimal case are not the script's own: some were multiplied or rounded, so that "
+            "so few values still diverge"
+        )
     answer.minimal = chosen.study.describe(case)
     reproduce(session, chosen.study, case, answer)
 

@@ -12,7 +12,7 @@ from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge
 from bisector.core.model import Base, Candidate, Measurement, Outcome, ProbeResult, Signature, kind_of
-from bisector.core.probe import BudgetSpent
+from bisector.core.probe import BudgetSpent, together
 from bisector.runner.lab import Lab
 
 CONFIG = "config:"  # a decision of this kind is a flag: `config:NAME@graph`
@@ -66,7 +66,7 @@ class Study:
         results = []
         for i, (_, case) in enumerate(asked):
             trials = answers[i * self.repeat : (i + 1) * self.repeat]
-            results.append(self._judged([self.judged(a, case) for a in trials]))
+            results.append(together([self.judged(a, case) for a in trials]))
         self.counts.update(r.outcome.value for r in results)
         return results
 
@@ -137,15 +137,6 @@ class Study:
         if self.hooks_off:
             request["hooks_off"] = dict(self.hooks_off)
         return {**request, "trial": trial} if trial else request
-
-    def _judged(self, trials: list[ProbeResult]) -> ProbeResult:
-        counts = Counter(t.outcome for t in trials)
-        if len(counts) == 1:
-            return trials[0]
-        told = ", ".join(f"{n} {outcome.value}" for outcome, n in counts.items())
-        return replace(
-            trials[0], outcome=Outcome.UNRESOLVED, reason=f"trials disagree: {told}", signatures=()
-        )
 
 
 def as_measurement(answer: Mapping[str, Any]) -> Measurement:

@@ -38,6 +38,12 @@ CANDIDATES = st.builds(
 )
 
 
+def test_a_case_over_one_with_other_values_has_other_values_too() -> None:
+    assert not WHOLE.with_cut("a").has_own_values
+    assert WHOLE.with_scale("x", 1.5).rebased().has_own_values
+    assert WHOLE.with_value("x", "ones").rebased().with_cut("a").has_own_values
+
+
 def through_text(value: object) -> object:
     return json.loads(json.dumps(value))
 

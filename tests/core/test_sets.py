@@ -44,7 +44,7 @@ def members(found: Iterable[MinimalSet]) -> list[tuple[str, ...]]:
 
 
 def assert_no_gap(found: SetsFound) -> None:
-    assert found.complete
+    assert found.stopped_because is None
     assert found.unresolved == found.unexplained == found.rest_unresolved == ()
     assert all(minimal.confirmed for minimal in [*found.causes, *found.repairs])
 
@@ -123,7 +123,7 @@ def test_two_unrelated_truths_without_order_end_in_sets_that_are_minimal_as_prob
     denied = Counted(arbitrary(seed + 1, elements, outcomes=outcomes, ends=(FAIL, PASS)))
     found = all_sets(elements, enabled, denied, limit=6)
     assert found.causes
-    assert found.repairs or not found.complete
+    assert found.repairs or found.stopped_because is not None
     for cause in found.causes:
         assert_proved(cause, elements, enabled)
     for repair in found.repairs:
@@ -172,7 +172,7 @@ def test_a_repair_that_crashes_is_a_gap_and_the_other_repair_is_found() -> None:
     assert members(found.causes) == [("cast", "inline")]
     assert ("inline",) in members(found.repairs)
     assert found.unresolved == (("cast",),)
-    assert found.complete
+    assert found.stopped_because is None
 
 
 def test_where_the_only_small_repair_crashes_a_larger_one_is_found_and_says_what_is_unseparated() -> None:
@@ -209,7 +209,7 @@ def test_a_decision_that_only_the_default_compile_has_is_unexplained_but_repaire
     assert members(found.causes) == [("cast",)]
     assert found.unexplained == (("cast",),)
     assert members(found.repairs) == [("cast", "fma")]
-    assert found.complete
+    assert found.stopped_because is None
 
 
 def test_where_denying_less_suffices_than_the_causes_say_every_repair_is_found_all_the_same() -> None:
@@ -228,7 +228,7 @@ def test_without_a_plain_baseline_a_crash_leaves_a_gap_that_is_named() -> None:
     )
     assert members(found.repairs) == [("cast",)]
     assert found.rest_unresolved == (("cast",),)
-    assert found.complete
+    assert found.stopped_because is None
 
 
 # Stopping early.
@@ -238,7 +238,7 @@ def test_the_limit_ends_a_search_for_more_causes_and_says_so() -> None:
     found, _, _ = mirrored(EIGHT, *[{element} for element in EIGHT], limit=3)
     assert len(found.causes) == 3
     assert found.repairs == ()
-    assert not found.complete
+    assert found.stopped_because is not None
     assert found.stopped_because == "the limit of 3 sets is reached"
 
 
@@ -246,10 +246,10 @@ def test_the_limit_ends_a_search_for_more_repairs_and_says_so() -> None:
     found, _, _ = mirrored(EIGHT, EIGHT, limit=3)
     assert len(found.causes) == 1
     assert len(found.repairs) == 3
-    assert not found.complete
+    assert found.stopped_because is not None
     alone = repairs_only(EIGHT, mirror(any_of(EIGHT), EIGHT), limit=3)
     assert len(alone.repairs) == 3
-    assert not alone.complete
+    assert alone.stopped_because is not None
 
 
 def test_a_limit_that_is_reached_with_nothing_left_is_complete() -> None:
@@ -268,7 +268,7 @@ def test_crashes_count_towards_the_limit_so_that_they_cannot_go_on_for_ever() ->
     found = all_sets(elements, any_of(*pairs), denied, limit=12)
     assert len(found.causes) == 10
     assert len(found.unresolved) == 12
-    assert not found.complete
+    assert found.stopped_because is not None
     assert everything not in denied.asked
     alone = repairs_only(elements, denied, limit=12)
     assert alone.repairs[0].unseparated

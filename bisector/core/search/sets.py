@@ -37,11 +37,6 @@ class SetsFound:
     rest_unresolved: tuple[Members, ...] = ()
     stopped_because: str | None = None
 
-    @property
-    def complete(self) -> bool:
-        """Whether nothing was left to try; what could not be told is listed beside."""
-        return self.stopped_because is None
-
 
 def all_sets(elements: Sequence[str], enabled: Test, denied: Test, limit: int) -> SetsFound:
     """Find every minimal cause and every minimal repair, at most `limit` of each (a gap counts as a repair).

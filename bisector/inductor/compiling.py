@@ -51,14 +51,15 @@ def _static_context(inputs: Sequence[Any]) -> tuple[TracingContext, list[Any]]:
 
 
 @contextlib.contextmanager
-def probe_caches() -> Iterator[None]:
+def probe_caches(threads: int) -> Iterator[None]:
     """Graph caches off, so that no earlier compile answers for this one; the kernels' own cache stays.
 
-    Kernels are cached by source and command line (torch/_inductor/codecache.py), which is what a probe
-    varies; one thread compiles, since hooks and forks do not reach a pool of processes.
+    Kernels are cached by source and command line (torch/_inductor/codecache.py): what a probe varies.
+    threads: how many C++ compilers may run at a time. Inductor waits for them in a pool of threads that
+    it makes once for a process (`AsyncCompile.pool`) and no fork takes along: 1 where a child is to come.
     """
     with (
-        inductor_config.patch(fx_graph_cache=False, fx_graph_remote_cache=False, compile_threads=1),
+        inductor_config.patch(fx_graph_cache=False, fx_graph_remote_cache=False, compile_threads=threads),
         functorch_config.patch(enable_autograd_cache=False),
     ):
         yield

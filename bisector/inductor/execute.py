@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,10 @@ from .record import Call
 from .reference import first_line
 
 Outputs = dict[str, Any]  # path (`output[0]`, `grad[x]`, `mutated[x]`) -> value
+
+
+# Kernels of one probe that are compiled side by side; more would only wait for each other and for memory.
+COMPILERS = min(4, os.cpu_count() or 1)
 
 
 class NotCompiled(Exception):
@@ -166,8 +171,8 @@ def control_for(candidate: Candidate) -> control.Control | None:
 
 
 @contextlib.contextmanager
-def active(decisions: control.Control | None) -> Iterator[None]:
-    with compiling.probe_caches(), contextlib.ExitStack() as stack:
+def active(decisions: control.Control | None, threads: int = COMPILERS) -> Iterator[None]:
+    with compiling.probe_caches(threads), contextlib.ExitStack() as stack:
         if decisions is not None:
             stack.enter_context(control.activate(decisions))
         yield
@@ -180,7 +185,7 @@ def compile_once(call: Call, train: bool | None) -> None:
     """
     subject = prepare(call, WHOLE, train)
     edited = edit.apply(call.graph.gm, call.args, call.requires_grad, WHOLE, lambda: None)
-    with active(control_for(Candidate())):
+    with active(control_for(Candidate()), threads=1):  # children will be forked from here
         compile_subject(replace(subject, edited=edited, whole=False), Candidate())
 
 

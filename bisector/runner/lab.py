@@ -40,6 +40,7 @@ class Lab:
         self.on_answer = on_answer
         self.name = name
         self.worker: Worker | None = None
+        self.ready = False  # whether the worker has said hello
         self.starts = 0  # since the last answer
 
     def hello(self) -> Mapping[str, Any]:
@@ -48,6 +49,11 @@ class Lab:
         if key not in self.journal.answers:
             self._ready_worker()
         return self.journal.answers[key]
+
+    def start_early(self) -> None:
+        """Start the worker for questions that come later; not where the journal shows that they came."""
+        if self.worker is None and self._key(HELLO) not in self.journal.answers:
+            self._start_worker()
 
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.ask_all([request])[0]
@@ -108,16 +114,21 @@ class Lab:
         self.on_answer(request, answer, False)
 
     def _ready_worker(self) -> Worker:
-        if self.worker is None:
-            if self.starts >= STARTS:
-                raise WorkerLost("the worker process keeps dying; see worker.log in the run directory")
-            self.starts += 1
-            self.worker = Worker(self.options)
+        worker = self.worker or self._start_worker()
+        if not self.ready:
             try:
-                self._take_hello(self.worker)
+                self._take_hello(worker)
             except BaseException:
                 self.close()
                 raise
+            self.ready = True
+        return worker
+
+    def _start_worker(self) -> Worker:
+        if self.starts >= STARTS:
+            raise WorkerLost("the worker process keeps dying; see worker.log in the run directory")
+        self.starts += 1
+        self.worker, self.ready = Worker(self.options), False
         return self.worker
 
     def _take_hello(self, worker: Worker) -> None:

@@ -59,11 +59,11 @@ class Worker:
         self.buffer = bytearray()
         self.serial = 0
         self.hello: Mapping[str, Any] = {}
+        with contextlib.suppress(ConnectionError):  # it died at once: that it says no hello tells
+            self.channel.sendall(json.dumps(asdict(options)).encode() + b"\n")
 
     def wait_until_ready(self) -> Mapping[str, Any]:
         """The hello of the worker. Raises BadTarget with the worker's own line when there is no subject."""
-        with contextlib.suppress(ConnectionError):  # it died at once: the empty answer below says so
-            self.channel.sendall(json.dumps(asdict(self.options)).encode() + b"\n")
         hello = self._receive()
         if hello is None:
             raise BadTarget(f"{_target(self.options)} ended the process that ran it; {_hint(self.options)}")

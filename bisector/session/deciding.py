@@ -22,6 +22,7 @@ MOST_SETS = 8
 MOST_PROBES = 100
 # A repair by groups is taken apart into single decisions up to this many members.
 SEPARATED = 12
+RECOMPUTED = "inline"
 PLACE = "lower"  # names where, not why: a fallback also breaks fusion and recomputation around its node
 # Answers name the finest kind first: a single operation before a kernel's shape before a graph rewrite.
 FINEST_FIRST = (
@@ -57,11 +58,13 @@ class Decided:
     checks: list[str] = field(default_factory=list)
 
 
-def decide(study: Study, case: Case, default: ProbeResult, flags: Sequence[str]) -> Decided:
+def decide(
+    study: Study, case: Case, default: ProbeResult, flags: Sequence[str], suspected: frozenset[str]
+) -> Decided:
     """Search causes and repairs among the decisions of this case's default compile.
 
     flags: those that repair, alone or together. They stand in as decisions of kind `config` where the
-    finer kinds leave the plain baseline diverging.
+    finer kinds leave the plain baseline diverging. suspected: kinds to look into first.
     """
     decisions = tuple(d for d in default.measurement.decisions if d.kind not in study.hooks_off)
     elements = _ordered(d.id for d in decisions if d.kind != PLACE)
@@ -71,7 +74,8 @@ def decide(study: Study, case: Case, default: ProbeResult, flags: Sequence[str])
         found.config = tuple(config)
         everything = [*elements, *config]
         causes, repairs = _ends(study, case, default, everything, config)
-        _search(study, case, everything, config, causes, repairs, found)
+        likely = _likely(everything, suspected)
+        _search(study, case, everything, config, causes, repairs, found, likely)
     except BudgetSpent as spent:
         found.sets = SetsFound(stopped_because=spent.reason)
     return found
@@ -79,9 +83,21 @@ def decide(study: Study, case: Case, default: ProbeResult, flags: Sequence[str])
 
 def _config_needed(study: Study, case: Case, elements: list[str], flags: Sequence[str]) -> list[str]:
     """The flags as decisions, if with every finer decision denied the case still diverges."""
-    if study.enabled(frozenset(), case, []).outcome is not Outcome.FAIL:
+    members, nothing = frozenset(elements), frozenset[str]()
+    # The other ends are asked next; together they take less time.
+    ends = (study.plain(nothing, []), study.plain(members, []), study.deny(members))
+    if study.probe_all([(end, case) for end in ends])[0].outcome is not Outcome.FAIL:
         return []
     return [config_id(name) for name in flags]
+
+
+def _likely(elements: Sequence[str], suspected: frozenset[str]) -> list[Members]:
+    """The elements of the suspected kinds; and those together with what decides where a value is computed,
+    since a rounding that a kernel skips shows where the same value was stored."""
+    if not suspected:
+        return []
+    choices = (suspected, suspected | {RECOMPUTED})
+    return [frozenset(e for e in elements if kind_of(e) in kinds) for kinds in choices]
 
 
 def _ends(
@@ -101,18 +117,19 @@ def _search(
     causes: ContractCheck,
     repairs: ContractCheck,
     found: Decided,
+    likely: Sequence[Members],
 ) -> None:
     allowance = Allowance(MOST_PROBES)
     denied = Denied(study, case, allowance)
     enabled = Enabled(study, case, allowance, config)
     if causes.holds and repairs.holds:
-        found.sets = all_sets(everything, enabled, denied, MOST_SETS)
+        found.sets = all_sets(everything, enabled, denied, MOST_SETS, likely)
         if not found.sets.repairs:
             # Too many causes for one allowance: a repair says more than the causes left out.
             found.sets = replace(found.sets, repairs=_first_repair(study, case, everything))
     elif repairs.holds:
         found.checks.append(causes.problem or "")
-        found.sets = repairs_only(everything, denied, MOST_SETS)
+        found.sets = repairs_only(everything, denied, MOST_SETS, likely)
     else:
         found.checks += [check.problem for check in (causes, repairs) if check.problem is not None]
         if repairs.breach in (Breach.PLAIN_FAILS, Breach.PLAIN_UNRESOLVED):

@@ -21,18 +21,19 @@ from bisector.errors import MissingTool
 
 @dataclass(frozen=True)
 class Flag:
-    """One line of configs/flags.yaml."""
+    """One entry of configs/flags.yaml. kinds: the kinds of decision that the flag governs."""
 
     name: str
     family: str
     conservative: Any
     effect: str
+    kinds: tuple[str, ...] = ()
 
 
 def catalogue() -> list[Flag]:
     """The curated flags, in the order of the file."""
     text = resources.files("bisector.configs").joinpath("flags.yaml").read_text()
-    return [Flag(**entry) for entry in yaml.safe_load(text)]
+    return [Flag(**{**e, "kinds": tuple(e.get("kinds", ()))}) for e in yaml.safe_load(text)]
 
 
 def live_catalogue() -> list[dict[str, Any]]:

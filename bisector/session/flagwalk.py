@@ -11,8 +11,9 @@ from bisector.core.judge import removed_fraction
 from bisector.core.model import Candidate, Measurement, Outcome, ProbeResult
 from bisector.core.search.sets import repairs_only
 
+from .asking import Denied
 from .flagcatalogue import Flag
-from .study import Study
+from .study import Study, config_id, flag_of
 
 ABSENT = "absent"  # what the worker says of a flag that this torch does not have
 # More sets of flags than this tell the user nothing; the search stops there and the result says so.
@@ -47,6 +48,11 @@ class FlagWalk:
     def necessary(self) -> list[str]:
         """Flags that repair, alone or as a member of a set."""
         return list(dict.fromkeys([t.flag.name for t in self.fixes] + [n for s in self.sets for n in s]))
+
+    @property
+    def suspected(self) -> frozenset[str]:
+        """The kinds of decision that those flags govern."""
+        return frozenset(k for t in self.trials if t.flag.name in self.necessary for k in t.flag.kinds)
 
 
 def walk(
@@ -103,25 +109,37 @@ def _role(result: ProbeResult) -> str:
     return names[result.outcome]
 
 
+def _likely_first(
+    acting: list[FlagTrial], default: Measurement, diverging: set[str]
+) -> list[list[FlagTrial]]:
+    """The flags that change how many elements of a diverging output differ, then all that change the program:
+    of two causes that each flip elements of their own, each shows in the first."""
+
+    def differing(measurement: Measurement) -> list[int]:
+        return [o.n_diff for o in measurement.outputs if o.path in diverging]
+
+    moving = [t for t in acting if differing(t.result.measurement) != differing(default)]
+    return [moving, acting] if len(moving) < len(acting) else [acting]
+
+
 def _search_sets(study: Study, found: FlagWalk, case: Case, default: Measurement) -> None:
     """Minimal sets among the flags that change the program at all, if all of them together repair."""
     unchanged = default.code
     acting = [
-        t.flag
+        t
         for t in found.trials
         if t.role != "unresolved" and (not unchanged or t.result.measurement.code != unchanged)
     ]
-    values = {f.name: f.conservative for f in acting}
-
-    def denied(names: frozenset[str]) -> Outcome:
-        return study.probe(Candidate.with_flags({n: values[n] for n in names}), case).outcome
-
-    if len(acting) < 2 or denied(frozenset(values)) is not Outcome.PASS:
+    denied = Denied(study, case)
+    for flags in _likely_first(acting, default, {s.path for s in study.signatures}):
+        elements = [config_id(t.flag.name) for t in flags]
+        if len(elements) > 1 and denied(frozenset(elements)) is Outcome.PASS:
+            break
+    else:
         return
-    for repair in repairs_only(list(values), denied, MOST_SETS).repairs:
+    for repair in repairs_only(elements, denied, MOST_SETS).repairs:
         if repair.confirmed:
-            found.sets.append(repair.members)
-            members = {n: values[n] for n in repair.members}
-            found.set_results.append(study.probe(Candidate.with_flags(members), case))
+            found.sets.append(tuple(flag_of(m) for m in repair.members))
+            found.set_results.append(study.denied(frozenset(repair.members), case))
     necessary = {name for members in found.sets for name in members}
     found.trials = [replace(t, role="necessary") if t.flag.name in necessary else t for t in found.trials]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bisector.core.judge import judge
@@ -13,18 +14,24 @@ from . import environment, fixes
 from .answer import Answer, to_json
 from .reproducing import reproduce
 from .run import Session
-from .searching import Search
+from .searching import Search, wanted_first
+from .study import Study
 from .subject import Chosen, choose, nothing_found
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 
 
-def begin(session: Session) -> tuple[Chosen, Answer, str | None]:
-    """The verdict, and why the run ends with it, or None when there is a divergence to work on."""
+def begin(
+    session: Session, beside: Callable[[Study], Sequence[Mapping[str, Any]]] = lambda study: ()
+) -> tuple[Chosen, Answer, str | None]:
+    """The verdict, and why the run ends with it, or None when there is a divergence to work on.
+
+    beside: what is asked at the same time (see `choose`).
+    """
     session.progress("capture", f"running {session.options.target}")
     with session.clock.stage("capture"):
         hello = session.lab.hello()
-        chosen = choose(session.lab, session.options, session.study)
+        chosen = choose(session.lab, session.options, session.study, beside)
     answer = Answer(
         target=session.options.target,
         run=session.run.path.name,
@@ -49,7 +56,7 @@ def begin(session: Session) -> tuple[Chosen, Answer, str | None]:
 
 def minimize(session: Session) -> dict[str, Any]:
     """The whole pipeline; returns the result dict."""
-    chosen, answer, end = begin(session)
+    chosen, answer, end = begin(session, wanted_first)
     if end is not None:
         return _finish(session, answer, _ended(chosen, answer, end))
     try:
@@ -81,8 +88,8 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
     answer.fixes = [(f, True) for f in fixes.ranked([*candidates, *fixes.from_backends(below)])]
     if case.has_own_values:
         answer.notes.append(
-            "the inputs of the minimal case are not the script's own: some were multiplied or rounded, so that "
-            "so few values still diverge"
+            "the inputs of the minimal case are not the script's own: some were multiplied or rounded, so "
+            "that so few values still diverge"
         )
     answer.minimal = chosen.study.describe(case)
     reproduce(session, chosen.study, case, answer)

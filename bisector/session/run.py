@@ -36,6 +36,7 @@ class Session:
         self.clock = Clock(self.options.budget_s)
         self.journal = Journal(self.run.journal)
         self.counts: Counter[str] = Counter()
+        self.labs: list[Lab] = []
         self.lab = self.new_lab("")
 
     def new_lab(self, name: str) -> Lab:
@@ -50,7 +51,8 @@ class Session:
             "seed": o.seed,
         }
         worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, str(self.run.log))
-        return Lab(worker, self.journal, o.jobs, o.timeout_s, self._answered, name)
+        self.labs.append(Lab(worker, self.journal, o.jobs, o.timeout_s, self._answered, name))
+        return self.labs[-1]
 
     def _answered(self, request: Mapping[str, Any], answer: Mapping[str, Any], cached: bool) -> None:
         if request["job"] in ("probe", "verdict"):
@@ -71,7 +73,8 @@ class Session:
         )
 
     def close(self) -> None:
-        self.lab.close()
+        for lab in self.labs:
+            lab.close()
         self.journal.close()
 
 

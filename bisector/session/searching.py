@@ -21,11 +21,12 @@ from .confirming import confirm
 from .deciding import FINEST_FIRST, Decided, decide, finest, one_repair
 from .reducing import Anchor, reduce_case
 from .run import Session
-from .study import config_id
+from .study import Study, config_id
 from .subject import Chosen
 
 LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
 _RUNGS = [(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS]
+SELFTEST = {"job": "selftest"}
 # Graphs of up to this many nodes are searched whole before they are reduced; a probe of a larger one
 # takes seconds, and its plain baseline a kernel for every node.
 SEARCHED_WHOLE = 40
@@ -34,6 +35,11 @@ MANY_ELEMENTS = 100_000
 MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
 
 HeldRepair = tuple[MinimalSet, ProbeResult]
+
+
+def wanted_first(study: Study) -> list[dict[str, Any]]:
+    """What a search asks whatever the verdict says: asked beside it, it costs no time."""
+    return [SELFTEST, *study.requests(_RUNGS)] if study.lab.jobs > 1 else []
 
 
 @dataclass
@@ -55,17 +61,13 @@ class Search:
 
     def __post_init__(self) -> None:
         self.study = self.chosen.study
+        self.second = self.session.new_lab("confirm")
         self.default = judge(self.chosen.evidence.default, self.study.criterion)
 
     def rungs(self) -> dict[str, ProbeResult]:
-        """All rungs are tried, since the ladder is not monotone; the agreeing ones below Inductor.
-
-        The hooks' self-test runs beside them: it is as long, and nothing needs it before the decisions.
-        """
+        """All rungs are tried, since the ladder is not monotone; the agreeing ones below Inductor."""
         with self.session.clock.stage("localise"):
-            selftest = {"job": "selftest"}
-            self.session.lab.ask_all([selftest, *self.study.requests(_RUNGS)])
-            self.answer.hooks_off = self.study.hooks_off = _hooks_off(self.session.lab.ask(selftest))
+            self.answer.hooks_off = self.study.hooks_off = _hooks_off(self.session.lab.ask(SELFTEST))
             results = self.study.probe_all(_RUNGS)
         named = dict(zip(LOWER_RUNGS, results, strict=True))
         failing = [name for name, r in named.items() if r.outcome is Outcome.FAIL]
@@ -105,6 +107,7 @@ class Search:
     def decide_and_reduce(self) -> tuple[Case, Decided]:
         """A graph of few nodes is searched whole, and its repairs hold the reduction to the same bug; a
         large one is reduced first, held by what repairs it at the least cost."""
+        self.second.start_early()
         if self.chosen.call["nodes"] > SEARCHED_WHOLE:
             case, small = self.reduce(self.start, self.default, self._anchor())
             return case, self._decide(case, small)
@@ -147,7 +150,7 @@ class Search:
 
     def _decide(self, case: Case, default: ProbeResult) -> Decided:
         with self.session.clock.stage("causes"):
-            decided = decide(self.study, case, default, self.walk.necessary)
+            decided = decide(self.study, case, default, self.walk.necessary, self.walk.suspected)
         self.answer.decisions = decided.decisions
         self.answer.places = decided.places
         self.answer.notes += decided.checks
@@ -164,13 +167,12 @@ class Search:
             repairs = [MinimalSet((p,), Outcome.PASS, (Outcome.FAIL,)) for p in decided.places]
         if self.group is not None and self.group not in repairs:
             repairs.append(self.group)
-        lab = self.session.new_lab("confirm")
         try:
             with self.session.clock.stage("causes"):
                 digest = self.chosen.call["digest"]
-                said = confirm(self.study, lab, digest, decided.case, repairs, causes, decided.config)
+                said = confirm(self.study, self.second, digest, decided.case, repairs, causes, decided.config)
         finally:
-            lab.close()
+            self.second.close()
         if said.problem is not None:
             self.answer.notes.append(f"not confirmed in a second process: {said.problem}")
             self.answer.repairs = [Repair(r, False, 0.0) for r in repairs]

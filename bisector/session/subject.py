@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,10 +31,17 @@ class Chosen:
     notes: list[str]
 
 
-def choose(lab: Lab, options: Options, study_of: Any) -> Chosen:
+def choose(
+    lab: Lab,
+    options: Options,
+    study_of: Callable[[Call], Study],
+    beside: Callable[[Study], Sequence[Mapping[str, Any]]] = lambda study: (),
+) -> Chosen:
     """The first recorded call that diverges, or the first of all where none does.
 
-    `study_of(call)` makes the Study. Raises BadOption when --entry names nothing that was recorded.
+    `study_of(call)` makes the Study. beside: requests to make at the same time as that for the verdict, so
+    that their answers are there when they are wanted. Raises BadOption when --entry names nothing that was
+    recorded.
     """
     hello = lab.hello()
     calls = _named(hello, options.entry)
@@ -42,9 +49,8 @@ def choose(lab: Lab, options: Options, study_of: Any) -> Chosen:
         calls = _diverging_first(calls, study_of)
     call = calls[0]
     study = study_of(call)
-    answer = lab.ask(
-        {"job": "verdict", "call": call["index"], "case": WHOLE.to_json(), "train": options.train}
-    )
+    asked = {"job": "verdict", "call": call["index"], "case": WHOLE.to_json(), "train": options.train}
+    answer = lab.ask_all([asked, *beside(study)])[0]
     evidence = _evidence(answer)
     own_random = call["settings"].get("inductor.fallback_random") is True
     verdict = classify(evidence, study.criterion, own_random)
@@ -78,7 +84,7 @@ def _named(hello: Mapping[str, Any], entry: str | None) -> list[Call]:
     return calls
 
 
-def _diverging_first(calls: Sequence[Call], study_of: Any) -> list[Call]:
+def _diverging_first(calls: Sequence[Call], study_of: Callable[[Call], Study]) -> list[Call]:
     """The first diverging call in front; each is judged under its own criterion."""
     studies: list[Study] = [study_of(call) for call in calls]
     requests = [s._request(Candidate(), WHOLE, 0) for s in studies]

@@ -20,11 +20,13 @@ REPROS = Path(__file__).parents[2] / "repros"
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a case, decisions by their kind. decisive: the repairs of one member."""
+    """What is known of a case, decisions by their kind. decisive: the repairs of one member. flags: those
+    that the first flag fix sets."""
 
     cause: set[frozenset[str]]
     decisive: set[str]
     verdict: str
+    flags: set[str]
     most_ops: int
     most_elements: int | None = None
 
@@ -33,21 +35,21 @@ def pair(*members: str) -> frozenset[str]:
     return frozenset(members)
 
 
+EMULATE, CONTRACT = "emulate_precision_casts", "cpp.enable_floating_point_contract_flag"
+SIMDLEN, LAYOUT = "cpp.simdlen", "layout_optimization"
 KNOWN = {
-    "fp16_round_trip": Known({pair("cast", "inline")}, {"cast"}, "compiled-better", 3, 64),
-    "softmax_fma": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", 5, 64),
-    "softmax_remat": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", 5, 64),
-    "e8m0_gelu": Known({pair("vec")}, {"vec"}, "amplified-rounding", 7, 64),
-    "e8m0_encoder": Known({pair("layout")}, {"layout"}, "amplified-rounding", 5),
-    "e8m0_two_causes": Known({pair("layout"), pair("vec")}, set(), "amplified-rounding", 6),
+    "fp16_round_trip": Known({pair("cast", "inline")}, {"cast"}, "compiled-better", {EMULATE}, 3, 64),
+    "softmax_fma": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),
+    "softmax_remat": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),
+    "e8m0_gelu": Known({pair("vec")}, {"vec"}, "amplified-rounding", {SIMDLEN}, 7, 64),
+    "e8m0_encoder": Known({pair("layout")}, {"layout"}, "amplified-rounding", {LAYOUT}, 5),
+    "e8m0_two_causes": Known(
+        {pair("layout"), pair("vec")}, set(), "amplified-rounding", {LAYOUT, SIMDLEN}, 6
+    ),
 }
 
 
-LARGE = {"e8m0_encoder", "e8m0_two_causes"}  # minutes each
-CASES = [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in sorted(KNOWN)]
-
-
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=sorted(KNOWN))
 def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """(name, exit status, result, run directory) of one whole run of each case."""
     out = tmp_path_factory.mktemp("run") / request.param
@@ -70,6 +72,16 @@ def test_a_worked_case_ends_with_its_known_answer(finished: Any) -> None:
     repairs = [r["decisions"] for r in result["repairs"] if r["confirmed"]]
     assert {kind_of(r[0]) for r in repairs if len(r) == 1} == known.decisive
     assert repairs, "no repair was confirmed"
+    if not known.decisive:
+        kinds = {frozenset(kind_of(d) for d in repair) for repair in repairs}
+        assert kinds == {frozenset.union(*known.cause)}
+
+
+def test_the_first_flag_fix_sets_the_known_flags(finished: Any) -> None:
+    name, _, result, _ = finished
+    fix = next(f for f in result["fixes"] if f["kind"] == "flag" and f["confirmed"])
+    flags = {part.partition("=")[0].removeprefix("inductor.") for part in fix["id"].split(" + ")}
+    assert flags == KNOWN[name].flags
 
 
 def test_decisions_that_need_each_other_are_about_one_node(finished: Any) -> None:
@@ -81,8 +93,6 @@ def test_decisions_that_need_each_other_are_about_one_node(finished: Any) -> Non
 def test_the_minimal_case_is_as_small_as_is_known(finished: Any) -> None:
     name, _, result, _ = finished
     known = KNOWN[name]
-    if name in LARGE and result["minimal"]["n_ops"] > known.most_ops:
-        pytest.xfail("a chain of convolutions is not cut down to the one that is to blame")
     assert result["minimal"]["n_ops"] <= known.most_ops
     assert known.most_elements is None or result["minimal"]["input_numel"] <= known.most_elements
 

@@ -60,12 +60,19 @@ class Asked:
             self._test.ahead([s for s in sets if s not in self._known])
 
 
-def minimal_set(elements: Sequence[str], test: Test, nothing: Outcome = Outcome.PASS) -> MinimalSet:
+def minimal_set(
+    elements: Sequence[str],
+    test: Test,
+    nothing: Outcome = Outcome.PASS,
+    likely: Sequence[frozenset[str]] = (),
+) -> MinimalSet:
     """Find one 1-minimal set that FAILs.
 
     elements: all different, in the order in which the bisection cuts prefixes; members keep that order.
     test: the outcome of a set of elements. The caller has probed that all elements together FAIL and that
     the empty set does not; neither is probed again. `nothing` is what the empty set gave.
+    likely: sets, the smallest first, that are worth a probe each before any bisection: it then takes place
+    inside the first that FAILs.
 
     A set of k members costs about k * (log2 n + 1) probes and k - 1 more for the proof, no set being asked
     twice. A test that is not monotone gives a set that is 1-minimal all the same, as every outcome that the
@@ -73,7 +80,7 @@ def minimal_set(elements: Sequence[str], test: Test, nothing: Outcome = Outcome.
     """
     ask = Asked(test, [((), nothing), (elements, Outcome.FAIL)])
     context: list[str] = []
-    prefix = list(elements)
+    prefix = _narrowed(list(elements), ask, likely)
     widest = 1
     # Here context and prefix together FAIL, so the loop ends when the prefix is used up, if not before.
     while ask(frozenset(context)) is not Outcome.FAIL:
@@ -84,6 +91,14 @@ def minimal_set(elements: Sequence[str], test: Test, nothing: Outcome = Outcome.
         prefix = prefix[: turn.last_pass]
         widest = max(widest, len(suspects))
     return one_minimal(context, ask, chunk=max(1, widest // 2))
+
+
+def _narrowed(elements: list[str], ask: Asked, likely: Sequence[frozenset[str]]) -> list[str]:
+    """The elements of the first likely set that FAILs; all of them where none does."""
+    parts = [[e for e in elements if e in some] for some in likely]
+    parts = [part for part in parts if 0 < len(part) < len(elements)]
+    ask.ahead(map(frozenset, parts))
+    return next((part for part in parts if ask(frozenset(part)) is Outcome.FAIL), elements)
 
 
 def one_minimal(members: Sequence[str], ask: Asked, chunk: int = 1) -> MinimalSet:

@@ -38,12 +38,20 @@ class SetsFound:
     stopped_because: str | None = None
 
 
-def all_sets(elements: Sequence[str], enabled: Test, denied: Test, limit: int) -> SetsFound:
+def all_sets(
+    elements: Sequence[str],
+    enabled: Test,
+    denied: Test,
+    limit: int,
+    likely: Sequence[frozenset[str]] = (),
+) -> SetsFound:
     """Find every minimal cause and every minimal repair, at most `limit` of each (a gap counts as a repair).
 
     enabled(S): only S enabled over the plain baseline. denied(S): S denied over the default compile. The
     caller has probed enabled(nothing) PASS, enabled(all) FAIL, denied(nothing) FAIL and denied(all) PASS;
     these are not probed again, and no set is asked twice in one view.
+
+    likely: sets to look into first (see minimal_set). They save probes, and change no answer's proof.
 
     The two views need not mirror each other, as denying a decision can make others appear or vanish. So
     every set is proved in its own view, and where the views are seen to disagree, or something could not be
@@ -51,8 +59,8 @@ def all_sets(elements: Sequence[str], enabled: Test, denied: Test, limit: int) -
     probes made here shows can still hide a set.
     A spent budget ends the search like the limit: with what was found so far.
     """
-    causes = _Causes(elements, enabled)
-    repairs = _Repairs(elements, denied)
+    causes = _Causes(elements, enabled, likely)
+    repairs = _Repairs(elements, denied, likely)
     try:
         stopped_because = _search_both(causes, repairs, limit)
         mirrored = not (causes.unexplained or repairs.unresolved or repairs.smaller_than_expected)
@@ -70,14 +78,16 @@ def all_sets(elements: Sequence[str], enabled: Test, denied: Test, limit: int) -
     )
 
 
-def repairs_only(elements: Sequence[str], denied: Test, limit: int) -> SetsFound:
+def repairs_only(
+    elements: Sequence[str], denied: Test, limit: int, likely: Sequence[frozenset[str]] = ()
+) -> SetsFound:
     """Find minimal repairs, at most `limit`, where no plain baseline can be built.
 
     The caller has probed denied(nothing) FAIL and denied(all) PASS. Every repair is found unless one is
     missing for a reason given in the answer. Sets that no repair can do without count towards the limit too:
     each costs a probe to establish, and there can be many.
     """
-    repairs = _Repairs(elements, denied)
+    repairs = _Repairs(elements, denied, likely)
     try:
         stopped_because = repairs.search(limit)
     except BudgetSpent as spent:
@@ -114,8 +124,9 @@ def _search_both(causes: _Causes, repairs: _Repairs, limit: int) -> str | None:
 class _Causes:
     """What is known over the plain baseline."""
 
-    def __init__(self, elements: Sequence[str], enabled: Test) -> None:
+    def __init__(self, elements: Sequence[str], enabled: Test, likely: Sequence[frozenset[str]]) -> None:
         self.elements = elements
+        self._likely = likely
         self._enabled = Asked(enabled, [((), Outcome.PASS), (elements, Outcome.FAIL)])
         self.found: list[MinimalSet] = []
         self.unexplained: list[Members] = []
@@ -125,15 +136,16 @@ class _Causes:
         rest = _outside(self.elements, hitting)
         if self._enabled(frozenset(rest)) is not Outcome.FAIL:
             return False
-        self.found.append(minimal_set(rest, self._enabled))
+        self.found.append(minimal_set(rest, self._enabled, likely=self._likely))
         return True
 
 
 class _Repairs:
     """What is known over the default compile. Searched upside down: there a repair is a set that FAILs."""
 
-    def __init__(self, elements: Sequence[str], denied: Test) -> None:
+    def __init__(self, elements: Sequence[str], denied: Test, likely: Sequence[frozenset[str]]) -> None:
         self._elements = elements
+        self._likely = likely
         known = [((), Outcome.PASS), (elements, Outcome.FAIL)]
         self._inverted = Asked(Inverted(denied), known)
         self.found: list[MinimalSet] = []
@@ -164,7 +176,7 @@ class _Repairs:
             rest = _outside(self._elements, avoided)
             outcome = self.denied(frozenset(rest))
             if outcome is Outcome.PASS:
-                self.found.append(minimal_set(rest, self._inverted).inverted())
+                self.found.append(minimal_set(rest, self._inverted, likely=self._likely).inverted())
             elif outcome is Outcome.FAIL:
                 indispensable.append(avoided)
             else:

@@ -32,6 +32,8 @@ def main(fd: int) -> None:
         return jobs.JOBS[request["job"]](loaded, request)
 
     server.Server(channel, run_job, options["memory_bytes"], options["log"], jobs.IN_WORKER).serve()
+    sys.stdout.flush()
+    os._exit(0)  # the subject's exit handlers have nothing to say here, and torch's own take a second
 
 
 def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:

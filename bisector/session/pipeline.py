@@ -10,9 +10,8 @@ from bisector.core.model import Outcome
 from bisector.core.probe import BudgetSpent
 from bisector.core.verdict import VerdictClass
 
-from . import environment, fixes
+from . import environment, fixes, reproducing
 from .answer import Answer, to_json
-from .reproducing import reproduce
 from .run import Session
 from .searching import Search, wanted_first
 from .study import Study
@@ -79,7 +78,13 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
     search.flags()
     answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_flags(search.walk))]  # if a budget ends here
     case, decided = search.decide_and_reduce()
-    held = search.confirm(decided)
+    early = reproducing.start_early(session, chosen.study, case, answer)
+    try:
+        held = search.confirm(decided)
+    except BaseException:
+        if early is not None:
+            early.stop()
+        raise
     candidates = [*fixes.from_flags(search.walk), *fixes.from_repairs(held)]
     if not candidates and answer.first_bad_backend != "inductor":
         answer.notes.append(
@@ -92,7 +97,7 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
             "that so few values still diverge"
         )
     answer.minimal = chosen.study.describe(case)
-    reproduce(session, chosen.study, case, answer)
+    reproducing.reproduce(session, chosen.study, case, answer, early)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:

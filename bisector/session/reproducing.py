@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,48 +24,66 @@ MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 DIVERGES, AGREES = 1, 0  # exit statuses of a repro
 
 
-@dataclass(frozen=True)
-class Written:
-    """A repro that was run. fixed: whether `--fixed` repaired it in its own process; None: not tried."""
+@dataclass
+class Started:
+    """A repro that is running, both ways where there is a fix for `--fixed`."""
 
+    case: Case
+    fix: fixes.Fix | None
     text: str
     function: str
+    runs: list[subprocess.Popen[str]]
+
+    def stop(self) -> None:
+        for run in self.runs:
+            run.kill()
+            run.communicate()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """fixed: whether `--fixed` repaired it in its own process; None: not tried. said: its first line."""
+
     diverges: bool
     fixed: bool | None
     said: str
 
 
-def write(
-    study: Study,
-    case: Case,
-    plain_fix: Mapping[str, Any] | None,
-    header: Sequence[str],
-    seed: int | None,
-    path: Path,
-    timeout_s: float,
-) -> Written | str:
-    """Write the repro of a case to `path` and run it both ways. A string says why there is none."""
-    criterion = study.criterion if case == WHOLE else study.small
-    answer = study.lab.ask(
+def start(session: Session, study: Study, case: Case, fix: fixes.Fix | None, answer: Answer) -> Started | str:
+    """Write the repro of a case and begin to run it. A string says why there is none."""
+    written = _written(study, case, fix, answer)
+    if "error" in written:
+        return f"no repro could be written: {written['error']}"
+    path = session.run.repro
+    path.write_text(written["text"])
+    runs = [_start(path, [])] + ([_start(path, ["--fixed"])] if fix else [])
+    return Started(case, fix, written["text"], written["function"], runs)
+
+
+def start_early(session: Session, study: Study, case: Case, answer: Answer) -> Started | None:
+    """The first attempt of `reproduce`, as far as the fixes are known."""
+    expressible = _expressible(answer)
+    if not expressible:
+        return None
+    with session.clock.stage("minimize"):
+        started = start(session, study, case, expressible[0], answer)
+    return started if isinstance(started, Started) else None
+
+
+def _written(study: Study, case: Case, fix: fixes.Fix | None, answer: Answer) -> Mapping[str, Any]:
+    return study.lab.ask(
         {
             "job": "repro",
             "call": study.call,
             "case": case.to_json(),
             "train": study.train,
-            "criterion": asdict(criterion),
-            "fix": plain_fix,
-            "header": list(header),
-            "seed": seed,
+            "criterion": asdict(study.criterion_of(case)),
+            "fix": fix.plain if fix else None,
+            "header": _header(answer, fix),
+            "seed": 0 if answer.settings.get("inductor.fallback_random") else None,
             "num_threads": None,
         }
     )
-    if "error" in answer:
-        return f"no repro could be written: {answer['error']}"
-    path.write_text(answer["text"])
-    runs = [_start(path, [])] + ([_start(path, ["--fixed"])] if plain_fix else [])
-    ended = [_wait(run, timeout_s) for run in runs]
-    fixed = ended[1][0] == AGREES if plain_fix else None
-    return Written(answer["text"], answer["function"], ended[0][0] == DIVERGES, fixed, ended[0][1])
 
 
 def _start(path: Path, arguments: list[str]) -> subprocess.Popen[str]:
@@ -85,6 +103,12 @@ def _start(path: Path, arguments: list[str]) -> subprocess.Popen[str]:
     )
 
 
+def _ended(started: Started, timeout_s: float) -> Ran:
+    ended = [_wait(run, timeout_s) for run in started.runs]
+    fixed = ended[1][0] == AGREES if len(ended) > 1 else None
+    return Ran(ended[0][0] == DIVERGES, fixed, ended[0][1])
+
+
 def _wait(process: subprocess.Popen[str], timeout_s: float) -> tuple[int | None, str]:
     try:
         out, err = process.communicate(timeout=timeout_s)
@@ -96,17 +120,22 @@ def _wait(process: subprocess.Popen[str], timeout_s: float) -> tuple[int | None,
     return process.returncode, lines[0] if lines else ""
 
 
-def reproduce(session: Session, study: Study, case: Case, answer: Answer) -> None:
+def _expressible(answer: Answer) -> list[fixes.Fix]:
+    """The fixes that plain torch can do, best first."""
+    return [f for f, _ in answer.fixes if f.plain is not None]
+
+
+def reproduce(session: Session, study: Study, case: Case, answer: Answer, early: Started | None) -> None:
     """The minimal case, or the whole one where the minimal case does not diverge in plain Python.
 
     `--fixed` is the best fix that plain torch can express; one that cannot be written, or that does not
-    hold in a fresh process, makes way for the next.
+    hold in a fresh process, makes way for the next. early: an attempt that is running already.
     """
-    expressible: list[fixes.Fix | None] = [f for f, _ in answer.fixes if f.plain is not None]
     with session.clock.stage("minimize"):
         for attempt in dict.fromkeys((case, WHOLE)):
-            for fix in [*expressible[:MOST_FIXES], None]:
-                tried = _try_repro(session, study, attempt, fix, answer)
+            for fix in [*_expressible(answer)[:MOST_FIXES], None]:
+                tried = _try_repro(session, study, attempt, fix, answer, early)
+                early = None
                 if tried is Tried.KEPT:
                     return
                 if tried is Tried.OTHER_CASE:
@@ -122,36 +151,55 @@ class Tried(enum.Enum):
     OTHER_CASE = "another case"
 
 
-def _try_repro(session: Session, study: Study, case: Case, fix: fixes.Fix | None, answer: Answer) -> Tried:
+def _try_repro(
+    session: Session,
+    study: Study,
+    case: Case,
+    fix: fixes.Fix | None,
+    answer: Answer,
+    early: Started | None,
+) -> Tried:
     """Write one repro and run it both ways."""
-    seed = 0 if answer.settings.get("inductor.fallback_random") else None
-    written = write(
-        study,
-        case,
-        fix.plain if fix else None,
-        _header(answer, fix),
-        seed,
-        session.run.repro,
-        session.options.timeout_s,
-    )
-    if isinstance(written, str):
-        answer.notes.append(written)
+    started: Started | str | None = _taken_over(study, case, fix, answer, early)
+    started = started or start(session, study, case, fix, answer)
+    if isinstance(started, str):
+        answer.notes.append(started)
         return Tried.OTHER_FIX
-    if not written.diverges:
-        answer.notes.append(f"a repro of this case does not diverge in plain Python ({written.said})")
+    ran = _ended(started, session.options.timeout_s)
+    session.run.repro.write_text(started.text)
+    if not ran.diverges:
+        answer.notes.append(f"a repro of this case does not diverge in plain Python ({ran.said})")
         return Tried.OTHER_CASE
-    if written.fixed is False:
+    if ran.fixed is False:
         answer.notes.append(
             f"{fix and fix.id} does not repair the repro in a fresh process; it is not confirmed"
         )
         answer.fixes = [(f, c and f is not fix) for f, c in answer.fixes]
         return Tried.OTHER_FIX
     answer.repro = session.run.repro.name
-    answer.repro_lines = len(written.function.strip().splitlines())
-    answer.minimal_source = written.function
-    said = "no fix that plain torch can express" if written.fixed is None else "--fixed agrees"
+    answer.repro_lines = len(started.function.strip().splitlines())
+    answer.minimal_source = started.function
+    said = "no fix that plain torch can express" if ran.fixed is None else "--fixed agrees"
     session.progress("repro", f"{answer.repro} diverges; {said}")
     return Tried.KEPT
+
+
+def _taken_over(
+    study: Study, case: Case, fix: fixes.Fix | None, answer: Answer, early: Started | None
+) -> Started | None:
+    """The early attempt, if it is this one, with the text whose header says what is known by now."""
+    if early is None:
+        return None
+    text = _written(study, case, fix, answer).get("text", "")
+    if (early.case, early.fix) != (case, fix) or _code(text) != _code(early.text):
+        early.stop()
+        return None
+    return replace(early, text=text)
+
+
+def _code(text: str) -> list[str]:
+    """The lines that run: what differs in a comment is the same program."""
+    return [line for line in text.splitlines() if not line.lstrip().startswith("#")]
 
 
 def _header(answer: Answer, fix: fixes.Fix | None) -> list[str]:

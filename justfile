@@ -24,6 +24,14 @@ types:
 bench *arguments:
     {{python}} tests/bench/against_bisector.py {{arguments}}
 
+# the shipped repros and reports again, from their cases
+repros:
+    for case in repros/*/; do \
+        rm -rf "numbisect-runs/$(basename "$case")"; \
+        .venv/bin/numbisect minimize "${case}case.py" --out "numbisect-runs/$(basename "$case")" && \
+        cp "numbisect-runs/$(basename "$case")/"{repro.py,report.md} "$case"; \
+    done
+
 # everything, in a fresh copy and a fresh environment
 ci:
     .ci/run

@@ -229,7 +229,7 @@ def _files(page: Page, result: Result) -> None:
 
 def _cost(page: Page, result: Result) -> None:
     page.heading("Cost", facts.probes_line(result))
-    seconds = {name: took for name, took in result["seconds"].items() if name != "total" and took is not None}
+    seconds = {name: took for name, took in result["seconds"].items() if name != "total" and took}
     if seconds:
         said = ", ".join(f"{name} {number(took)}" for name, took in seconds.items())
         page.paragraph((f"Seconds: {said}.", "dim"))

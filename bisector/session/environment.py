@@ -18,7 +18,7 @@ def describe(worker: dict[str, Any]) -> dict[str, Any]:
         "torch_git": worker.get("torch_git"),
         "triton": version("triton"),
         "python": platform.python_version(),
-        "os": platform.platform(),
+        "os": system(),
         "cpu": cpu_name(),
         "isa": worker.get("isa"),
         "gpu": worker.get("gpu"),
@@ -33,6 +33,15 @@ def version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def system() -> str:
+    """Distribution, machine and C library: `Debian GNU/Linux 12 (bookworm), x86_64, glibc 2.36`."""
+    try:
+        name = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:
+        name = f"{platform.system()} {platform.release()}"
+    return ", ".join(part for part in (name, platform.machine(), " ".join(platform.libc_ver())) if part)
 
 
 def cpu_name() -> str | None:

@@ -89,6 +89,30 @@ def test_few_probes_find_and_prove_a_culprit_set_among_512(size: int, at_most_in
     assert max(totals) <= 2 + size * (9 + 1) + (size - 1)
 
 
+def test_a_likely_set_that_holds_the_culprits_saves_the_bisection_outside_of_it() -> None:
+    elements = names(512)
+    culprit = frozenset(elements[300:302])
+    likely = [frozenset(elements[300:301]), frozenset(elements[298:306])]
+    counted = Counted(any_of(culprit))
+    found = minimal_set(elements, counted, likely=likely)
+    assert frozenset(found.members) == culprit
+    assert_proved(found, elements, counted)
+    assert len(counted.asked) <= 10  # without it a bisection of 512 for each of the two
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**9), n=st.integers(1, 16), data=st.data())
+def test_a_likely_set_that_is_wrong_costs_one_probe_and_changes_no_proof(
+    seed: int, n: int, data: st.DataObject
+) -> None:
+    elements = names(n)
+    likely = [data.draw(st.frozensets(st.sampled_from(elements)))]
+    counted = Counted(arbitrary(seed, elements, outcomes=list(Outcome), ends=(PASS, FAIL)))
+    found = minimal_set(elements, counted, likely=likely)
+    assert_proved(found, elements, counted)
+    assert len(counted.asked) == len(set(counted.asked))
+
+
 def test_a_member_that_crashes_when_left_out_is_unseparated() -> None:
     elements = ("load", "cast", "store", "fuse")
     crashes_alone = unresolved_where(lambda members: members == {"fuse"}, any_of({"fuse"}))

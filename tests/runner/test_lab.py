@@ -125,6 +125,24 @@ def test_no_worker_starts_before_a_question_needs_one(plan: Plan, lab: Lab, jour
     assert len(plan.asked) == 1
 
 
+def test_a_worker_that_is_started_early_answers_the_first_question(plan: Plan, lab: Lab) -> None:
+    lab.start_early()
+    assert plan.asked == [[]]
+    assert lab.ask_all(requests("a")) == [{"job": "a"}]
+    lab.start_early()
+    assert plan.asked == [["a"]]
+
+
+def test_an_early_start_needs_no_worker_where_the_journal_has_its_hello(
+    plan: Plan, lab: Lab, journal: Journal
+) -> None:
+    lab.hello()
+    again = new_lab(journal, [])
+    again.start_early()
+    assert again.worker is None
+    assert len(plan.asked) == 1
+
+
 def test_equal_requests_are_run_once_whatever_their_time_limit(
     plan: Plan, lab: Lab, told: list[tuple[str, bool]]
 ) -> None:

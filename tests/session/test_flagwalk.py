@@ -1,0 +1,87 @@
+"""The walk over flags against a subject whose answer is one line: which flags repair, alone or together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bisector.core.case import WHOLE
+from bisector.core.criterion import Criterion
+from bisector.core.model import DivergenceKind, Signature
+from bisector.session.flagcatalogue import Flag
+from bisector.session.flagwalk import FlagWalk, walk
+from bisector.session.study import Study, as_measurement
+
+Flags = frozenset[str]
+FLAGS = [Flag(f"inductor.f{i}", "family", 1, "does something", (f"kind{i}",)) for i in range(6)]
+CURRENT = {flag.name: 0 for flag in FLAGS}
+
+
+@dataclass
+class FakeLab:
+    """differing: how many elements of the output differ under these flags. acting: flags in the program."""
+
+    differing: Callable[[Flags], int]
+    acting: Flags
+    jobs: int = 2
+    asked: list[Flags] = field(default_factory=list)
+
+    def ask_all(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [self.answer(frozenset(n for n, _ in r["candidate"]["flags"])) for r in requests]
+
+    def answer(self, flags: Flags) -> dict[str, Any]:
+        if flags not in self.asked:
+            self.asked.append(flags)
+        n = self.differing(flags)
+        output = {
+            "index": 0, "path": "output[0]", "dtype": "uint8", "shape": [8], "numel": 8, "n_diff": n,
+            "max_abs": float(n > 0), "frontier": [[1.0, 1.0]] * min(n, 1),
+        }  # fmt: skip
+        return {"outputs": [output], "code": "+".join(sorted(flags & self.acting))}
+
+
+def walked(lab: FakeLab) -> FlagWalk:
+    study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
+    study.signatures = (Signature("output[0]", DivergenceKind.VALUE),)
+    return walk(study, FLAGS, CURRENT, WHOLE, as_measurement(lab.answer(frozenset())))
+
+
+def named(*numbers: int) -> Flags:
+    return frozenset(f"inductor.f{i}" for i in numbers)
+
+
+def test_a_flag_that_repairs_alone_is_a_fix_and_its_kinds_are_suspected() -> None:
+    found = walked(FakeLab(lambda flags: 0 if named(2) <= flags else 3, named(1, 2)))
+    assert [t.flag.name for t in found.fixes] == ["inductor.f2"]
+    assert found.suspected == {"kind2"}
+    assert found.sets == []
+
+
+def test_two_flags_that_each_move_the_divergence_are_tried_together_before_all_that_act() -> None:
+    lab = FakeLab(lambda flags: 2 - len(flags & named(1, 4)), named(0, 1, 2, 3, 4))
+    found = walked(lab)
+    assert [frozenset(s) for s in found.sets] == [named(1, 4)]
+    assert found.suspected == {"kind1", "kind4"}
+    # The default, six alone, and the pair: that each alone does not repair was seen before.
+    assert lab.asked[7:] == [named(1, 4)]
+
+
+def test_flags_that_show_nothing_alone_are_found_among_all_that_act() -> None:
+    lab = FakeLab(lambda flags: 0 if named(0, 3) <= flags else 2, named(0, 2, 3))
+    assert [frozenset(s) for s in walked(lab).sets] == [named(0, 3)]
+
+
+def test_where_all_flags_together_do_not_repair_no_set_is_claimed() -> None:
+    found = walked(FakeLab(lambda flags: 1, named(0, 1)))
+    assert (found.fixes, found.sets, found.suspected) == ([], [], frozenset())
+
+
+def test_a_flag_that_stands_at_its_conservative_value_is_not_tried() -> None:
+    lab = FakeLab(lambda flags: 1, named())
+    study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
+    found = walk(study, FLAGS[:2], {"inductor.f0": 1}, WHOLE, as_measurement(lab.answer(frozenset())))
+    assert found.untried == {
+        "inductor.f0": "conservative already",
+        "inductor.f1": "this torch does not have it",
+    }

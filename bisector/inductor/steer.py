@@ -52,23 +52,26 @@ class _Runs:
     def __post_init__(self) -> None:
         self.eager = execute.eager_program(self.subject)
 
-    def outputs(self, fn: Callable[..., Any], name: str, factor: float) -> list[torch.Tensor]:
-        edited = self.subject.edited
-        args = [
+    def scaled(self, name: str, factor: float) -> list[Any]:
+        """The case's inputs, the named one multiplied."""
+        return [
             scale(value, factor) if other == name else value
-            for other, value in zip(self.subject.names, edited.args, strict=True)
+            for other, value in zip(self.subject.names, self.subject.edited.args, strict=True)
         ]
+
+    def outputs(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[torch.Tensor]:
         ambient.restore_rng(self.subject.call.ambient)
-        result = fn(*tensors.fresh(args, edited.requires_grad))
+        result = fn(*tensors.fresh(args, self.subject.edited.requires_grad))
         flat = result if isinstance(result, (tuple, list)) else [result]
         return [value.detach() for value in flat if isinstance(value, torch.Tensor)]
 
     def element(self, place: _Place, factor: float) -> Any:
         """Its value in eager."""
-        return self.outputs(self.eager, place.input, factor)[place.output].reshape(-1)[place.at].item()
+        args = self.scaled(place.input, factor)
+        return self.outputs(self.eager, args)[place.output].reshape(-1)[place.at].item()
 
-    def agree(self, fn: Callable[..., Any], eager: Sequence[torch.Tensor], name: str, factor: float) -> bool:
-        compiled = self.outputs(fn, name, factor)
+    def agree(self, fn: Callable[..., Any], eager: Sequence[torch.Tensor], args: Sequence[Any]) -> bool:
+        compiled = self.outputs(fn, args)
         return all(self._close(e, c) for e, c in zip(eager, compiled, strict=True))
 
     def _close(self, e: torch.Tensor, c: torch.Tensor) -> bool:
@@ -93,8 +96,9 @@ def steer(
     deadline = time.monotonic() + seconds
     for place in places if programs else ():
         for factor in _step(runs, place, deadline):
-            eager = runs.outputs(runs.eager, place.input, factor)
-            if all(runs.agree(fn, eager, place.input, factor) is agrees for fn, agrees in programs):
+            args = runs.scaled(place.input, factor)
+            eager = runs.outputs(runs.eager, args)
+            if all(runs.agree(fn, eager, args) is agrees for fn, agrees in programs):
                 return place.input, factor
         if time.monotonic() > deadline:
             break
@@ -126,7 +130,8 @@ def _places(runs: _Runs) -> Iterator[_Place]:
         if isinstance(value, torch.Tensor) and value.is_floating_point()
     ]
     for _, name in sorted(floats, reverse=True)[:INPUTS]:
-        low, nudged, high = (runs.outputs(runs.eager, name, f) for f in (RANGE[0], NUDGE, RANGE[1]))
+        factors = (RANGE[0], NUDGE, RANGE[1])
+        low, nudged, high = (runs.outputs(runs.eager, runs.scaled(name, f)) for f in factors)
         for index, (a, n, b) in enumerate(zip(low, nudged, high, strict=True)):
             moved = (a != b).reshape(-1).nonzero().reshape(-1)
             if len(moved) and 2 * int((a != n).sum()) < a.numel():

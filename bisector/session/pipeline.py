@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bisector.core.case import Case
 from bisector.core.judge import judge
-from bisector.core.model import Outcome
+from bisector.core.model import Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.verdict import VerdictClass
 
 from . import environment, fixes, reproducing
 from .answer import Answer, to_json
 from .run import Session
-from .searching import Search, wanted_first
+from .searching import HeldRepair, Search, wanted_first
 from .study import Study
 from .subject import Chosen, choose, nothing_found
 
@@ -46,9 +47,6 @@ def begin(
     end = nothing_found(chosen, hello["eager_disagrees"])
     if end is not None and chosen.verdict.kind is VerdictClass.AGREES and hello["eager_disagrees"]:
         answer.first_bad_backend = "eager"
-    if end is None:
-        # It compiled in a probe, so it does in the worker too: every later probe is twice as fast for it.
-        session.lab.ask({"job": "warm", "call": chosen.call["index"], "train": session.options.train})
     session.progress("verdict", f"{chosen.verdict.kind.value}: {chosen.verdict.reason}")
     return chosen, answer, end
 
@@ -72,19 +70,31 @@ def _ended(chosen: Chosen, answer: Answer, end: str) -> int:
     return NOTHING if chosen.verdict.kind is VerdictClass.AGREES else UNCONFIRMED
 
 
+def _search(session: Session, chosen: Chosen, answer: Answer) -> Search:
+    """A search whose probes find the worker warm: it compiled in a probe, so it does in the worker too, and
+    every later probe is twice as fast for it."""
+    session.lab.ask({"job": "warm", "call": chosen.call["index"], "train": session.options.train})
+    return Search(session, chosen, answer)
+
+
 def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
-    search = Search(session, chosen, answer)
+    search = _search(session, chosen, answer)
     below = search.rungs()
     search.flags()
     answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_flags(search.walk))]  # if a budget ends here
     case, decided = search.decide_and_reduce()
     early = reproducing.start_early(session, chosen.study, case, answer)
     try:
-        held = search.confirm(decided)
-    except BaseException:
+        _conclude(search, case, search.confirm(decided), below)
+        reproducing.reproduce(session, chosen.study, case, answer, early)
+    finally:
         if early is not None:
             early.stop()
-        raise
+
+
+def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping[str, ProbeResult]) -> None:
+    """The fixes, ranked, and the minimal case."""
+    answer = search.answer
     candidates = [*fixes.from_flags(search.walk), *fixes.from_repairs(held)]
     if not candidates and answer.first_bad_backend != "inductor":
         answer.notes.append(
@@ -96,8 +106,7 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
             "the inputs of the minimal case are not the script's own: some were multiplied or rounded, so "
             "that so few values still diverge"
         )
-    answer.minimal = chosen.study.describe(case)
-    reproducing.reproduce(session, chosen.study, case, answer, early)
+    answer.minimal = search.study.describe(case)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:
@@ -131,7 +140,7 @@ def flags(session: Session) -> dict[str, Any]:
     if end is not None:
         return _finish(session, answer, _ended(chosen, answer, end))
     try:
-        search = Search(session, chosen, answer)
+        search = _search(session, chosen, answer)
         search.flags()
         answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_flags(search.walk))]
     except BudgetSpent as spent:

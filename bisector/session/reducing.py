@@ -35,7 +35,6 @@ class Anchor:
                 asked.update({repair - {m}: Outcome.FAIL for m in sorted(repair)})
         return list(asked.items())
 
-
     def nodes(self) -> frozenset[str]:
         """The nodes of the graph that the repairs decide about."""
         return frozenset(m.rpartition("@")[2].removeprefix("bwd.") for r in self.repairs for m in r)

@@ -35,9 +35,11 @@ class Started:
     runs: list[subprocess.Popen[str]]
 
     def stop(self) -> None:
+        """End what still runs."""
         for run in self.runs:
-            run.kill()
-            run.communicate()
+            if run.poll() is None:
+                run.kill()
+                run.communicate()
 
 
 @dataclass(frozen=True)

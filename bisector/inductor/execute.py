@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,8 +12,8 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ..core.case import WHOLE, Case
-from ..core.model import Base, Candidate, Measurement
-from . import ambient, compiling, control, measure, source_capture, tensors
+from ..core.model import Base, Candidate
+from . import ambient, compiling, control, measure, tensors
 from .graph import edit
 from .record import Call
 from .reference import first_line
@@ -116,49 +115,6 @@ def _mutated(subject: Subject, before: Sequence[Any], after: Sequence[Any]) -> O
 def eager_program(subject: Subject) -> Callable[..., Any]:
     """The graph in eager, node by node: generated code differs for a negative literal's power."""
     return torch.fx.Interpreter(subject.edited.gm).run
-
-
-def probe(call: Call, case: Case, candidate: Candidate, train: bool | None) -> Measurement:
-    """Compile and run one candidate on one case; errors of either become Measurement.error."""
-    started = time.perf_counter()
-    try:
-        subject = prepare(call, case, train)
-        eager = run(subject, eager_program(subject))
-    except Exception as error:  # noqa: BLE001 - a case that eager cannot run is unresolved, whatever it raised
-        return Measurement(error=f"eager fails: {first_line(error)}")
-    found = compiled_measurement(subject, candidate, eager)
-    return replace(found, seconds=time.perf_counter() - started)
-
-
-def compiled_measurement(
-    subject: Subject, candidate: Candidate, eager: Outputs, reference: Outputs | None = None
-) -> Measurement:
-    """Compile under the candidate, run, and measure against eager."""
-    decisions = control_for(candidate)
-    with source_capture.collected() as sources:
-        try:
-            with active(decisions):
-                compiled = run_compiled(subject, candidate)
-        except NotCompiled as error:
-            return Measurement(error=str(error))
-        except Exception as error:  # noqa: BLE001 - whatever the compiled program raises is its reason
-            return Measurement(error=f"compiled program fails: {first_line(error)}")
-    both = {**{k: None for k in compiled if k not in eager}, **eager}
-    filled = _originals_for(subject, both, compiled)
-    return Measurement(
-        outputs=measure.measure_all(filled[0], filled[1], reference),
-        decisions=decisions.decisions() if decisions is not None else (),
-        vanished=tuple(decisions.vanished()) if decisions is not None else (),
-        code=source_capture.digest(sources),
-    )
-
-
-def _originals_for(subject: Subject, eager: Outputs, compiled: Outputs) -> tuple[Outputs, Outputs]:
-    """An input that only one side wrote into is, on the other side, the input as it was."""
-    original = {f"mutated[{n}]": v for n, v in zip(subject.names, subject.edited.args, strict=True)}
-    fill = {k: v for k, v in original.items() if k in eager or k in compiled}
-    full_eager = {k: (fill[k] if v is None and k in fill else v) for k, v in eager.items()}
-    return full_eager, {**{k: fill[k] for k in full_eager if k in fill}, **compiled}
 
 
 def control_for(candidate: Candidate) -> control.Control | None:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.case import Case
-from ..core.model import Candidate, Outcome
-from . import ambient, evidence, execute, hooks
+from ..core.model import Candidate, Outcome, OutputMeasurement
+from . import ambient, evidence, execute, held, hooks, probing
 from . import steer as steering
 from .graph import describe, write
+from .holders import REFUSED
 from .hooks import selftest as hooks_selftest
+from .known import held_key
 from .load import Loaded
 
 Request = Mapping[str, Any]
@@ -21,7 +23,39 @@ def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
     _switch_off(request)
     call = loaded.recorder.calls[request["call"]]
     case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
-    return execute.probe(call, case, candidate, request["train"]).to_json()
+
+    def known(digest: str) -> tuple[OutputMeasurement, ...] | None:
+        return loaded.known.program(request, digest)
+
+    return probing.probe(call, case, candidate, request["train"], known).to_json()
+
+
+def held_by(loaded: Loaded, request: Request) -> str | None:
+    """What the compile is known by that answers this probe and others of its series; None if it must be
+    compiled by itself. The first of a series is, since it is what the others are checked against."""
+    if request["job"] != "probe" or not request.get("series"):
+        return None
+    candidate = Candidate.from_json(request["candidate"])
+    worth_it = candidate.backend == "inductor" and held.split(candidate)[1]
+    return held_key(request) if worth_it and loaded.known.compiled_as(request) else None
+
+
+def hold(loaded: Loaded, request: Request) -> Callable[[Request], dict[str, Any]]:
+    """Compile what `held_by` names; returns the job of each probe then. Raises NotHeld."""
+    _switch_off(request)
+    call = loaded.recorder.calls[request["call"]]
+    case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
+    candidate, _ = held.split(candidate)
+    found = held.hold(call, case, candidate, request["train"], loaded.known.compiled_as(request))
+
+    def run(probe: Request) -> dict[str, Any]:
+        _, local = held.split(Candidate.from_json(probe["candidate"]))
+        if not found.answers(local):
+            return {REFUSED: True}
+        found.settle()
+        return found.measure(local).to_json()
+
+    return run
 
 
 def steer(loaded: Loaded, request: Request) -> dict[str, Any]:

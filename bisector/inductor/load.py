@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from .intercept import Comparisons, intercepted
+from .known import Known
 from .record import Recorder
 from .reference import first_line
 
@@ -47,6 +48,7 @@ class Loaded:
     ended: str = ""  # how the script ended, when it did not reach its last line
     problem: str | None = None
     scripted: bool = False  # the script compiled something itself
+    known: Known = field(default_factory=Known)
 
 
 def load(options: LoadOptions) -> Loaded:

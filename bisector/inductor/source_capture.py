@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from unittest import mock
 
+import torch
 from torch._inductor.graph import GraphLowering
+from torch._inductor.virtualized import V
 
 # A comment of the Python wrapper or of a kernel: it names FX nodes, AOT IDs and files, never code.
 _COMMENT = re.compile(r"^\s*(# .*|//.*)$", re.MULTILINE)
@@ -24,11 +26,33 @@ class SourceComplete(BaseException):
 
 
 @contextmanager
-def collected() -> Iterator[list[str]]:
-    """Collects the wrapper source of each graph compiled in the block, in order; the compile goes on."""
+def collected(known: Callable[[str], object] = lambda digest: None) -> Iterator[list[str]]:
+    """Collects the wrapper source of each graph compiled in the block, in order.
+
+    The compile goes on, unless what it has generated so far is `known` by its digest: then SourceComplete
+    leaves it before a C++ compiler starts.
+    """
     sources: list[str] = []
-    with mock.patch.object(GraphLowering, "save_output_code", staticmethod(sources.append)):
+
+    def collect(source: str) -> None:
+        sources.append(source + _constants())
+        if known(digest(sources)) is not None:
+            raise SourceComplete
+
+    with mock.patch.object(GraphLowering, "save_output_code", staticmethod(collect)):
         yield sources
+
+
+def _constants() -> str:
+    """Digests of the tensors that the graph carries: the source has no more than their names."""
+    lines = []
+    for name, value in getattr(V.graph, "constants", {}).items():
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_mkldnn:
+            raw = value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+            lines.append(f"{name} = {hashlib.sha256(raw).hexdigest()}")
+        else:
+            lines.append(f"{name} = {id(value)}")  # unreadable: equal to no other
+    return "\n" + "\n".join(lines)
 
 
 def source_only(compile_and_call: Callable[[], object]) -> list[str]:

@@ -27,11 +27,26 @@ def main(fd: int) -> None:
     if loaded is None:
         return
     from . import jobs, server
+    from .holders import Holders
 
     def run_job(request: Mapping[str, Any]) -> Mapping[str, Any]:
         return jobs.JOBS[request["job"]](loaded, request)
 
-    server.Server(channel, run_job, options["memory_bytes"], options["log"], jobs.IN_WORKER).serve()
+    def serve_held(held_channel: socket.socket, run_held: Any) -> None:
+        server.Server(held_channel, run_held, options["memory_bytes"], options["log"]).serve()
+
+    def held_by(request: Mapping[str, Any]) -> str | None:
+        return jobs.held_by(loaded, request)
+
+    def hold(request: Mapping[str, Any]) -> Any:
+        return jobs.hold(loaded, request)
+
+    holders = Holders(held_by, hold, serve_held)
+    memory_bytes, log_path = options["memory_bytes"], options["log"]
+    served = server.Server(
+        channel, run_job, memory_bytes, log_path, jobs.IN_WORKER, loaded.known.learn, holders
+    )
+    served.serve()
     sys.stdout.flush()
     os._exit(0)  # the subject's exit handlers have nothing to say here, and torch's own take a second
 

@@ -58,8 +58,13 @@ class Lab:
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.ask_all([request])[0]
 
-    def ask_all(self, requests: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """One answer for each request, in order; equal requests are run once."""
+    def ask_all(
+        self, requests: Sequence[Mapping[str, Any]], hints: Mapping[str, Any] | None = None
+    ) -> list[Mapping[str, Any]]:
+        """One answer for each request, in order; equal requests are run once.
+
+        hints: for the worker, about how to answer; they do not change what is asked.
+        """
         keys = [self._key(r) for r in requests]
         fresh: dict[str, Mapping[str, Any]] = {}
         for key, request in zip(keys, requests, strict=True):
@@ -68,7 +73,7 @@ class Lab:
             elif self.journal.gave_up(key):
                 self._done(key, request, LOST)
             else:
-                fresh.setdefault(key, {"timeout_s": self.timeout_s, **request})
+                fresh.setdefault(key, {"timeout_s": self.timeout_s, **(hints or {}), **request})
         while fresh:
             self._run(fresh)
         return [self.journal.answers[key] for key in keys]

@@ -11,6 +11,9 @@ from bisector.core.search.ahead import Members
 
 from .study import Study
 
+# Questions that differ in few decisions: a worker may hold one compile that answers many of them.
+SERIES = {"series": True}
+
 
 class Allowance:
     """A number of questions, after which a search ends with what it has; None for any number."""
@@ -39,10 +42,11 @@ class _Asking:
 
     def __call__(self, members: Members) -> Outcome:
         self.allowance.spend()
-        return self.study.probe(self.candidate(members), self.case).outcome
+        [result] = self.study.probe_all([(self.candidate(members), self.case)], SERIES)
+        return result.outcome
 
     def ahead(self, sets: Sequence[Members]) -> None:
-        self.study.probe_all([(self.candidate(members), self.case) for members in sets])
+        self.study.probe_all([(self.candidate(members), self.case) for members in sets], SERIES)
 
 
 class Denied(_Asking):

@@ -58,11 +58,13 @@ class Study:
     def probe(self, candidate: Candidate, case: Case = WHOLE) -> ProbeResult:
         return self.probe_all([(candidate, case)])[0]
 
-    def probe_all(self, asked: Sequence[tuple[Candidate, Case]]) -> list[ProbeResult]:
+    def probe_all(
+        self, asked: Sequence[tuple[Candidate, Case]], hints: Mapping[str, Any] | None = None
+    ) -> list[ProbeResult]:
         """One result for each (candidate, case), run side by side as far as the lab's lanes go."""
         if (reason := self.exhausted()) is not None:
             raise BudgetSpent(reason)
-        answers = self.lab.ask_all(self.requests(asked))
+        answers = self.lab.ask_all(self.requests(asked), hints)
         results = []
         for i, (_, case) in enumerate(asked):
             trials = answers[i * self.repeat : (i + 1) * self.repeat]

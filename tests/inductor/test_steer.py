@@ -11,7 +11,7 @@ import torch
 
 from bisector.core.case import WHOLE, Case, Slice
 from bisector.core.model import Candidate, Outcome
-from bisector.inductor import execute
+from bisector.inductor import probing
 from bisector.inductor.load import LoadOptions, load
 from bisector.inductor.record import Call
 from bisector.inductor.steer import steer
@@ -43,7 +43,7 @@ def call_of(folder: Path, script: str) -> Call:
 
 
 def differing(call: Call, case: Case, candidate: Candidate) -> int:
-    measured = execute.probe(call, case, candidate, None)
+    measured = probing.probe(call, case, candidate, None)
     assert measured.error is None
     return sum(output.n_diff for output in measured.outputs)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch._inductor import config, ir
@@ -38,6 +39,10 @@ _EXACT = frozenset(
     )
 )  # fmt: skip
 
+ELIDED, KEPT = "elided", "kept"
+# For each kernel: the rounded variable of a cast that is left open -> the switch, and what was rounded.
+_open: WeakKeyDictionary[Any, dict[str, tuple[int, Any]]] = WeakKeyDictionary()
+
 
 def install() -> None:
     tags.install()
@@ -54,10 +59,17 @@ def _id_parts(node: Node, dtype: torch.dtype) -> tuple[str, str]:
     return f"{str(dtype).removeprefix('torch.')}{naming.suffix(node)}", naming.node_name(node)
 
 
-def _allowed(control: Control, node: Node, dtype: torch.dtype) -> bool:
+def _elided(control: Control, node: Node, dtype: torch.dtype) -> int | str:
+    """ELIDED or KEPT, or the number of the switch that says so at run time."""
     detail, name = _id_parts(node, dtype)
     text = f"the result of {tags.described(node)} is not rounded to {dtype} before its use in the same kernel"
-    return control.ask("cast", detail, name, text, naming.where_of(node))
+    allowed = control.ask("cast", detail, name, text, naming.where_of(node))
+    return _now_or_later(control, f"cast:{detail}@{name}", allowed)
+
+
+def _now_or_later(control: Control, decision_id: str, allowed: bool) -> int | str:
+    number = control.switch(decision_id)
+    return number if number is not None else ELIDED if allowed else KEPT
 
 
 def _round_inlined(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,7 +86,7 @@ def _round_inlined(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ask_inlined(control: Control, node: Node, data: ir.Pointwise) -> None:
-    if tags.is_low_precision(data.dtype) and not _allowed(control, node, data.dtype):
+    if tags.is_low_precision(data.dtype) and _elided(control, node, data.dtype) is not ELIDED:
         rounding = _rounding(data.inner_fn, data.dtype)
         data._post_init_setattr("inner_fn", tags.emitted_by(node, rounding))
 
@@ -90,18 +102,36 @@ def _rounding(inner_fn: Callable[..., Any], dtype: torch.dtype) -> Callable[...,
 def _keep_cast(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
     """A down-cast of a denied node must not be undone by the up-cast that follows it."""
     control, tag = current("cast"), op.tag
-    if control is None or tag is None or op.name != "to_dtype" or len(op.args) < 2:
+    if control is None or op.name != "to_dtype" or len(op.args) < 2:
         return write(op)
     dtype: torch.dtype = op.args[1]
     if not tags.is_low_precision(dtype):
+        return _up_cast(op, write)
+    if tag is None:
         return write(op)
-    detail, name = _id_parts(tag.node, dtype)
-    if control.allows(f"cast:{detail}@{name}"):
+    decision_id = "cast:{}@{}".format(*_id_parts(tag.node, dtype))
+    how = _now_or_later(control, decision_id, control.allows(decision_id))
+    if how is ELIDED:
         return write(op)
     with config.patch(emulate_precision_casts=True):
         low = write(op)
     _forget_inverse(op.kernel, low, dtype)
+    _leave_open(op.kernel, low, how, op.args[0])
     return low
+
+
+def _up_cast(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
+    """Where the rounding is left open: what was rounded, or what became of it."""
+    high = write(op)
+    left_open = _open.get(op.kernel, {}).get(str(op.args[0]))
+    if left_open is None or left_open[1].dtype != high.dtype:
+        return high
+    return cpp_ops.either(op, *left_open, high)
+
+
+def _leave_open(kernel: cpp.CppKernel, low: Any, how: int | str, unrounded: Any) -> None:
+    if isinstance(how, int):
+        _open.setdefault(kernel, {})[str(low)] = (how, unrounded)
 
 
 def _forget_inverse(kernel: cpp.CppKernel, low: Any, dtype: torch.dtype) -> None:
@@ -122,12 +152,17 @@ def _round_forwarded(original: Callable[..., Any]) -> Callable[..., Any]:
         if node is None:
             return value
         dtype = V.graph.get_dtype(name)
-        if not tags.is_low_precision(dtype) or _allowed(control, node, dtype):
+        if not tags.is_low_precision(dtype) or (how := _elided(control, node, dtype)) is ELIDED:
             return value
+        unrounded = value
         if value.dtype != dtype:  # a reduction's float32 accumulator
             with config.patch(emulate_precision_casts=True):
                 value = self._default("to_dtype", (value, dtype), {"src_dtype": value.dtype})
+        else:
+            unrounded = V.kernel.cse.try_get(V.kernel.get_to_dtype_expr(value, torch.float, dtype))
         _forget_inverse(V.kernel, value, dtype)
+        if unrounded is not None:
+            _leave_open(V.kernel, value, how, unrounded)
         return value
 
     return load

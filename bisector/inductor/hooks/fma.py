@@ -22,8 +22,9 @@ from torch._inductor.virtualized import V
 from torch.fx import Node
 
 from .. import naming
-from ..control import current
+from ..control import Control, current
 from . import cpp_ops, tags
+from .contract import contracted
 from .patching import require, wrap
 
 
@@ -48,6 +49,10 @@ def install() -> None:
 
 
 def _contracting() -> bool:
+    """Whether products may be contracted: by the C++ compiler, or written so where that is left open."""
+    control = current("fma")
+    if control is not None and "fma" in control.open_kinds:
+        return True
     return config.cpp.enable_floating_point_contract_flag != "off" or config.cpp.enable_unsafe_math_opt_flag
 
 
@@ -55,14 +60,52 @@ def _seen() -> _Seen:
     return _kernels.setdefault(V.kernel, _Seen())
 
 
+@dataclass(frozen=True)
+class _Use:
+    """One product as an operand: what an ID names."""
+
+    value: Any
+    product: cpp_ops.Op
+    maker: Node
+    consumer: Node
+    detail: str
+
+    @property
+    def id(self) -> str:
+        return f"fma:{self.detail}@{naming.node_name(self.maker)}"
+
+    def ask(self, control: Control) -> bool:
+        product, consumer = tags.described(self.maker), tags.described(self.consumer)
+        text = f"the product of {product} is contracted into {consumer}"
+        node = naming.node_name(self.maker)
+        return control.ask("fma", self.detail, node, text, naming.where_of(self.maker))
+
+
+def _use(value: Any, body: Any, consumer: Node, copy: int) -> _Use | None:
+    """The use of `value` by `consumer`, if it is a product that can be contracted there."""
+    product = _seen().products.get(str(value))
+    if product is None or getattr(value, "dtype", None) not in (torch.float, torch.double):
+        return None
+    maker = _maker(body) or product.tag
+    if maker is None:
+        return None
+    count = f"#{copy}" if copy else ""
+    detail = f"{naming.handle(consumer)}{naming.suffix(maker.node)}{count}"
+    return _Use(value, product, maker.node, consumer, detail)
+
+
 def _round_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
-    if current("fma") is None or not _contracting():
+    control = current("fma")
+    if control is None or not _contracting():
         return write(op)
     if op.name in ("add", "sub") and (tag := op.tag) is not None:
-        operands = [
-            _operand(op, value, body, tag.node, copy)
-            for value, body, copy in zip(op.args, op.body.args[1:], tag.copies[1:], strict=True)
-        ]
+        places = zip(op.args, op.body.args[1:], tag.copies[1:], strict=True)
+        uses = [_use(value, body, tag.node, copy) for value, body, copy in places]
+        asked = [use is None or use.ask(control) for use in uses]
+        if (opened := _open(control, op, uses, write)) is not None:
+            return opened
+        kept = zip(op.args, uses, asked, strict=True)
+        operands = [v if u is None or allowed else _rounded_product(u.product) for v, u, allowed in kept]
         return write(replace(op, args=tuple(operands)))
     result = write(op)
     if op.name in ("mul", "square"):
@@ -70,21 +113,13 @@ def _round_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
     return result
 
 
-def _operand(op: cpp_ops.Op, value: Any, body: Any, consumer: Node, copy: int) -> Any:
-    """`value`, or its rounded copy where it is a product whose contraction is denied."""
-    control = current("fma")
-    product = _seen().products.get(str(value))
-    if control is None or product is None or getattr(value, "dtype", None) not in (torch.float, torch.double):
-        return value
-    maker = _maker(body) or product.tag
-    if maker is None:
-        return value
-    count = f"#{copy}" if copy else ""
-    detail = f"{naming.handle(consumer)}{naming.suffix(maker.node)}{count}"
-    text = f"the product of {tags.described(maker.node)} is contracted into {tags.described(consumer)}"
-    if control.ask("fma", detail, naming.node_name(maker.node), text, naming.where_of(maker.node)):
-        return value
-    return _rounded_product(product)
+def _open(control: Control, op: cpp_ops.Op, uses: list[_Use | None], write: cpp_ops.Write) -> Any:
+    """The sum both ways, if it is left open and the compiler has no choice between two products."""
+    places = [i for i, use in enumerate(uses) if use is not None]
+    if len(places) != 1 or (use := uses[places[0]]) is None or (number := control.switch(use.id)) is None:
+        return None
+    rounded = write(op)  # where decisions are left open the C++ compiler contracts nothing by itself
+    return cpp_ops.either(op, number, contracted(op, use.product, places[0]), rounded)
 
 
 def _maker(body: Any) -> tags.Tag | None:
@@ -116,12 +151,14 @@ def _remember_store(original: Callable[..., Any]) -> Callable[..., Any]:
 def _round_summand(original: Callable[..., Any]) -> Callable[..., Any]:
     def reduction(self: Any, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
         body = cpp_ops.body_op()
-        consumer = None
-        if current("fma") is not None and isinstance(V.kernel, cpp.CppKernel) and reduction_type == "sum":
+        consumer, control = None, current("fma")
+        if control is not None and isinstance(V.kernel, cpp.CppKernel) and reduction_type == "sum":
             consumer = tags.source_of_leaf(V.kernel.current_node)
-        if consumer is not None and body is not None and body.target == "reduction" and _contracting():
-            op = cpp_ops.Op(self, "reduction", (value,), {}, body)
-            value = _operand(op, value, body.args[4], consumer, 0)
+        summed = body.args[4] if body is not None and body.target == "reduction" else None
+        if control is not None and consumer is not None and summed is not None and _contracting():
+            use = _use(value, summed, consumer, 0)
+            if use is not None and not use.ask(control):
+                value = _rounded_product(use.product)
         return original(self, dtype, src_dtype, reduction_type, value)
 
     return reduction

@@ -9,6 +9,8 @@ from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP, cexpr_index
 from torch._inductor.utils import IndentedBuffer
 from torch._inductor.virtualized import V
 
+from .switch import ALLOWS
+
 # Ops that the scalar backend composes of several (OpOverrides, torch/_inductor/codegen/common.py), as one
 # expression of the same parts.
 _COMPOSED = {
@@ -25,11 +27,15 @@ def scalar_expression(name: str, operands: list[str]) -> str:
 
 
 class LaneByLane:
-    """An ops handler that writes one op lane by lane and hands all others to `parent`."""
+    """An ops handler that writes one op lane by lane and hands all others to `parent`.
 
-    def __init__(self, parent: Any, name: str) -> None:
+    switch: its number in the table if both forms are written, and the table says which of them runs.
+    """
+
+    def __init__(self, parent: Any, name: str, switch: int | None = None) -> None:
         self._parent = parent
         self._name = name
+        self._switch = switch
 
     def __getattr__(self, name: str) -> Any:
         return self._write if name == self._name else getattr(self._parent, name)
@@ -46,8 +52,11 @@ class LaneByLane:
         )
         names = [f"x{i}" for i in range(len(vectors))]
         code = cpp.BracesBuffer()
-        code.writeline("[&]()")
+        code.writeline(f"[&]() -> {vector}")
         with code.indent():
+            if self._switch is not None:
+                fast = getattr(self._parent, self._name)(*vectors)
+                code.writeline(f"if ({ALLOWS}({self._switch})) return {fast};")
             for name, value in zip(names, vectors, strict=True):
                 code.writeline(f"{array} {name}s;")
                 code.writeline(f"{value}.store({name}s.data(), {lanes});")

@@ -109,10 +109,11 @@ def _scalar_op(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         return write(op)
     if any(getattr(arg, "dtype", None) not in (torch.float, torch.double) for arg in op.args):
         return write(op)
-    if _ask_op(control, op.name, tag.node):
+    number = control.switch(_op_id(op.name, tag.node))
+    if _ask_op(control, op.name, tag.node) and number is None:
         return write(op)
     vectors = tuple(arg if arg.is_vec else op.kernel.broadcast(arg) for arg in op.args)
-    lanes = LaneByLane(op.proxy.parent_handler, op.name)
+    lanes = LaneByLane(op.proxy.parent_handler, op.name, number)
     proxy = op.proxy
     before, proxy.parent_handler = proxy.parent_handler, lanes
     try:

@@ -1,0 +1,130 @@
+"""Processes that hold a compiled case, beside the fork server: each answers the probes that it can by a run.
+
+A holder is forked from the server, compiles, says so, and then serves like the server does. A probe that it
+cannot answer goes back to the server, which forks for it as for any other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from .forked import RunJob, die_with, kill
+
+Request = Mapping[str, Any]
+
+# A holder keeps the memory that its compile took; a search asks about one or two compiles at a time.
+MOST = 2
+REFUSED = "refused"
+
+
+@dataclass
+class Holder:
+    """One process. waiting: requests that it has not answered.
+
+    deadline: for its compile, on the monotonic clock; None once it serves.
+    """
+
+    key: str
+    pid: int
+    channel: socket.socket
+    deadline: float | None
+    waiting: dict[int, Request] = field(default_factory=dict)
+    received: bytearray = field(default_factory=bytearray)
+
+    def send(self, request: Request) -> None:
+        self.waiting[request["id"]] = request
+        with suppress(OSError):  # it died: reading from it tells
+            self.channel.sendall(json.dumps(request).encode() + b"\n")
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Its complete lines. Raises EOFError when it is gone."""
+        try:
+            data = self.channel.recv(1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            raise EOFError
+        self.received += data
+        while b"\n" in self.received:
+            line, _, rest = bytes(self.received).partition(b"\n")
+            self.received = bytearray(rest)
+            yield json.loads(line)
+
+
+class Holders:
+    """Which requests a holder takes.
+
+    key_of: what the compile of a request is known by, None where it must not be held.
+    prepare(request): compiles, in a holder, and returns what runs its jobs; whatever it raises ends it.
+    serve(channel, run_job): answers requests on the channel until it closes.
+    """
+
+    def __init__(
+        self,
+        key_of: Callable[[Request], str | None],
+        prepare: Callable[[Request], RunJob],
+        serve: Callable[[socket.socket, RunJob], None],
+    ) -> None:
+        self._key_of = key_of
+        self._prepare = prepare
+        self._serve = serve
+        self._by_key: dict[str, Holder] = {}
+        self._refused: set[str] = set()
+
+    def take(self, request: Request) -> Holder | None:
+        """Hand the request to a holder, a new one if need be; None where the server must fork for it."""
+        key = self._key_of(request)
+        if key is None or key in self._refused:
+            return None
+        holder = self._by_key.pop(key, None) or self._start(key, request)
+        self._by_key[key] = holder  # the one used last stands last
+        holder.send(request)
+        return holder
+
+    def all(self) -> list[Holder]:
+        return list(self._by_key.values())
+
+    def surplus(self) -> Holder | None:
+        """One that has nothing to do and has not been asked for longest, if there are too many."""
+        idle = [holder for holder in self._by_key.values() if not holder.waiting]
+        return idle[0] if len(self._by_key) > MOST and idle else None
+
+    def end(self, holder: Holder) -> list[Request]:
+        """Kill it; what it has not answered comes back, and if it never served, no other is tried."""
+        if holder.deadline is not None:
+            self._refused.add(holder.key)
+        kill(holder.pid)
+        os.waitpid(holder.pid, 0)
+        holder.channel.close()
+        self._by_key.pop(holder.key, None)
+        return list(holder.waiting.values())
+
+    def _start(self, key: str, request: Request) -> Holder:
+        ours, theirs = socket.socketpair()
+        parent, pid = os.getpid(), os.fork()
+        if pid == 0:
+            try:
+                ours.close()
+                os.setsid()
+                die_with(parent)
+                run_job = self._prepare(request)
+                theirs.sendall(b"{}\n")
+                self._serve(theirs, run_job)
+            finally:
+                os._exit(0)
+        theirs.close()
+        return Holder(key, pid, ours, time.monotonic() + float(request["timeout_s"]))
+
+
+def _never_served(channel: socket.socket, run_job: RunJob) -> None:
+    raise AssertionError("no request has a key, so there is no holder")
+
+
+NO_HOLDERS = Holders(lambda request: None, lambda request: lambda job: {}, _never_served)

@@ -1,0 +1,99 @@
+"""A probe: one candidate compiled and run on one case, measured against eager."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..core.case import Case
+from ..core.model import Candidate, Measurement, OutputMeasurement
+from . import control, measure, source_capture
+from .execute import (
+    NotCompiled,
+    Outputs,
+    Subject,
+    active,
+    control_for,
+    eager_program,
+    prepare,
+    run,
+    run_compiled,
+)
+from .record import Call
+from .reference import first_line
+
+Known = Callable[[str], tuple[OutputMeasurement, ...] | None]  # what a program of this digest gave before
+
+
+def _nothing_known(digest: str) -> None:
+    return None
+
+
+def probe(
+    call: Call, case: Case, candidate: Candidate, train: bool | None, known: Known = _nothing_known
+) -> Measurement:
+    """Compile and run one candidate on one case; errors of either become Measurement.error.
+
+    known: what is measured already of programs compiled from this case; such a one is not run again.
+    """
+    started = time.perf_counter()
+    try:
+        subject = prepare(call, case, train)
+        eager = run(subject, eager_program(subject))
+    except Exception as error:  # noqa: BLE001 - a case that eager cannot run is unresolved, whatever it raised
+        return Measurement(error=f"eager fails: {first_line(error)}")
+    found = compiled_measurement(subject, candidate, eager, known=known)
+    return replace(found, seconds=time.perf_counter() - started)
+
+
+def compiled_measurement(
+    subject: Subject,
+    candidate: Candidate,
+    eager: Outputs,
+    reference: Outputs | None = None,
+    known: Known = _nothing_known,
+) -> Measurement:
+    """Compile under the candidate, run, and measure against eager."""
+    decisions = control_for(candidate)
+    with source_capture.collected(known) as sources:
+        try:
+            with active(decisions):
+                compiled = run_compiled(subject, candidate)
+        except NotCompiled as error:
+            return Measurement(error=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever the compiled program raises is its reason
+            return Measurement(error=f"compiled program fails: {first_line(error)}")
+        except source_capture.SourceComplete:
+            digest = source_capture.digest(sources)
+            return told(known(digest) or (), decisions, digest)
+    outputs = measured(subject, eager, compiled, reference)
+    return told(outputs, decisions, source_capture.digest(sources))
+
+
+def measured(
+    subject: Subject, eager: Outputs, compiled: Outputs, reference: Outputs | None = None
+) -> tuple[OutputMeasurement, ...]:
+    """How the outputs of a compiled run stand against those of eager."""
+    both = {**{k: None for k in compiled if k not in eager}, **eager}
+    return measure.measure_all(*_originals_for(subject, both, compiled), reference)
+
+
+def told(
+    outputs: tuple[OutputMeasurement, ...], decisions: control.Control | None, digest: str
+) -> Measurement:
+    """The measurement of a compile, with the decisions that it came to."""
+    return Measurement(
+        outputs=outputs,
+        decisions=decisions.decisions() if decisions is not None else (),
+        vanished=tuple(decisions.vanished()) if decisions is not None else (),
+        code=digest,
+    )
+
+
+def _originals_for(subject: Subject, eager: Outputs, compiled: Outputs) -> tuple[Outputs, Outputs]:
+    """An input that only one side wrote into is, on the other side, the input as it was."""
+    original = {f"mutated[{n}]": v for n, v in zip(subject.names, subject.edited.args, strict=True)}
+    fill = {k: v for k, v in original.items() if k in eager or k in compiled}
+    full_eager = {k: (fill[k] if v is None and k in fill else v) for k, v in eager.items()}
+    return full_eager, {**{k: fill[k] for k in full_eager if k in fill}, **compiled}

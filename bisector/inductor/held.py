@@ -112,6 +112,8 @@ def hold(
 
 
 def _compiled(call: Call, case: Case, candidate: Candidate, train: bool | None) -> Held:
+    if inductor_config.cpp_wrapper:
+        raise NotHeld("a C++ wrapper calls its kernels without asking")
     switch.publish()
     subject = execute.prepare(call, case, train)
     eager = execute.run(subject, execute.eager_program(subject))

@@ -70,6 +70,7 @@ def install() -> None:
     require(cpp.CppScheduling, "define_kernel")
     wrap(common.CSEProxy, "_default", _apply_rules)
     wrap(cpp.CppScheduling, "define_kernel", _add_helper)
+    switch.install()
 
 
 def add_rule(rule: Rule) -> None:
@@ -118,7 +119,7 @@ def either(op: Op, number: int, allowed: Any, denied: Any) -> Any:
 def _add_helper(original: Callable[..., Any]) -> Callable[..., Any]:
     def define_kernel(self: Any, src_code: str, *args: Any, **kwargs: Any) -> Any:
         helpers = "".join(text for name, text in _HELPERS.items() if name in src_code)
-        src_code = src_code.replace(_INCLUDE, _INCLUDE + helpers, 1)
+        src_code = switch.localized(src_code.replace(_INCLUDE, _INCLUDE + helpers, 1))
         return original(self, src_code, *args, **kwargs)
 
     return define_kernel

@@ -1,0 +1,157 @@
+"""A case held with its kernel-local decisions open gives what compiling each choice by itself gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.core.case import WHOLE
+from bisector.core.model import Candidate, Measurement
+from bisector.runner.worker import Worker, WorkerOptions
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+SCRIPTS = {
+    "casts": """
+def f(x, y):
+    return ((x * y).half() + y.half()) * 3
+
+args = [torch.randn(33, 70), torch.randn(33, 70)]
+""",
+    "vector operations of equal kernels": """
+def f(x, w):
+    for _ in range(3):
+        x = torch.tanh(x) @ w
+    return x
+
+args = [torch.randn(16, 16), torch.randn(16, 16)]
+""",
+    "contractions": """
+torch._inductor.config.cpp.enable_floating_point_contract_flag = "fast"
+
+def f(x, y):
+    return (x * y - y, x.square() + y, 2 - x * x)
+
+args = [torch.randn(40, 50), torch.randn(40, 50)]
+""",
+    "a gradient": """
+def f(x, y):
+    return (torch.sigmoid(x.to(torch.bfloat16) * y.to(torch.bfloat16)) * 2).float().exp()
+
+args = [torch.randn(32, 48, requires_grad=True), torch.randn(32, 48)]
+""",
+}
+FIFTY = """
+def f(x, w):
+    for _ in range(50):
+        x = torch.tanh(x) @ w
+    return x
+
+args = [torch.randn(16, 16), torch.randn(16, 16) / 4]
+"""
+HEAD = "import torch\ntorch.manual_seed(0)\n"
+TAIL = """
+result = torch.compile(f, dynamic=False)(*args)
+if result[0].requires_grad:
+    result.sum().backward()
+"""
+
+
+class Asked:
+    """A worker with one call, and probes of its whole."""
+
+    def __init__(self, script: Path) -> None:
+        load = {"target": str(script)}
+        self.worker = Worker(WorkerOptions(load=load, first=False, log=str(script.with_suffix(".log"))))
+        self.worker.wait_until_ready()
+
+    def probe(self, *candidates: Candidate, series: bool = False) -> list[Measurement]:
+        requests = [self._request(candidate, series) for candidate in candidates]
+        answers: dict[int, Any] = {}
+        self.worker.ask(requests, 2, answers.__setitem__)
+        return [Measurement.from_json(answers[i]["answer"]) for i in range(len(requests))]
+
+    def _request(self, candidate: Candidate, series: bool) -> dict[str, Any]:
+        hints = {"series": True} if series else {}
+        what = {"job": "probe", "call": 0, "case": WHOLE.to_json(), "train": None, "timeout_s": 120}
+        return {**what, "candidate": candidate.to_json(), **hints}
+
+
+@pytest.fixture
+def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Asked]:
+    script = tmp_path / "script.py"
+    script.write_text(HEAD + SCRIPTS.get(request.param, FIFTY) + TAIL)
+    made = Asked(script)
+    yield made
+    made.worker.close()
+
+
+def is_held(measurement: Measurement) -> bool:
+    return " without " in measurement.code
+
+
+def numbers(measurement: Measurement) -> str:
+    return json.dumps(measurement.to_json()["outputs"])
+
+
+LOCAL = ("cast:", "fma:", "vec:")
+
+
+@pytest.mark.parametrize("asked", list(SCRIPTS), indirect=True)
+def test_one_compile_answers_for_each_choice_as_its_own_compile_does(asked: Asked) -> None:
+    [default] = asked.probe(Candidate())
+    local = [d.id for d in default.decisions if d.id.startswith(LOCAL) and "vec:loop" not in d.id]
+    assert len(local) >= 3
+    candidates = [*(Candidate.deny([member]) for member in local[:3]), Candidate.deny(local)]
+    plain = asked.probe(*candidates)
+    held = asked.probe(*candidates, series=True)
+    assert not any(map(is_held, plain))
+    assert all(map(is_held, held))
+    assert list(map(numbers, held)) == list(map(numbers, plain))
+    assert [{d.id for d in h.decisions} for h in held] == [{d.id for d in p.decisions} for p in plain]
+    assert len(set(map(numbers, plain))) > 1  # or nothing was told apart
+
+
+@pytest.mark.parametrize("asked", ["casts"], indirect=True)
+def test_what_is_not_kernel_local_is_compiled_by_itself(asked: Asked) -> None:
+    [default] = asked.probe(Candidate())
+    other = next(d.id for d in default.decisions if not d.id.startswith(LOCAL))
+    [measurement] = asked.probe(Candidate.deny([other]), series=True)
+    assert not is_held(measurement)
+    assert measurement.error is None
+
+
+@pytest.mark.parametrize("asked", ["casts"], indirect=True)
+def test_a_member_that_the_compile_never_came_to_has_vanished_in_a_held_one_too(asked: Asked) -> None:
+    [default] = asked.probe(Candidate())
+    known = next(d.id for d in default.decisions if d.id.startswith("cast:"))
+    [measurement] = asked.probe(Candidate.deny([known, "cast:float16@nowhere"]), series=True)
+    assert is_held(measurement)
+    assert measurement.vanished == ("cast:float16@nowhere",)
+
+
+@pytest.mark.parametrize("asked", ["casts"], indirect=True)
+def test_the_first_of_a_series_is_compiled_by_itself_for_the_others_to_be_checked_against(
+    asked: Asked,
+) -> None:
+    members = ["cast:float16@half"]
+    first, *_ = asked.probe(Candidate.deny(members), series=True)
+    assert not is_held(first)
+    [second] = asked.probe(Candidate.deny(members), series=True)
+    assert is_held(second)
+    assert numbers(second) == numbers(first)
+
+
+@pytest.mark.parametrize("asked", ["fifty"], indirect=True)
+def test_fifty_vector_operations_are_tried_one_by_one_in_one_compile(asked: Asked) -> None:
+    [default] = asked.probe(Candidate())
+    local = [d.id for d in default.decisions if d.id.startswith("vec:tanh@")]
+    assert len(local) == 50
+    held = asked.probe(*(Candidate.deny([member]) for member in local), series=True)
+    assert all(map(is_held, held))
+    assert len({m.code for m in held}) == 50
+    assert len({m.code.partition(" without ")[0] for m in held}) == 1

@@ -2,8 +2,8 @@
 
     python tests/bench/held.py [--instances N] [--asked N]
 
-A program, not a test. The subject has N vector operations; the first `asked` of them are denied one at a time,
-in turns: plainly, and as a series. Prints medians of the wall seconds of a probe, and what the held compile cost.
+A program, not a test. The subject has N vector operations; the first of them are denied one at a time, in turns:
+plainly, and as a series. Prints medians of the wall seconds of a probe, and what the held compile cost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ torch.compile(f, dynamic=False)(torch.randn(16, 16), torch.randn(16, 16) / 4)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--instances", type=int, default=50)
     parser.add_argument("--asked", type=int, default=10)
     options = parser.parse_args()
@@ -69,7 +70,8 @@ def timed(worker: Worker, candidate: Candidate, hints: Mapping[str, Any]) -> tup
     request = {"job": "probe", "call": 0, "case": WHOLE.to_json(), "candidate": candidate.to_json()}
     answers: list[dict[str, Any]] = []
     started = time.perf_counter()
-    worker.ask([{**request, "train": None, "timeout_s": 300, **hints}], 1, lambda _, reply: answers.append(reply))
+    asked = {**request, "train": None, "timeout_s": 300, **hints}
+    worker.ask([asked], 1, lambda _, reply: answers.append(reply))
     if "answer" not in answers[0]:
         raise SystemExit(f"a probe failed: {answers[0].get('error')}")
     return answers[0]["answer"], time.perf_counter() - started

@@ -3,7 +3,8 @@
     python tests/bench/held.py [--instances N] [--asked N]
 
 A program, not a test. The subject has N vector operations; the first of them are denied one at a time, in
-turns: plainly, and as a series. Prints medians of the wall seconds of a probe, and what the held compile cost.
+turns: plainly, and as a series. Prints medians of the wall seconds of a probe, and the held compile's cost.
+"""
 
 from __future__ import annotations
 

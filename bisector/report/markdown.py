@@ -23,6 +23,7 @@ from bisector.report.words import (
     CLASS_SENTENCES,
     Result,
     decision_sentence,
+    decision_source,
     decision_where,
     percent,
     python_literal,
@@ -149,7 +150,9 @@ def _why(result: Result) -> list[str]:
 def _decision(result: Result, decision_id: str) -> str:
     where = decision_where(result, decision_id)
     place = f" ({_file_name(where)})" if where else ""
-    return f"- {code(decision_id)}{place}: {without_folders(decision_sentence(result, decision_id))}"
+    said = without_folders(decision_sentence(result, decision_id))
+    source = decision_source(result, decision_id)  # a place in torch: nobody's folders
+    return f"- {code(decision_id)}{place}: {said}{f' {source}' if source else ''}"
 
 
 def _minimal(result: Result) -> list[str]:

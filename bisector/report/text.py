@@ -17,6 +17,7 @@ from bisector.report.words import (
     conjunction,
     count,
     decision_sentence,
+    decision_source,
     decision_where,
     number,
     percent,
@@ -120,7 +121,8 @@ def _decision(
 ) -> None:
     where = decision_where(result, decision_id)
     page.item(labels[decision_id], (decision_id, "cyan"), (f"  {where}" if where else "", "magenta"))
-    page.paragraph("As above." if again else decision_sentence(result, decision_id), indent=6)
+    said = [decision_sentence(result, decision_id), decision_source(result, decision_id)]
+    page.paragraph("As above." if again else " ".join(filter(None, said)), indent=6)
 
 
 def _places(page: Page, result: Result) -> None:

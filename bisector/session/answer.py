@@ -197,7 +197,9 @@ def _decisions(answer: Answer) -> dict[str, Any]:
     mentioned |= {m for found, _ in answer.causes for m in found.members} | set(answer.places)
     flags = {t.flag.name: t.flag for t in answer.walk.trials}
     described = {
-        d.id: {"text": d.text, "where": _relative(d.where)} for d in answer.decisions if d.id in mentioned
+        d.id: {"text": d.text, "where": _relative(d.where)} | ({"source": d.source} if d.source else {})
+        for d in answer.decisions
+        if d.id in mentioned
     }
     for member in mentioned - described.keys():
         flag = flags.get(member.removeprefix("config:").rpartition("@")[0])

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from bisector.core.case import Case
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.search.ahead import Members
 
+from .grouping import PLACE, ordered
 from .study import Study
+
+
+def new_decisions(study: Study, result: ProbeResult, known: Collection[str]) -> list[Decision]:
+    """What a compile decided that is not known yet; places apart."""
+    decisions = (d for d in result.measurement.decisions if d.kind != PLACE and d.kind not in study.hooks_off)
+    return [d for d in decisions if d.id not in known]
 
 
 class Allowance:
@@ -39,14 +46,33 @@ class _Asking:
 
     def __call__(self, members: Members) -> Outcome:
         self.allowance.spend()
-        return self.study.probe(self.candidate(members), self.case).outcome
+        return self.ask(members).outcome
+
+    def ask(self, members: Members) -> ProbeResult:
+        """The whole result; what was asked before is answered from memory."""
+        return self.study.probe(self.candidate(members), self.case)
 
     def ahead(self, sets: Sequence[Members]) -> None:
         self.study.probe_all([(self.candidate(members), self.case) for members in sets])
 
 
 class Denied(_Asking):
-    """PASS where denying the members over the default compile repairs."""
+    """PASS where denying the members over the default compile repairs.
+
+    appeared(members): the decisions that came up only because these are denied.
+    """
+
+    def __init__(
+        self, study: Study, case: Case, allowance: Allowance | None = None, known: Sequence[Decision] = ()
+    ) -> None:
+        super().__init__(study, case, allowance)
+        self.grown: dict[str, Decision] = {}
+        self._known = {d.id for d in known}
+
+    def appeared(self, members: Members) -> list[str]:
+        fresh = new_decisions(self.study, self.ask(members), self._known)
+        self.grown.update((d.id, d) for d in fresh)
+        return ordered(d.id for d in fresh)
 
     def candidate(self, members: Members) -> Candidate:
         return self.study.deny(members)
@@ -55,9 +81,16 @@ class Denied(_Asking):
 class Enabled(_Asking):
     """FAIL where the members alone, over the plain baseline, make the case diverge."""
 
-    def __init__(self, study: Study, case: Case, allowance: Allowance, config: Sequence[str]) -> None:
+    def __init__(self, study: Study, case: Case, allowance: Allowance, beside: Sequence[str]) -> None:
         super().__init__(study, case, allowance)
-        self.config = config
+        self.beside = beside
 
     def candidate(self, members: Members) -> Candidate:
-        return self.study.plain(members, self.config)
+        return self.study.plain(members, self.beside)
+
+
+class Formulas(_Asking):
+    """PASS where the plain baseline agrees once the members, which are lowerings, are denied."""
+
+    def candidate(self, members: Members) -> Candidate:
+        return self.study.plain(frozenset(), sorted(members))

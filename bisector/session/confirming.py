@@ -39,7 +39,7 @@ def confirm(
     case: Case,
     repairs: Sequence[MinimalSet],
     causes: Sequence[MinimalSet],
-    config: Sequence[str],
+    beside: Sequence[str],
 ) -> Confirmation:
     """Ask the second worker (`lab`) for the default, every repair and every cause again."""
     try:
@@ -47,7 +47,7 @@ def confirm(
             return replace(
                 NOTHING, problem="a second run of the script gave other inputs; seed it, or use --seed"
             )
-        return _ask(replace(study, lab=lab), case, repairs, causes, config)
+        return _ask(replace(study, lab=lab), case, repairs, causes, beside)
     except NumbisectError as error:
         return replace(NOTHING, problem=str(error))
 
@@ -62,10 +62,10 @@ def _ask(
     case: Case,
     repairs: Sequence[MinimalSet],
     causes: Sequence[MinimalSet],
-    config: Sequence[str],
+    beside: Sequence[str],
 ) -> Confirmation:
     asked = [(Candidate(), WHOLE)] + [(study.deny(frozenset(r.members)), WHOLE) for r in repairs]
-    plain = [(study.plain(frozenset(c.members), config), case) for c in causes]
+    plain = [(study.plain(frozenset(c.members), beside), case) for c in causes]
     results = study.probe_all(asked + plain)
     n = 1 + len(repairs)
     return Confirmation(

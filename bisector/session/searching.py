@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge, removed_fraction
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, Decision, Outcome, ProbeResult, kind_of
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
@@ -18,7 +18,8 @@ from bisector.core.search.minimal import MinimalSet
 from . import flagcatalogue, flagwalk
 from .answer import Answer, Repair
 from .confirming import confirm
-from .deciding import FINEST_FIRST, Decided, decide, finest, one_repair
+from .deciding import Decided, decide, one_repair
+from .grouping import FINEST_FIRST, finest
 from .reducing import Anchor, reduce_case
 from .run import Session
 from .study import Study, config_id
@@ -170,9 +171,10 @@ class Search:
         try:
             with self.session.clock.stage("causes"):
                 digest = self.chosen.call["digest"]
-                said = confirm(self.study, self.second, digest, decided.case, repairs, causes, decided.config)
+                said = confirm(self.study, self.second, digest, decided.case, repairs, causes, decided.beside)
         finally:
             self.second.close()
+        self.answer.decisions = self._with_sources(repairs, causes)
         if said.problem is not None:
             self.answer.notes.append(f"not confirmed in a second process: {said.problem}")
             self.answer.repairs = [Repair(r, False, 0.0) for r in repairs]
@@ -187,6 +189,15 @@ class Search:
             "repairs": [o.value for o in said.repairs],
         }
         return self._held(repairs, said.results if said.default is Outcome.FAIL else ())
+
+    def _with_sources(
+        self, repairs: Sequence[MinimalSet], causes: Sequence[MinimalSet]
+    ) -> tuple[Decision, ...]:
+        """The decisions, those of the answer with the place of torch's own formula."""
+        named = {m for found in (*repairs, *causes) for m in found.members} | set(self.answer.places)
+        written = {"lower", "decomp"}
+        sources = self.study.formulas(sorted(m for m in named if kind_of(m) in written))
+        return tuple(replace(d, source=sources.get(d.id, "")) for d in self.answer.decisions)
 
     def _held(self, repairs: list[MinimalSet], results: tuple[ProbeResult, ...]) -> list[HeldRepair]:
         held: list[HeldRepair] = []

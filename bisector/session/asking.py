@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from bisector.core.case import Case
+from bisector.core.judge import proof
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.search.ahead import Members
@@ -57,7 +58,11 @@ class _Asking:
 
 
 class Denied(_Asking):
-    """PASS where denying the members over the default compile repairs.
+    """PASS where denying the members over the default compile repairs; UNRESOLVED where it seems to, and not
+    one of them came up.
+
+    Of many that are denied at once some always vanish with others. That such a set repairs narrows the search
+    all the same, since what is left of it repairs; the sets that are named are confirmed with every member.
 
     appeared(members): the decisions that came up only because these are denied.
     """
@@ -68,6 +73,12 @@ class Denied(_Asking):
         super().__init__(study, case, allowance)
         self.grown: dict[str, Decision] = {}
         self._known = {d.id for d in known}
+
+    def __call__(self, members: Members) -> Outcome:
+        self.allowance.spend()
+        result = self.ask(members)
+        came_up = members - frozenset(result.measurement.vanished)
+        return result.outcome if came_up else proof(result, members).outcome
 
     def appeared(self, members: Members) -> list[str]:
         fresh = new_decisions(self.study, self.ask(members), self._known)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.judge import proof
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
@@ -68,9 +69,10 @@ def _ask(
     plain = [(study.plain(frozenset(c.members), beside), case) for c in causes]
     results = study.probe_all(asked + plain)
     n = 1 + len(repairs)
+    denied = tuple(proof(r, repair.members) for r, repair in zip(results[1:n], repairs, strict=True))
     return Confirmation(
         results[0].outcome,
-        tuple(r.outcome for r in results[1:n]),
+        tuple(r.outcome for r in denied),
         tuple(r.outcome for r in results[n:]),
-        tuple(results[1:n]),
+        denied,
     )

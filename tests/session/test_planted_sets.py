@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from bisector.core.case import WHOLE
+from bisector.core.judge import proof
+from bisector.core.model import Outcome
 from bisector.core.search.sets import SetsFound
 from bisector.session.deciding import decide
 from tests.core.helpers import any_of, as_sets, ddmin
@@ -90,3 +93,42 @@ def test_among_a_hundred_decisions_both_views_cost_less_than_three_perfect_ddmin
     cause, repair = any_of(*culprits), any_of(*repairs)
     asked = max(ddmin(ids, cause)[1], ddmin(ids, repair)[1])
     assert large.probes <= 3 * asked
+
+
+FUSED = """
+def fn(x, y):
+    a = x.amax(1, keepdim=True)
+    b = torch.exp(x - a)
+    c = (x * y).sum(1)
+    return (b, c)
+
+torch.manual_seed(0)
+torch.compile(fn)(torch.rand(16, 16), torch.rand(16, 16))
+"""
+
+
+def test_a_fusion_that_appears_where_another_is_denied_joins_the_search(tmp_path: Path) -> None:
+    with planted(tmp_path, FUSED) as program:
+        ids = {d.id for d in program.default.measurement.decisions}
+        assert "fuse:c@a" in ids
+        assert "fuse:c@b" not in ids
+        study = program.plant([{"fuse:c@a"}, {"fuse:c@b"}], seen=True)
+        found = decide(study, WHOLE, program.default, [], frozenset())
+        assert frozenset({"fuse:c@a"}) not in as_sets(found.sets.repairs)
+        assert frozenset({"fuse:c@a", "fuse:c@b"}) in as_sets(found.sets.repairs)
+        assert "fuse:c@b" in {d.id for d in found.decisions}, "it would be named without a word of what it is"
+
+
+SOFTMAX = SMALL.replace("torch.tanh(x @ w) * 2", "torch.softmax(x, 1)").replace("range(2)", "range(1)")
+
+
+def test_a_decision_that_vanishes_with_another_is_no_part_of_a_repair(tmp_path: Path) -> None:
+    whole, part = "decomp:aten._softmax@x", "vec:exp@x"
+    with planted(tmp_path, SOFTMAX) as program:
+        study = program.plant([{part}], seen=True)
+        both = study.denied(frozenset({whole, part}))
+        assert both.measurement.vanished == (part,)
+        assert (both.outcome, proof(both, {whole, part}).outcome) == (Outcome.PASS, Outcome.UNRESOLVED)
+        found = decide(study, WHOLE, program.default, [], frozenset())
+        assert as_sets(found.sets.repairs) == {frozenset({whole}), frozenset({part})}
+        assert as_sets(found.sets.causes) == {frozenset({whole, part})}

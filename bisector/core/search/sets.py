@@ -73,7 +73,7 @@ def all_sets(
     repairs = _Repairs(shared, denied, likely, appeared)
     try:
         stopped_because = _search_both(causes, repairs, limit)
-        mirrored = not (causes.unexplained or repairs.unresolved or repairs.smaller_than_expected)
+        mirrored = not (causes.unexplained or repairs.unresolved or repairs.unexpected)
         if stopped_because is None and not mirrored:
             stopped_because = repairs.search(limit)
     except BudgetSpent as spent:
@@ -149,6 +149,7 @@ def _took_its_place(
     if repairs.denied(hitting | instead) is not Outcome.PASS:
         return False
     repairs.add_inside(hitting | instead)
+    repairs.unexpected = True  # no cause known asks for what appeared to be denied
     return True
 
 
@@ -185,7 +186,7 @@ class _Repairs:
         self.found: list[MinimalSet] = []
         self.unresolved: list[Members] = []
         self.rest_unresolved: list[Members] = []
-        self.smaller_than_expected = False
+        self.unexpected = False
 
     def denied(self, members: frozenset[str]) -> Outcome:
         return self._inverted(members).inverted()
@@ -202,7 +203,7 @@ class _Repairs:
         repair = one_minimal(members, self._inverted).inverted()
         self.found.append(repair)
         # Without any one of its members a minimal hitting set lets a cause through; here it still repaired.
-        self.smaller_than_expected |= len(repair.members) < len(members)
+        self.unexpected |= len(repair.members) < len(members)
 
     def search(self, limit: int) -> str | None:
         """Find repairs that avoid a hitting set of those found, until none is left; return why it stopped."""

@@ -158,6 +158,21 @@ def _doubt(repairs: Sequence[Mapping[str, Any]]) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
+def shares_sentence(result: Result) -> str:
+    """Whether the shares of the graded decisions add up; empty where none were graded."""
+    shares = result.get("graded")
+    if not shares:
+        return ""
+    together = result.get("removed_together")
+    said = f"denied together they remove {percent(together)}"
+    if result.get("adds_up") is None:
+        return "Whether they add up was not established."
+    total = percent(sum(share["removed_fraction"] for share in shares))
+    if result["adds_up"]:
+        return f"They add up: {total} in sum, and {said}."
+    return f"They do not add up: {total} in sum, but {said}."
+
+
 def confirmation_sentence(result: Result) -> str:
     """What the last look in a new process said; empty where there was none."""
     confirmation = result.get("confirmation")

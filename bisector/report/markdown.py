@@ -144,7 +144,18 @@ def _why(result: Result) -> list[str]:
     lines += [f"- {answer.PLACE}"] if result.get("places") else []
     if result.get("confirmation"):
         lines.append(f"- {answer.confirmation_sentence(result)}")
-    return [*lines, *_minimal(result)]
+    return [*lines, *_shares(result), *_minimal(result)]
+
+
+def _shares(result: Result) -> list[str]:
+    rows = [
+        [code(s["decision"]), percent(s["removed_fraction"]), percent(s["left_fraction"])]
+        for s in result.get("graded", [])
+    ]
+    if not rows:
+        return []
+    header = ("decision", "denied alone, removes", "all others denied, leaves")
+    return ["", *table(header, rows, frozenset({1, 2})), "", answer.shares_sentence(result)]
 
 
 def _decision(result: Result, decision_id: str) -> str:

@@ -44,6 +44,7 @@ def render(result: Result, width: int, color: bool) -> str:
     _verdict(page, result)
     _causes(page, result, labels)
     _repairs(page, result, labels)
+    _shares(page, result, labels)
     _places(page, result)
     _fixes(page, result)
     _flags(page, result)
@@ -114,6 +115,24 @@ def _repairs(page: Page, result: Result, labels: Mapping[str, str]) -> None:
         page.paragraph(line)
     if result.get("confirmation"):
         page.paragraph((answer.confirmation_sentence(result), "dim"))
+
+
+def _shares(page: Page, result: Result, labels: Mapping[str, str]) -> None:
+    shares = result.get("graded")
+    if not shares:
+        return
+    page.heading("Shares", "what each removes, denied alone; what it leaves, with all others denied")
+    rows = [
+        [
+            Text(bar(share["removed_fraction"])),
+            Text(percent(share["removed_fraction"])),
+            Text("-" if share["left_fraction"] is None else percent(share["left_fraction"])),
+            Text(f"{share['decision']} {labels.get(share['decision'], '')}".strip(), style="cyan"),
+        ]
+        for share in shares
+    ]
+    page.table(rows, ("removed", "", "left", "decision"), right=frozenset({1, 2}))
+    page.paragraph(answer.shares_sentence(result))
 
 
 def _decision(

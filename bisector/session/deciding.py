@@ -10,11 +10,13 @@ from bisector.core.contract import Breach, ContractCheck, check_causes, check_re
 from bisector.core.model import Decision, Outcome, ProbeResult, kind_of
 from bisector.core.probe import BudgetSpent
 from bisector.core.search.ahead import Inverted, Members
+from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
 
 from .asking import Allowance, Denied, Enabled
 from .baseline import needed_beside, with_appeared
+from .grading import grade, worth_grading
 from .grouping import PLACE, by_groups, ordered
 from .study import Study
 
@@ -31,7 +33,7 @@ class Decided:
 
     places: fallbacks that repair where no finer decision does. beside: the flags that stand in as decisions
     and the lowerings whose formula is to blame, which the plain baseline denies too. checks: the ends that
-    did not hold, each in a sentence for the report.
+    did not hold, each in a sentence for the report. graded: what each carries, where no single one repairs.
     """
 
     case: Case
@@ -40,6 +42,7 @@ class Decided:
     places: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     checks: list[str] = field(default_factory=list)
+    graded: Graded | None = None
 
 
 def decide(
@@ -62,8 +65,11 @@ def decide(
         repairs = check_repairs(default, denied)
         causes = _plain_end(study, case, everything, found.beside)
         _search(study, everything, causes, repairs, found, _likely(everything, suspected))
+        if not found.places:
+            shared = worth_grading(found.sets.repairs, everything)
+            found.graded = grade(study, case, default, shared, repairs=bool(found.sets.repairs))
     except BudgetSpent as spent:
-        found.sets = SetsFound(stopped_because=spent.reason)
+        found.sets = replace(found.sets, stopped_because=found.sets.stopped_because or spent.reason)
     return found
 
 

@@ -10,6 +10,7 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge, removed_fraction
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult, kind_of
+from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
@@ -19,6 +20,7 @@ from . import flagcatalogue, flagwalk
 from .answer import Answer, Repair
 from .confirming import confirm
 from .deciding import Decided, decide, one_repair
+from .grading import grade
 from .grouping import FINEST_FIRST, finest
 from .reducing import Anchor, reduce_case
 from .run import Session
@@ -154,6 +156,7 @@ class Search:
             decided = decide(self.study, case, default, self.walk.necessary, self.walk.suspected)
         self.answer.decisions = decided.decisions
         self.answer.places = decided.places
+        self.answer.graded = decided.graded
         self.answer.notes += decided.checks
         self.answer.stopped_because = self.answer.stopped_because or decided.sets.stopped_because
         found = len(decided.sets.causes), len(decided.sets.repairs)
@@ -188,7 +191,20 @@ class Search:
             "default": said.default.value,
             "repairs": [o.value for o in said.repairs],
         }
-        return self._held(repairs, said.results if said.default is Outcome.FAIL else ())
+        held = self._held(repairs, said.results if said.default is Outcome.FAIL else ())
+        self._grade_group()
+        return held
+
+    def _grade_group(self) -> None:
+        """Where a group of many repairs the whole and nothing smaller is known to: what its members carry."""
+        if self.group is None or any(repair.confirmed for repair in self.answer.repairs):
+            return
+        try:
+            with self.session.clock.stage("causes"):
+                shares = grade(self.study, self.start, self.default, self.group.members, repairs=True)
+            self.answer.graded = shares
+        except BudgetSpent as spent:
+            self.answer.stopped_because = self.answer.stopped_because or spent.reason
 
     def _with_sources(
         self, repairs: Sequence[MinimalSet], causes: Sequence[MinimalSet]

@@ -83,15 +83,22 @@ class Planted:
 
 
 @contextmanager
-def planted(folder: Path, program: str, jobs: int = 1) -> Iterator[Planted]:
+def studied(
+    folder: Path, program: str, jobs: int = 1, tolerance: float = 1e-3
+) -> Iterator[tuple[Session, Study]]:
+    """A script's first compiled call, in a worker."""
     script = folder / "script.py"
-    script.write_text(PLANT + program)
-    (folder / "truth.json").write_text(json.dumps({"culprits": [], "seen": False}))
-    options = Options(str(script), jobs=jobs, rtol=1e-3, atol=1e-3)
+    script.write_text(program)
+    options = Options(str(script), jobs=jobs, rtol=tolerance, atol=tolerance)
     run = rundir.create(str(script), str(folder / "run"), options.to_json())
     session = Session(run, options, lambda stage, text: None)
     try:
-        call = session.lab.hello()["calls"][0]
-        yield Planted(session, session.study(call), script)
+        yield session, session.study(session.lab.hello()["calls"][0])
     finally:
         session.close()
+
+
+@contextmanager
+def planted(folder: Path, program: str, jobs: int = 1) -> Iterator[Planted]:
+    with studied(folder, PLANT + program, jobs) as (session, study):
+        yield Planted(session, study, folder / "script.py")

@@ -27,12 +27,13 @@ _STUBS = "torch/_export/"
 def source_of(decision_id: str, device: str) -> str:
     """The `file:line` of the function behind a `lower` or `decomp` decision, "" where none is known.
 
+    Several, with commas, where overloads have formulas of their own, since an ID does not name the overload.
     device: the type of the subject's device: its code generator counts.
     """
     detail = decision_id.partition(":")[2].rpartition("@")[0].partition("#")[0]
     functions = (_function(kind_of(decision_id), overload) for overload in _overloads(detail))
     places = (_place(_generated(found, device) or found) for found in functions if found is not None)
-    return next((place for place in places if place and not place.startswith(_STUBS)), "")
+    return ", ".join(dict.fromkeys(p for p in places if p and not p.startswith(_STUBS)))
 
 
 def _overloads(name: str) -> Iterator[OpOverload]:
@@ -81,8 +82,11 @@ def _overrides(device: str) -> type:
 
 
 def _place(found: Function) -> str:
-    code = getattr(found, "__code__", None)
-    if code is None:
+    try:
+        lines, first = inspect.getsourcelines(found)
+        file = inspect.getfile(found)
+    except (OSError, TypeError):  # built in, or made without a file
         return ""
+    head = next((i for i, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
     above = os.path.dirname(os.path.dirname(torch.__file__))
-    return f"{os.path.relpath(code.co_filename, above)}:{code.co_firstlineno}"
+    return f"{os.path.relpath(file, above)}:{first + head}"

@@ -133,9 +133,12 @@ def _why(result: Result) -> list[str]:
     if not described:
         return []
     lines = ["## Cause" if members else "## Where", "", *described, ""]
+    if len(result["causes"]) > 1:
+        lines.append(f"- {answer.cause_heading(result['causes'])}.")
     for cause in result["causes"]:
         names = " and ".join(code(member) for member in cause["decisions"])
-        lines.append(f"- Cause: {names}. {answer.cause_evidence(cause)}")
+        needs = f" ({answer.cause_heading([cause])})" if len(cause["decisions"]) > 1 else ""
+        lines.append(f"- Cause: {names}{needs}. {answer.cause_evidence(cause)}")
         lines += [f"- {answer.FORMULA}"] if answer.blames_formula(cause) else []
     repairs = answer.repair_lines(
         result["repairs"], lambda member: f"{short_decision(member)} ({code(member)})"

@@ -21,7 +21,7 @@ from .answer import Answer, Repair
 from .confirming import confirm
 from .deciding import Decided, decide, one_repair
 from .grading import grade
-from .grouping import FINEST_FIRST, finest
+from .grouping import FINEST_FIRST, PLACE, finest
 from .reducing import Anchor, reduce_case
 from .run import Session
 from .study import Study, config_id
@@ -171,6 +171,8 @@ class Search:
             repairs = [MinimalSet((p,), Outcome.PASS, (Outcome.FAIL,)) for p in decided.places]
         if self.group is not None and self.group not in repairs:
             repairs.append(self.group)
+        if not causes and len(repairs) == 1 and {kind_of(m) for m in repairs[0].members} == {PLACE}:
+            self.answer.places = repairs[0].members
         try:
             with self.session.clock.stage("causes"):
                 digest = self.chosen.call["digest"]

@@ -107,6 +107,7 @@ torch.compile(fn)(torch.rand(16, 16), torch.rand(16, 16))
 """
 
 
+@pytest.mark.slow
 def test_a_fusion_that_appears_where_another_is_denied_joins_the_search(tmp_path: Path) -> None:
     with planted(tmp_path, FUSED) as program:
         ids = {d.id for d in program.default.measurement.decisions}

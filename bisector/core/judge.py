@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from .criterion import Criterion
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Signature
@@ -62,6 +63,19 @@ def judge(
             reason = f"another signature: {reasons[0]}"
             return ProbeResult(Outcome.UNRESOLVED, reason, measurement, signatures)
     return ProbeResult(Outcome.FAIL, "; ".join(reasons), measurement, signatures)
+
+
+def proof(result: ProbeResult, denied: Iterable[str]) -> ProbeResult:
+    """The result as proof that denying exactly these decisions repairs.
+
+    Where the compile was never asked about one of them, it is the compile that denies the others alone: that
+    its outputs agree says nothing about the one, and the outcome is UNRESOLVED.
+    """
+    gone = sorted(set(result.measurement.vanished) & set(denied))
+    if result.outcome is not Outcome.PASS or not gone:
+        return result
+    others = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+    return replace(result, outcome=Outcome.UNRESOLVED, reason=f"{gone[0]}{others} never came up to be denied")
 
 
 def size(measurement: Measurement, criterion: Criterion) -> float:

@@ -30,7 +30,7 @@ class Base(enum.Enum):
     """The compile that a candidate starts from."""
 
     DEFAULT = "default"  # as the user compiles it; the members are denied
-    PLAIN = "plain"  # the plain baseline: everything denied; the members are allowed
+    PLAIN = "plain"  # the plain baseline: all denied but `lower`; the members are the other way round
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,13 @@ class Decision:
 
     `id` is `kind:detail@node`, node being the Dynamo node (`bwd.NAME` in a backward graph), so that it
     stays the same when another decision is denied. `text` says it in a sentence; `where` is the user's
-    `file:line`, if known.
+    `file:line`, if known; `source` torch's own, of the formula that a `lower` or a `decomp` puts in place.
     """
 
     id: str
     text: str = ""
     where: str = ""
+    source: str = ""
 
     @property
     def kind(self) -> str:
@@ -64,7 +65,8 @@ def kind_of(decision_id: str) -> str:
 class Candidate:
     """One set of choices to compile and run.
 
-    members: over Base.DEFAULT the decisions that are denied, over Base.PLAIN those that are allowed.
+    members: over Base.DEFAULT the decisions that are denied; over Base.PLAIN those that are allowed, and the
+    `lower` decisions that are denied.
     flags: (name, value) settings on top of the subject's own; names as in the contract (`inductor.…`).
     backend: a rung of the backend ladder.
     """

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
+
 from ..core.case import Case
 from ..core.model import Candidate, Outcome, OutputMeasurement
-from . import ambient, evidence, execute, held, hooks, probing
+from . import ambient, evidence, execute, formula, held, hooks, probing
 from . import steer as steering
 from .graph import describe, write
 from .holders import REFUSED
@@ -120,6 +122,13 @@ def flags(loaded: Loaded, request: Request) -> dict[str, Any]:
     return values
 
 
+def formulas(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """Where torch writes the formulas behind the named `lower` and `decomp` decisions -> {ID: file:line}."""
+    args = loaded.recorder.calls[request["call"]].args
+    device = next((a.device.type for a in args if isinstance(a, torch.Tensor)), "cpu")
+    return {decision: formula.source_of(decision, device) for decision in request["ids"]}
+
+
 # Run in the worker itself, for what they leave behind there.
 IN_WORKER = frozenset({"warm"})
 
@@ -131,5 +140,6 @@ JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "verdict": verdict,
     "info": info,
     "flags": flags,
+    "formulas": formulas,
     "repro": repro,
 }

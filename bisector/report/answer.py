@@ -62,17 +62,23 @@ def _because(result: Result) -> str:
         return _because_of_causes(confirmed)
     if result["causes"]:
         return f", probably because of {_names(result['causes'][0]['decisions'])}, which is not confirmed"
-    if result["repairs"]:
+    if result["repairs"] and not _only_places(result):
         repair = max(result["repairs"], key=lambda repair: repair["confirmed"])
         sure = "repairs it" if repair["confirmed"] else "seems to repair it"
         return f"; denying {_names(repair['decisions'])} {sure}, but the cause is not established"
     if result.get("places"):
-        nodes = conjunction([f"`{place.rpartition('@')[2]}`" for place in result["places"]], "or")
+        nodes = conjunction(_first([f"`{place.rpartition('@')[2]}`" for place in result["places"]]), "or")
         return f"; it happens at {nodes}, but which decision there is to blame is not known"
     fix = next((fix for fix in result["fixes"] if fix["confirmed"]), None)
     if fix:
         return f"; {fix_title(fix)} repairs it"
     return "; the cause is not established" if result["seconds"]["causes"] is not None else ""
+
+
+def _only_places(result: Result) -> bool:
+    """Whether all that repairs is to run ATen kernels: that says where, not why."""
+    members = [member for repair in result["repairs"] for member in repair["decisions"]]
+    return bool(result.get("places")) and all(kind_of(member) == "lower" for member in members)
 
 
 def _names(members: Sequence[str]) -> str:
@@ -98,7 +104,8 @@ def _because_of_causes(causes: Sequence[Sequence[str]]) -> str:
 def cause_heading(causes: Sequence[Mapping[str, Any]]) -> str:
     """What the list of causes says as a whole."""
     if len(causes) > 1:
-        return f"{len(causes)} independent causes: each alone makes the outputs diverge"
+        how = "either will do" if len(causes) == 2 else "any one will do"
+        return f"{len(causes)} independent causes: {how} to make the outputs diverge"
     size = len(causes[0]["decisions"])
     return "one decision is enough" if size == 1 else f"needs {'both' if size == 2 else f'all {size}'}"
 
@@ -156,6 +163,21 @@ def _doubt(repairs: Sequence[Mapping[str, Any]]) -> str:
         removed = conjunction([percent(fraction) for fraction in fractions])
         parts.append(f"removes {removed} of the difference")
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def shares_sentence(result: Result) -> str:
+    """Whether the shares of the graded decisions add up; empty where none were graded."""
+    shares = result.get("graded")
+    if not shares:
+        return ""
+    together = result.get("removed_together")
+    said = f"denied together they remove {percent(together)}"
+    if result.get("adds_up") is None:
+        return "Whether they add up was not established."
+    total = percent(sum(share["removed_fraction"] for share in shares))
+    if result["adds_up"]:
+        return f"They add up: {total} in sum, and {said}."
+    return f"They do not add up: {total} in sum, but {said}."
 
 
 def confirmation_sentence(result: Result) -> str:

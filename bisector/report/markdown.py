@@ -23,6 +23,7 @@ from bisector.report.words import (
     CLASS_SENTENCES,
     Result,
     decision_sentence,
+    decision_source,
     decision_where,
     percent,
     python_literal,
@@ -132,9 +133,12 @@ def _why(result: Result) -> list[str]:
     if not described:
         return []
     lines = ["## Cause" if members else "## Where", "", *described, ""]
+    if len(result["causes"]) > 1:
+        lines.append(f"- {answer.cause_heading(result['causes'])}.")
     for cause in result["causes"]:
         names = " and ".join(code(member) for member in cause["decisions"])
-        lines.append(f"- Cause: {names}. {answer.cause_evidence(cause)}")
+        needs = f" ({answer.cause_heading([cause])})" if len(cause["decisions"]) > 1 else ""
+        lines.append(f"- Cause: {names}{needs}. {answer.cause_evidence(cause)}")
         lines += [f"- {answer.FORMULA}"] if answer.blames_formula(cause) else []
     repairs = answer.repair_lines(
         result["repairs"], lambda member: f"{short_decision(member)} ({code(member)})"
@@ -143,13 +147,26 @@ def _why(result: Result) -> list[str]:
     lines += [f"- {answer.PLACE}"] if result.get("places") else []
     if result.get("confirmation"):
         lines.append(f"- {answer.confirmation_sentence(result)}")
-    return [*lines, *_minimal(result)]
+    return [*lines, *_shares(result), *_minimal(result)]
+
+
+def _shares(result: Result) -> list[str]:
+    rows = [
+        [code(s["decision"]), percent(s["removed_fraction"]), percent(s["left_fraction"])]
+        for s in result.get("graded", [])
+    ]
+    if not rows:
+        return []
+    header = ("decision", "denied alone, removes", "all others denied, leaves")
+    return ["", *table(header, rows, frozenset({1, 2})), "", answer.shares_sentence(result)]
 
 
 def _decision(result: Result, decision_id: str) -> str:
     where = decision_where(result, decision_id)
     place = f" ({_file_name(where)})" if where else ""
-    return f"- {code(decision_id)}{place}: {without_folders(decision_sentence(result, decision_id))}"
+    said = without_folders(decision_sentence(result, decision_id))
+    source = decision_source(result, decision_id)  # a place in torch: nobody's folders
+    return f"- {code(decision_id)}{place}: {said}{f' {source}' if source else ''}"
 
 
 def _minimal(result: Result) -> list[str]:

@@ -17,6 +17,7 @@ from bisector.report.words import (
     conjunction,
     count,
     decision_sentence,
+    decision_source,
     decision_where,
     number,
     percent,
@@ -43,6 +44,7 @@ def render(result: Result, width: int, color: bool) -> str:
     _verdict(page, result)
     _causes(page, result, labels)
     _repairs(page, result, labels)
+    _shares(page, result, labels)
     _places(page, result)
     _fixes(page, result)
     _flags(page, result)
@@ -115,12 +117,31 @@ def _repairs(page: Page, result: Result, labels: Mapping[str, str]) -> None:
         page.paragraph((answer.confirmation_sentence(result), "dim"))
 
 
+def _shares(page: Page, result: Result, labels: Mapping[str, str]) -> None:
+    shares = result.get("graded")
+    if not shares:
+        return
+    page.heading("Shares", "what each removes, denied alone; what it leaves, with all others denied")
+    rows = [
+        [
+            Text(bar(share["removed_fraction"])),
+            Text(percent(share["removed_fraction"])),
+            Text("-" if share["left_fraction"] is None else percent(share["left_fraction"])),
+            Text(f"{share['decision']} {labels.get(share['decision'], '')}".strip(), style="cyan"),
+        ]
+        for share in shares
+    ]
+    page.table(rows, ("removed", "", "left", "decision"), right=frozenset({1, 2}))
+    page.paragraph(answer.shares_sentence(result))
+
+
 def _decision(
     page: Page, result: Result, decision_id: str, labels: Mapping[str, str], again: bool = False
 ) -> None:
     where = decision_where(result, decision_id)
     page.item(labels[decision_id], (decision_id, "cyan"), (f"  {where}" if where else "", "magenta"))
-    page.paragraph("As above." if again else decision_sentence(result, decision_id), indent=6)
+    said = [decision_sentence(result, decision_id), decision_source(result, decision_id)]
+    page.paragraph("As above." if again else " ".join(filter(None, said)), indent=6)
 
 
 def _places(page: Page, result: Result) -> None:

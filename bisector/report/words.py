@@ -143,6 +143,12 @@ def decision_where(result: Result, decision_id: str) -> str:
     return str(result.get("decisions", {}).get(decision_id, {}).get("where", ""))
 
 
+def decision_source(result: Result, decision_id: str) -> str:
+    """Where torch writes the formula of a decision, in a sentence; empty where it is not known."""
+    source = str(result.get("decisions", {}).get(decision_id, {}).get("source", ""))
+    return f"Its formula is in {source}." if source else ""
+
+
 def python_literal(value: Json) -> str:
     """A JSON value as Python source, strings in double quotes."""
     return json.dumps(value) if isinstance(value, str) else repr(value)

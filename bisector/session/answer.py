@@ -11,6 +11,7 @@ from typing import Any
 from bisector.core.criterion import Criterion
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.model import Decision, Measurement, OutputMeasurement
+from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import Verdict
 
@@ -45,6 +46,7 @@ class Answer:
     repairs: list[Repair] = field(default_factory=list)
     causes: list[tuple[MinimalSet, bool]] = field(default_factory=list)
     places: tuple[str, ...] = ()
+    graded: Graded | None = None
     decisions: tuple[Decision, ...] = ()
     fixes: list[tuple[Fix, bool]] = field(default_factory=list)
     minimal: GraphInfo | None = None
@@ -124,6 +126,7 @@ def to_json(
         "settings": dict(answer.settings),
         "hooks_off": dict(answer.hooks_off),
         "places": list(answer.places),
+        **_graded(answer.graded),
         "text_notes": list(answer.notes),
         "decisions": _decisions(answer),
     }
@@ -175,6 +178,17 @@ def _cause(found: MinimalSet, confirmed: bool) -> dict[str, Any]:
     return {"decisions": list(found.members), "confirmed": confirmed, "evidence": evidence}
 
 
+def _graded(graded: Graded | None) -> dict[str, Any]:
+    shares = graded.shares if graded is not None else ()
+    return {
+        "graded": [
+            {"decision": s.decision, "removed_fraction": s.removed, "left_fraction": s.left} for s in shares
+        ],
+        "adds_up": graded.adds_up if graded is not None else None,
+        "removed_together": graded.together if graded is not None else None,
+    }
+
+
 def _minimal(answer: Answer) -> dict[str, Any] | None:
     info = answer.minimal
     if info is None:
@@ -195,9 +209,12 @@ def _minimal(answer: Answer) -> dict[str, Any] | None:
 def _decisions(answer: Answer) -> dict[str, Any]:
     mentioned = {m for r in answer.repairs for m in r.found.members}
     mentioned |= {m for found, _ in answer.causes for m in found.members} | set(answer.places)
+    mentioned |= {s.decision for s in answer.graded.shares} if answer.graded is not None else set()
     flags = {t.flag.name: t.flag for t in answer.walk.trials}
     described = {
-        d.id: {"text": d.text, "where": _relative(d.where)} for d in answer.decisions if d.id in mentioned
+        d.id: {"text": d.text, "where": _relative(d.where)} | ({"source": d.source} if d.source else {})
+        for d in answer.decisions
+        if d.id in mentioned
     }
     for member in mentioned - described.keys():
         flag = flags.get(member.removeprefix("config:").rpartition("@")[0])

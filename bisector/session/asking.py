@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from bisector.core.case import Case
-from bisector.core.model import Candidate, Outcome
+from bisector.core.judge import proof
+from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.search.ahead import Members
 
+from .grouping import PLACE, ordered
 from .study import Study
 
 # Questions that differ in few decisions: a worker may hold one compile that answers many of them.
 SERIES = {"series": True}
+
+
+def new_decisions(study: Study, result: ProbeResult, known: Collection[str]) -> list[Decision]:
+    """What a compile decided that is not known yet; places apart."""
+    decisions = (d for d in result.measurement.decisions if d.kind != PLACE and d.kind not in study.hooks_off)
+    return [d for d in decisions if d.id not in known]
 
 
 class Allowance:
@@ -42,15 +50,44 @@ class _Asking:
 
     def __call__(self, members: Members) -> Outcome:
         self.allowance.spend()
+        return self.ask(members).outcome
+
+    def ask(self, members: Members) -> ProbeResult:
+        """The whole result; what was asked before is answered from memory."""
         [result] = self.study.probe_all([(self.candidate(members), self.case)], SERIES)
-        return result.outcome
+        return result
 
     def ahead(self, sets: Sequence[Members]) -> None:
         self.study.probe_all([(self.candidate(members), self.case) for members in sets], SERIES)
 
 
 class Denied(_Asking):
-    """PASS where denying the members over the default compile repairs."""
+    """PASS where denying the members over the default compile repairs; UNRESOLVED where it seems to, and not
+    one of them came up.
+
+    Of many that are denied at once some always vanish with others. That such a set repairs narrows the search
+    all the same, since what is left of it repairs; the sets that are named are confirmed with every member.
+
+    appeared(members): the decisions that came up only because these are denied.
+    """
+
+    def __init__(
+        self, study: Study, case: Case, allowance: Allowance | None = None, known: Sequence[Decision] = ()
+    ) -> None:
+        super().__init__(study, case, allowance)
+        self.grown: dict[str, Decision] = {}
+        self._known = {d.id for d in known}
+
+    def __call__(self, members: Members) -> Outcome:
+        self.allowance.spend()
+        result = self.ask(members)
+        came_up = members - frozenset(result.measurement.vanished)
+        return result.outcome if came_up else proof(result, members).outcome
+
+    def appeared(self, members: Members) -> list[str]:
+        fresh = new_decisions(self.study, self.ask(members), self._known)
+        self.grown.update((d.id, d) for d in fresh)
+        return ordered(d.id for d in fresh)
 
     def candidate(self, members: Members) -> Candidate:
         return self.study.deny(members)
@@ -59,9 +96,16 @@ class Denied(_Asking):
 class Enabled(_Asking):
     """FAIL where the members alone, over the plain baseline, make the case diverge."""
 
-    def __init__(self, study: Study, case: Case, allowance: Allowance, config: Sequence[str]) -> None:
+    def __init__(self, study: Study, case: Case, allowance: Allowance, beside: Sequence[str]) -> None:
         super().__init__(study, case, allowance)
-        self.config = config
+        self.beside = beside
 
     def candidate(self, members: Members) -> Candidate:
-        return self.study.plain(members, self.config)
+        return self.study.plain(members, self.beside)
+
+
+class Formulas(_Asking):
+    """PASS where the plain baseline agrees once the members, which are lowerings, are denied."""
+
+    def candidate(self, members: Members) -> Candidate:
+        return self.study.plain(frozenset(), sorted(members))

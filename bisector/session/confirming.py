@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.judge import proof
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
@@ -39,7 +40,7 @@ def confirm(
     case: Case,
     repairs: Sequence[MinimalSet],
     causes: Sequence[MinimalSet],
-    config: Sequence[str],
+    beside: Sequence[str],
 ) -> Confirmation:
     """Ask the second worker (`lab`) for the default, every repair and every cause again."""
     try:
@@ -47,7 +48,7 @@ def confirm(
             return replace(
                 NOTHING, problem="a second run of the script gave other inputs; seed it, or use --seed"
             )
-        return _ask(replace(study, lab=lab), case, repairs, causes, config)
+        return _ask(replace(study, lab=lab), case, repairs, causes, beside)
     except NumbisectError as error:
         return replace(NOTHING, problem=str(error))
 
@@ -62,15 +63,16 @@ def _ask(
     case: Case,
     repairs: Sequence[MinimalSet],
     causes: Sequence[MinimalSet],
-    config: Sequence[str],
+    beside: Sequence[str],
 ) -> Confirmation:
     asked = [(Candidate(), WHOLE)] + [(study.deny(frozenset(r.members)), WHOLE) for r in repairs]
-    plain = [(study.plain(frozenset(c.members), config), case) for c in causes]
+    plain = [(study.plain(frozenset(c.members), beside), case) for c in causes]
     results = study.probe_all(asked + plain)
     n = 1 + len(repairs)
+    denied = tuple(proof(r, repair.members) for r, repair in zip(results[1:n], repairs, strict=True))
     return Confirmation(
         results[0].outcome,
-        tuple(r.outcome for r in results[1:n]),
+        tuple(r.outcome for r in denied),
         tuple(r.outcome for r in results[n:]),
-        tuple(results[1:n]),
+        denied,
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge, removed_fraction
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, Decision, Outcome, ProbeResult, kind_of
+from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
@@ -18,7 +19,9 @@ from bisector.core.search.minimal import MinimalSet
 from . import flagcatalogue, flagwalk
 from .answer import Answer, Repair
 from .confirming import confirm
-from .deciding import FINEST_FIRST, Decided, decide, finest, one_repair
+from .deciding import Decided, decide, one_repair
+from .grading import grade
+from .grouping import FINEST_FIRST, PLACE, finest
 from .reducing import Anchor, reduce_case
 from .run import Session
 from .study import Study, config_id
@@ -153,6 +156,7 @@ class Search:
             decided = decide(self.study, case, default, self.walk.necessary, self.walk.suspected)
         self.answer.decisions = decided.decisions
         self.answer.places = decided.places
+        self.answer.graded = decided.graded
         self.answer.notes += decided.checks
         self.answer.stopped_because = self.answer.stopped_because or decided.sets.stopped_because
         found = len(decided.sets.causes), len(decided.sets.repairs)
@@ -167,12 +171,15 @@ class Search:
             repairs = [MinimalSet((p,), Outcome.PASS, (Outcome.FAIL,)) for p in decided.places]
         if self.group is not None and self.group not in repairs:
             repairs.append(self.group)
+        if not causes and len(repairs) == 1 and {kind_of(m) for m in repairs[0].members} == {PLACE}:
+            self.answer.places = repairs[0].members
         try:
             with self.session.clock.stage("causes"):
                 digest = self.chosen.call["digest"]
-                said = confirm(self.study, self.second, digest, decided.case, repairs, causes, decided.config)
+                said = confirm(self.study, self.second, digest, decided.case, repairs, causes, decided.beside)
         finally:
             self.second.close()
+        self.answer.decisions = self._with_sources(repairs, causes)
         if said.problem is not None:
             self.answer.notes.append(f"not confirmed in a second process: {said.problem}")
             self.answer.repairs = [Repair(r, False, 0.0) for r in repairs]
@@ -186,7 +193,29 @@ class Search:
             "default": said.default.value,
             "repairs": [o.value for o in said.repairs],
         }
-        return self._held(repairs, said.results if said.default is Outcome.FAIL else ())
+        held = self._held(repairs, said.results if said.default is Outcome.FAIL else ())
+        self._grade_group()
+        return held
+
+    def _grade_group(self) -> None:
+        """Where a group of many repairs the whole and nothing smaller is known to: what its members carry."""
+        if self.group is None or any(repair.confirmed for repair in self.answer.repairs):
+            return
+        try:
+            with self.session.clock.stage("causes"):
+                shares = grade(self.study, self.start, self.default, self.group.members, repairs=True)
+            self.answer.graded = shares
+        except BudgetSpent as spent:
+            self.answer.stopped_because = self.answer.stopped_because or spent.reason
+
+    def _with_sources(
+        self, repairs: Sequence[MinimalSet], causes: Sequence[MinimalSet]
+    ) -> tuple[Decision, ...]:
+        """The decisions, those of the answer with the place of torch's own formula."""
+        named = {m for found in (*repairs, *causes) for m in found.members} | set(self.answer.places)
+        written = {"lower", "decomp"}
+        sources = self.study.formulas(sorted(m for m in named if kind_of(m) in written))
+        return tuple(replace(d, source=sources.get(d.id, "")) for d in self.answer.decisions)
 
     def _held(self, repairs: list[MinimalSet], results: tuple[ProbeResult, ...]) -> list[HeldRepair]:
         held: list[HeldRepair] = []

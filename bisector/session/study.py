@@ -111,18 +111,29 @@ class Study:
             raise RuntimeError(f"a case that was probed cannot be described: {answer['error']}")
         return GraphInfo.from_json(answer)
 
+    def formulas(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Torch's own `file:line` of the formulas behind these `lower` and `decomp` decisions, "" where none
+        is known."""
+        if not ids:
+            return {}
+        answer = self.lab.ask({"job": "formulas", "call": self.call, "ids": list(ids)})
+        return {} if "error" in answer else answer
+
     def denied(self, members: frozenset[str], case: Case = WHOLE) -> ProbeResult:
         """The default compile with these decisions denied; `config:` members at their conservative values."""
         return self.probe(self.deny(members), case)
 
-    def enabled(self, members: frozenset[str], case: Case, config: Sequence[str]) -> ProbeResult:
-        """The plain baseline with these decisions enabled; of the `config` flags those that are members."""
-        return self.probe(self.plain(members, config), case)
+    def enabled(self, members: frozenset[str], case: Case, beside: Sequence[str]) -> ProbeResult:
+        """The plain baseline with these decisions enabled. beside: `config` flags and `lower` decisions that
+        are denied too, those that are members apart."""
+        return self.probe(self.plain(members, beside), case)
 
-    def plain(self, members: frozenset[str], config: Sequence[str]) -> Candidate:
+    def plain(self, members: frozenset[str], beside: Sequence[str]) -> Candidate:
         """The candidate of `enabled`."""
-        flags = {flag_of(c): self.conservative[flag_of(c)] for c in config if c not in members}
-        return replace(Candidate.with_flags(flags), base=Base.PLAIN, members=_no_config(members))
+        denied = frozenset(beside) - members
+        flags = {flag_of(d): self.conservative[flag_of(d)] for d in denied if d.startswith(CONFIG)}
+        turned = _no_config(members - frozenset(beside)) | _no_config(denied)
+        return replace(Candidate.with_flags(flags), base=Base.PLAIN, members=turned)
 
     def deny(self, members: frozenset[str]) -> Candidate:
         flags = {flag_of(m): self.conservative[flag_of(m)] for m in members if m.startswith(CONFIG)}

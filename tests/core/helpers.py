@@ -113,3 +113,29 @@ def assert_proved(
     assert evidence.keys() <= probed
     assert all(counted.truth(asked) is outcome for asked, outcome in evidence.items())
     assert [e for e in elements if e in members] == list(found.members)
+
+
+def ddmin(elements: Sequence[str], truth: Truth) -> tuple[Subset, int]:
+    """The textbook search (Zeller and Hildebrandt 2002) against an oracle that always knows: a 1-minimal set
+    that FAILs, and how many different sets it asked about, the two ends not counted."""
+    ends = (frozenset(elements), frozenset[str]())
+    asked: set[Subset] = set()
+
+    def fails(members: Sequence[str]) -> bool:
+        asked.add(frozenset(members))
+        return truth(frozenset(members)) is Outcome.FAIL
+
+    current, parts = list(elements), 2
+    while len(current) >= 2:
+        size = len(current) / parts
+        chunks = [current[round(i * size) : round((i + 1) * size)] for i in range(parts)]
+        rests = [[e for e in current if e not in set(chunk)] for chunk in chunks]
+        if (chunk := next((c for c in chunks if fails(c)), None)) is not None:
+            current, parts = chunk, 2
+        elif parts > 2 and (rest := next((r for r in rests if fails(r)), None)) is not None:
+            current, parts = rest, parts - 1
+        elif parts < len(current):
+            parts = min(len(current), 2 * parts)
+        else:
+            break
+    return frozenset(current), len(asked - set(ends))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bisector.core.criterion import Criterion
-from bisector.core.judge import judge, removed_fraction, size
+from bisector.core.judge import judge, proof, removed_fraction, size
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
@@ -130,3 +132,15 @@ def test_a_divergence_in_signs_of_zero_alone_is_removed_only_as_a_whole() -> Non
     before = measured(output(n_diff=4, sign_diff=4))
     assert removed_fraction(before, measured(output(n_diff=1, sign_diff=1)), criterion) == 0.0
     assert removed_fraction(before, AGREES, criterion) == 1.0
+
+
+def test_a_repair_is_not_proved_where_a_denied_decision_never_came_up() -> None:
+    agrees = judge(replace(AGREES, vanished=("fuse:c@b",)), Criterion())
+    seen = proof(agrees, ["inline:aten.mul@a", "fuse:c@b"])
+    assert (seen.outcome, seen.reason) == (UNRESOLVED, "fuse:c@b never came up to be denied")
+    assert proof(agrees, ["inline:aten.mul@a"]).outcome is PASS
+
+
+def test_what_diverges_though_a_decision_vanished_diverges() -> None:
+    diverges = judge(replace(measured(off_by(1.0)), vanished=("fuse:c@b",)), Criterion())
+    assert proof(diverges, ["fuse:c@b"]) is diverges

@@ -315,3 +315,48 @@ def test_a_spent_budget_ends_the_search_for_repairs_alone_too() -> None:
 def test_planted_truths_are_what_they_say() -> None:
     assert len(list(antichains(names(4)))) == 166  # Dedekind's number 168 less the two constant truths
     assert len(list(subsets(names(4)))) == 16
+
+
+class Substituted:
+    """Denying `old` brings `new` up, which does the same damage, as long as `host` is allowed."""
+
+    old, new, host = "fuse", "other", "fma"
+
+    def enabled(self, members: Subset) -> Outcome:
+        return FAIL if self.old in members or {self.new, self.host} <= members else PASS
+
+    def denied(self, members: Subset) -> Outcome:
+        return PASS if self.old in members and members & {self.new, self.host} else FAIL
+
+    def appeared(self, members: Subset) -> tuple[str, ...]:
+        here = self.old in members and self.host not in members
+        return (*EIGHT, self.new) if here else EIGHT
+
+
+def test_what_appears_in_the_place_of_a_denied_decision_is_a_cause_of_its_own() -> None:
+    program = Substituted()
+    found = all_sets(EIGHT, program.enabled, program.denied, 50, appeared=program.appeared)
+    assert members(found.causes) == [("fma", "other"), ("fuse",)]
+    assert members(found.repairs) == [("fuse", "fma"), ("fuse", "other")]
+    assert_no_gap(found)
+
+
+def test_what_appears_joins_a_repair_though_it_makes_no_cause_over_the_plain_baseline() -> None:
+    program = Substituted()
+    found = all_sets(EIGHT, any_of({"fuse"}), program.denied, 50, appeared=program.appeared)
+    assert members(found.causes) == [("fuse",)]
+    assert members(found.repairs) == [("fuse", "fma"), ("fuse", "other")]
+    assert found.unexplained == (("fuse",),), "that no cause says why both must go is told"
+
+
+def test_repairs_alone_are_searched_among_what_appears_too() -> None:
+    program = Substituted()
+    found = repairs_only(EIGHT, program.denied, 50, appeared=program.appeared)
+    assert members(found.repairs) == [("fuse", "fma"), ("fuse", "other")]
+
+
+def test_nothing_new_in_the_place_of_a_denied_decision_leaves_the_gap_to_the_repairs() -> None:
+    program = Substituted()
+    found = all_sets(EIGHT, any_of({"fuse"}), program.denied, 50)
+    assert found.unexplained == (("fuse",),)
+    assert members(found.repairs) == [("fuse", "fma")]

@@ -22,6 +22,14 @@ def test_over_the_plain_baseline_only_members_and_lowerings_are_allowed() -> Non
     assert asked.ask("lower", "aten.mul", "mul")
 
 
+def test_over_the_plain_baseline_a_lowering_that_is_a_member_is_denied() -> None:
+    asked = Control(Base.PLAIN, ["lower:aten.sum@total", "vec:loop@total"])
+    assert not asked.ask("lower", "aten.sum", "total")
+    assert asked.ask("lower", "aten.mul", "mul")
+    assert asked.ask("vec", "loop", "total")
+    assert asked.denied("lower:aten.sum@total")
+
+
 def test_a_decision_is_recorded_once_in_order_with_its_first_text() -> None:
     asked = Control()
     asked.ask("vec", "erf", "b", "first", "file.py:1")

@@ -10,6 +10,7 @@ INLINE = "inline:aten.mul@mul"
 FMA = "fma:sub@mul"
 LAYOUT = "layout:channels_last@conv2d_2"
 VEC = "vec:erf@erf_1"
+SUM = "lower:aten.sum@total"
 
 _EMPTY: dict[str, Any] = {
     "schema_version": 1,
@@ -283,6 +284,24 @@ def two_causes() -> dict[str, Any]:
     return result
 
 
+def shares() -> dict[str, Any]:
+    """Two causes of which one is a lowering's formula, with the share of each."""
+    result = two_causes()
+    result["causes"][0]["decisions"] = [SUM]
+    result["repairs"][0]["decisions"] = [SUM, VEC]
+    result["decisions"][SUM] = {
+        "text": "Inductor's own code for aten.sum of total",
+        "where": "encoder.py:17",
+        "source": "torch/_inductor/lowering.py:7472",
+    }
+    del result["decisions"][LAYOUT]
+    result["graded"] = [
+        {"decision": SUM, "removed_fraction": 0.8, "left_fraction": 0.75},
+        {"decision": VEC, "removed_fraction": 0.2, "left_fraction": None},
+    ]
+    return result | {"adds_up": True, "removed_together": 1.0}
+
+
 def place() -> dict[str, Any]:
     """Only a place is known: one node's fallback repairs, no finer decision does."""
     result = copy.deepcopy(_EMPTY)
@@ -355,5 +374,14 @@ def unresolved() -> dict[str, Any]:
 
 ALL = {
     sample.__name__: sample
-    for sample in (agrees, softmax_pair, two_causes, place, nondeterministic, out_of_budget, unresolved)
+    for sample in (
+        agrees,
+        softmax_pair,
+        two_causes,
+        shares,
+        place,
+        nondeterministic,
+        out_of_budget,
+        unresolved,
+    )
 }

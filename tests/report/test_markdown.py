@@ -95,8 +95,20 @@ def test_two_causes_are_each_listed_and_their_joint_repair_once() -> None:
     page = render(samples.two_causes(), REPRO)
     assert page.count("- Cause: ") == 2
     assert page.count("Repaired only by denying both") == 1
+    assert "- 2 independent causes: either will do to make the outputs diverge." in page
     assert cells(page, "inductor")[3] == "none known"
     assert "## Workaround" not in page
+
+
+def test_shares_are_a_table_with_whether_they_add_up() -> None:
+    page = render(samples.shares(), None)
+    assert "| `lower:aten.sum@total` | 80% | 75% |" in page
+    assert "They add up: 100% in sum, and denied together they remove 100%." in page
+    assert "Its formula is in torch/_inductor/lowering.py:7472." in page
+
+
+def test_a_pair_is_said_to_need_both() -> None:
+    assert "(needs both). With them alone" in render(samples.softmax_pair(), None)
 
 
 def test_a_place_stands_under_where_and_not_under_cause() -> None:

@@ -79,6 +79,7 @@ def test_the_minimal_case_is_shown_as_source() -> None:
 def test_two_causes_are_said_to_be_independent_and_need_one_repair_of_both() -> None:
     page = flat(render(samples.two_causes()))
     assert "for 2 independent reasons: (1) the layout change of `conv2d_2`; (2) the vectorization" in page
+    assert "2 independent causes: either will do to make the outputs diverge" in page
     assert "Repaired only by denying both: the layout change of `conv2d_2` [1] and the" in page
     assert "No single change is known that makes the outputs agree." in page
     assert "alone repairs it" not in page
@@ -97,6 +98,29 @@ def test_a_lowering_that_is_a_cause_has_its_formula_blamed() -> None:
     result["causes"] = result["causes"][:1]
     result["causes"][0]["decisions"] = ["lower:aten.gelu.default@gelu"]
     assert "the lowering's own formula is to blame" in flat(render(result))
+
+
+def test_the_formula_of_a_lowering_is_shown_where_torch_writes_it() -> None:
+    page = flat(render(samples.shares()))
+    assert "aten.sum of total. Its formula is in torch/_inductor/lowering.py:7472." in page
+
+
+def test_the_shares_stand_with_whether_they_add_up() -> None:
+    result = samples.shares()
+    page = render(result)
+    assert "80%" in page
+    assert "75%  lower:aten.sum@total [1]" in page
+    assert "They add up: 100% in sum, and denied together they remove 100%." in flat(page)
+    result["adds_up"] = False
+    assert "They do not add up: 100% in sum, but denied together" in flat(render(result))
+    assert "Whether they add up was not established." in flat(render(result | {"adds_up": None}))
+    assert "Shares" not in render(result | {"graded": []})
+
+
+def test_a_repair_by_fallbacks_alone_is_called_a_place() -> None:
+    result = samples.place()
+    result["repairs"] = [{"decisions": result["places"], "confirmed": True, "removed_fraction": 1.0}]
+    assert "it happens at `gelu`, but which decision there is to blame is not known." in flat(render(result))
 
 
 def test_nothing_to_find_is_short() -> None:

@@ -6,7 +6,7 @@ proves a cause that is not found yet, outside of it (Reiter 1987; Liffiton et al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bisector.core.model import Outcome
@@ -16,6 +16,12 @@ from bisector.core.search.hitting import minimal_hitting_sets
 from bisector.core.search.minimal import Asked, MinimalSet, minimal_set, one_minimal
 
 Members = tuple[str, ...]
+# The elements that exist only while these are denied; known ones may be among them.
+Appeared = Callable[[frozenset[str]], Sequence[str]]
+
+
+def _nothing_new(denied: frozenset[str]) -> Sequence[str]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ def all_sets(
     denied: Test,
     limit: int,
     likely: Sequence[frozenset[str]] = (),
+    appeared: Appeared = _nothing_new,
 ) -> SetsFound:
     """Find every minimal cause and every minimal repair, at most `limit` of each (a gap counts as a repair).
 
@@ -52,6 +59,8 @@ def all_sets(
     these are not probed again, and no set is asked twice in one view.
 
     likely: sets to look into first (see minimal_set). They save probes, and change no answer's proof.
+    appeared(S): asked where denying S, which the causes would have repair, does not: what came up instead
+    joins the elements.
 
     The two views need not mirror each other, as denying a decision can make others appear or vanish. So
     every set is proved in its own view, and where the views are seen to disagree, or something could not be
@@ -59,11 +68,12 @@ def all_sets(
     probes made here shows can still hide a set.
     A spent budget ends the search like the limit: with what was found so far.
     """
-    causes = _Causes(elements, enabled, likely)
-    repairs = _Repairs(elements, denied, likely)
+    shared = list(elements)
+    causes = _Causes(shared, enabled, likely)
+    repairs = _Repairs(shared, denied, likely, appeared)
     try:
         stopped_because = _search_both(causes, repairs, limit)
-        mirrored = not (causes.unexplained or repairs.unresolved or repairs.smaller_than_expected)
+        mirrored = not (causes.unexplained or repairs.unresolved or repairs.unexpected)
         if stopped_because is None and not mirrored:
             stopped_because = repairs.search(limit)
     except BudgetSpent as spent:
@@ -79,7 +89,11 @@ def all_sets(
 
 
 def repairs_only(
-    elements: Sequence[str], denied: Test, limit: int, likely: Sequence[frozenset[str]] = ()
+    elements: Sequence[str],
+    denied: Test,
+    limit: int,
+    likely: Sequence[frozenset[str]] = (),
+    appeared: Appeared = _nothing_new,
 ) -> SetsFound:
     """Find minimal repairs, at most `limit`, where no plain baseline can be built.
 
@@ -87,7 +101,7 @@ def repairs_only(
     missing for a reason given in the answer. Sets that no repair can do without count towards the limit too:
     each costs a probe to establish, and there can be many.
     """
-    repairs = _Repairs(elements, denied, likely)
+    repairs = _Repairs(list(elements), denied, likely, appeared)
     try:
         stopped_because = repairs.search(limit)
     except BudgetSpent as spent:
@@ -116,16 +130,34 @@ def _search_both(causes: _Causes, repairs: _Repairs, limit: int) -> str | None:
         if len(causes.found) >= limit:
             return _limit_reached(limit)
         # Also where denying it is UNRESOLVED: once a cause outside is known, this set need not be judged.
-        if not causes.find_outside(hitting):
-            gaps = causes.unexplained if outcome is Outcome.FAIL else repairs.unresolved
-            gaps.append(_inside(causes.elements, hitting))
+        if causes.find_outside(hitting):
+            continue
+        instead = repairs.grow(hitting) if outcome is Outcome.FAIL else frozenset()
+        if instead and _took_its_place(causes, repairs, hitting, instead):
+            continue
+        gaps = causes.unexplained if outcome is Outcome.FAIL else repairs.unresolved
+        gaps.append(_inside(causes.elements, hitting))
+
+
+def _took_its_place(
+    causes: _Causes, repairs: _Repairs, hitting: frozenset[str], instead: frozenset[str]
+) -> bool:
+    """Whether what appeared when `hitting` was denied explains that it did not repair: it makes a cause, or
+    denying it as well repairs."""
+    if causes.find_outside(hitting):
+        return True
+    if repairs.denied(hitting | instead) is not Outcome.PASS:
+        return False
+    repairs.add_inside(hitting | instead)
+    repairs.unexpected = True  # no cause known asks for what appeared to be denied
+    return True
 
 
 class _Causes:
     """What is known over the plain baseline."""
 
-    def __init__(self, elements: Sequence[str], enabled: Test, likely: Sequence[frozenset[str]]) -> None:
-        self.elements = elements
+    def __init__(self, elements: list[str], enabled: Test, likely: Sequence[frozenset[str]]) -> None:
+        self.elements = elements  # shared with the repairs, which add what appears
         self._likely = likely
         self._enabled = Asked(enabled, [((), Outcome.PASS), (elements, Outcome.FAIL)])
         self.found: list[MinimalSet] = []
@@ -143,18 +175,27 @@ class _Causes:
 class _Repairs:
     """What is known over the default compile. Searched upside down: there a repair is a set that FAILs."""
 
-    def __init__(self, elements: Sequence[str], denied: Test, likely: Sequence[frozenset[str]]) -> None:
+    def __init__(
+        self, elements: list[str], denied: Test, likely: Sequence[frozenset[str]], appeared: Appeared
+    ) -> None:
         self._elements = elements
+        self._appeared = appeared
         self._likely = likely
         known = [((), Outcome.PASS), (elements, Outcome.FAIL)]
         self._inverted = Asked(Inverted(denied), known)
         self.found: list[MinimalSet] = []
         self.unresolved: list[Members] = []
         self.rest_unresolved: list[Members] = []
-        self.smaller_than_expected = False
+        self.unexpected = False
 
     def denied(self, members: frozenset[str]) -> Outcome:
         return self._inverted(members).inverted()
+
+    def grow(self, denied: frozenset[str]) -> frozenset[str]:
+        """Take what exists only while these are denied into the elements; returns what is new of it."""
+        fresh = [e for e in self._appeared(denied) if e not in self._elements]
+        self._elements += fresh
+        return frozenset(fresh)
 
     def add_inside(self, repairing: frozenset[str]) -> None:
         """Add a minimal repair within a set that repairs."""
@@ -162,7 +203,7 @@ class _Repairs:
         repair = one_minimal(members, self._inverted).inverted()
         self.found.append(repair)
         # Without any one of its members a minimal hitting set lets a cause through; here it still repaired.
-        self.smaller_than_expected |= len(repair.members) < len(members)
+        self.unexpected |= len(repair.members) < len(members)
 
     def search(self, limit: int) -> str | None:
         """Find repairs that avoid a hitting set of those found, until none is left; return why it stopped."""
@@ -178,7 +219,8 @@ class _Repairs:
             if outcome is Outcome.PASS:
                 self.found.append(minimal_set(rest, self._inverted, likely=self._likely).inverted())
             elif outcome is Outcome.FAIL:
-                indispensable.append(avoided)
+                if not self.grow(frozenset(rest)):  # else the same is asked with what appeared denied too
+                    indispensable.append(avoided)
             else:
                 self.rest_unresolved.append(_inside(self._elements, avoided))
 

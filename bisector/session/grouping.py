@@ -1,0 +1,83 @@
+"""The order in which decisions are named, and searches that ask for groups of like decisions first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from bisector.core.model import Outcome, kind_of
+from bisector.core.search.ahead import Members, Parallel, Test
+from bisector.core.search.minimal import MinimalSet, minimal_set
+
+# A repair by groups is taken apart into single decisions up to this many members.
+SEPARATED = 12
+PLACE = "lower"  # names where, not why: a fallback also breaks fusion and recomputation around its node
+# Answers name the finest kind first: a single operation before a kernel's shape before a graph rewrite.
+FINEST_FIRST = (
+    "fma",
+    "vec",
+    "cast",
+    "layout",
+    "unroll",
+    "welford",
+    "inline",
+    "fuse",
+    "match",
+    "decomp",
+    "pass",
+    "config",
+    PLACE,
+)
+_RANK = {kind: i for i, kind in enumerate(FINEST_FIRST)}
+
+
+def rank_of(decision_id: str) -> int:
+    """The finer the kind, the lower."""
+    return _RANK.get(kind_of(decision_id), len(_RANK))
+
+
+def ordered(ids: Iterable[str]) -> list[str]:
+    """The finest kind first, else as they come."""
+    return sorted(ids, key=rank_of)
+
+
+def finest(sets: Sequence[MinimalSet]) -> list[MinimalSet]:
+    """Small sets first, among equals the finest kind first."""
+    return sorted(sets, key=lambda found: (len(found.members), sorted(map(rank_of, found.members))))
+
+
+def group_of(decision_id: str) -> str:
+    """`lower:aten.tanh` of `lower:aten.tanh@h_3`: the same choice made at many nodes."""
+    return decision_id.rpartition("@")[0]
+
+
+def by_groups(elements: Sequence[str], test: Test) -> MinimalSet:
+    """A set that FAILs: minimal in groups, and 1-minimal in members where there are few."""
+    groups: dict[str, list[str]] = {}
+    for element in elements:
+        groups.setdefault(group_of(element), []).append(element)
+    found = minimal_set(list(groups), _Grouped(test, groups)) if len(groups) > 1 else None
+    names = found.members if found is not None else tuple(groups)
+    members = [m for name in names for m in groups[name]]
+    if len(members) > 1 and len(members) <= SEPARATED:
+        return minimal_set(members, test)
+    unproved = Outcome.PASS if len(members) == 1 else Outcome.UNRESOLVED
+    return MinimalSet(tuple(members), Outcome.FAIL, tuple(unproved for _ in members))
+
+
+class _Grouped:
+    """A test of groups by their names."""
+
+    def __init__(self, test: Test, groups: Mapping[str, list[str]]) -> None:
+        self._test = test
+        self._groups = groups
+        self.lanes = test.lanes if isinstance(test, Parallel) else 1
+
+    def __call__(self, names: Members) -> Outcome:
+        return self._test(self._members(names))
+
+    def ahead(self, sets: Sequence[Members]) -> None:
+        if isinstance(self._test, Parallel):
+            self._test.ahead([self._members(names) for names in sets])
+
+    def _members(self, names: Members) -> Members:
+        return frozenset(m for name in names for m in self._groups[name])

@@ -1,0 +1,104 @@
+"""A program of many decisions whose divergence is planted: it follows from the decisions that are allowed.
+
+The script that the worker runs wraps numbisect's own compile step, so every probe really compiles and runs
+the program, and then one output is spoiled if the truth, a file beside the script, says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bisector.core.model import Candidate, ProbeResult
+from bisector.runner import rundir
+from bisector.session.options import Options
+from bisector.session.run import Session
+from bisector.session.study import Study
+
+PLANT = '''
+import json
+from pathlib import Path
+
+import torch
+from bisector.inductor import compiling, control
+
+compile_graph = compiling.compile_graph
+
+
+def planted(*arguments):
+    compiled = compile_graph(*arguments)
+
+    def run(*inputs):
+        outputs = list(compiled(*inputs))
+        asked = control.current()
+        truth = json.loads(Path(__file__).with_name("truth.json").read_text())
+        seen = {d.id for d in asked.decisions()} if asked is not None else set()
+        came = [{i for i in some if i in seen or not truth["seen"]} for some in truth["culprits"]]
+        if any(
+            got == set(some) and all(asked is None or asked.allows(i) for i in some)
+            for some, got in zip(truth["culprits"], came)
+        ):
+            outputs[0] = outputs[0] + 1
+        return outputs
+
+    return run
+
+
+compiling.compile_graph = planted
+'''
+
+
+@dataclass
+class Planted:
+    """The program in a worker. default: its default compile, which diverges under every truth."""
+
+    session: Session
+    study: Study
+    script: Path
+    default: ProbeResult = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plant([()])
+        self.default = self.study.probe(Candidate())
+        self.study.signatures = self.default.signatures
+
+    def plant(self, culprits: Iterable[Iterable[str]], seen: bool = False) -> Study:
+        """Diverge where all members of some culprit are allowed; seen: and where the compile met them."""
+        truth = {"culprits": [sorted(c) for c in culprits], "seen": seen}
+        self.script.with_name("truth.json").write_text(json.dumps(truth))
+        # What an earlier truth answered must not answer for this one; the default compile is the same.
+        answers = self.session.journal.answers
+        for key in [key for key, answer in answers.items() if "outputs" in answer]:
+            del answers[key]
+        self.session.counts.clear()
+        return replace(self.study)
+
+    @property
+    def probes(self) -> int:
+        """Compiles since the truth was planted."""
+        return self.session.counts["run"]
+
+
+@contextmanager
+def studied(
+    folder: Path, program: str, jobs: int = 1, tolerance: float = 1e-3
+) -> Iterator[tuple[Session, Study]]:
+    """A script's first compiled call, in a worker."""
+    script = folder / "script.py"
+    script.write_text(program)
+    options = Options(str(script), jobs=jobs, rtol=tolerance, atol=tolerance)
+    run = rundir.create(str(script), str(folder / "run"), options.to_json())
+    session = Session(run, options, lambda stage, text: None)
+    try:
+        yield session, session.study(session.lab.hello()["calls"][0])
+    finally:
+        session.close()
+
+
+@contextmanager
+def planted(folder: Path, program: str, jobs: int = 1) -> Iterator[Planted]:
+    with studied(folder, PLANT + program, jobs) as (session, study):
+        yield Planted(session, study, folder / "script.py")

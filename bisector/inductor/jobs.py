@@ -9,6 +9,7 @@ from ..core.case import Case
 from ..core.model import Candidate, Outcome
 from . import ambient, evidence, execute, hooks
 from . import steer as steering
+from . import trace as tracing
 from .graph import describe, write
 from .hooks import selftest as hooks_selftest
 from .load import Loaded
@@ -34,6 +35,13 @@ def steer(loaded: Loaded, request: Request) -> dict[str, Any]:
         request["seconds"],
     )  # fmt: skip
     return {"scale": found}
+
+
+def trace(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """The compiled run of a case, node by node -> {"trace": …, "measurement": …} or {"problem": …}."""
+    _switch_off(request)
+    call, case = loaded.recorder.calls[request["call"]], Case.from_json(request["case"])
+    return tracing.trace(call, case, request["train"], request["left_out"])
 
 
 def _switch_off(request: Request) -> None:
@@ -92,6 +100,7 @@ IN_WORKER = frozenset({"warm"})
 JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "probe": probe,
     "steer": steer,
+    "trace": trace,
     "warm": warm,
     "selftest": selftest,
     "verdict": verdict,

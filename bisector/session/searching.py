@@ -19,6 +19,7 @@ from . import flagcatalogue, flagwalk
 from .answer import Answer, Repair
 from .confirming import confirm
 from .deciding import FINEST_FIRST, Decided, decide, finest, one_repair
+from .following import MOST_CALLS, follow
 from .reducing import Anchor, reduce_case
 from .run import Session
 from .study import Study, config_id
@@ -92,6 +93,22 @@ class Search:
         self.answer.walk = self.walk
         names = [t.flag.name for t in self.walk.fixes] or [" + ".join(s) for s in self.walk.sets]
         self.session.progress("flags", f"repair it: {', '.join(names) or 'none of those tried'}")
+
+    def follow(self, case: Case, default: ProbeResult) -> None:
+        """Where the difference arises and grows; the class follows from it where the case has every node."""
+        with self.session.clock.stage("localise"):
+            found = follow(self.study, case, default)
+        self.answer.origin, self.answer.amplifier = found.origin, found.amplifier
+        self.answer.notes += found.notes
+        if found.trace is not None and case == self.start:
+            self.answer.verdict = self.chosen.reclassified(found.trace)
+        if found.origin is not None:
+            grows = f", grows most at {found.amplifier.name}" if found.amplifier is not None else ""
+            self.session.progress("localise", f"starts at {found.origin.name}{grows}")
+
+    @property
+    def can_follow_whole(self) -> bool:
+        return int(self.chosen.call["nodes"]) <= MOST_CALLS
 
     def _take_a_part(self) -> None:
         """Cut millions of elements down to some that diverge alike; the whole has the last word later."""

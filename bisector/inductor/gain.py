@@ -48,7 +48,9 @@ def _steepest(operation: Operation, given: Pair, result: Pair, after: torch.Tens
     best = 0.0
     for _ in range(HALVINGS):
         apart = ((high.double() - low.double()).abs() / units[0]).clamp(min=least)
-        best = max(best, float(((above - below).abs() / units[1] / apart).nan_to_num(0.0).max()))
+        # What rounding alone makes is no rise.
+        risen = ((above - below).abs() / units[1] - least).clamp(min=0)
+        best = max(best, float((risen / apart).nan_to_num(0.0).max()))
         middle = low + (high - low) / 2
         between = operation(middle).double()
         lower = (between - below).abs() >= (above - between).abs()

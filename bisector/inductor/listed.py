@@ -23,7 +23,7 @@ class Listed(TorchDispatchMode):
     def name(self) -> str:
         """The first call that computes (`aten.mul`), else the first one; empty where there is none."""
         computing = [c for c in self.calls if not _is_movement(c)]
-        first = next((c.overloadpacket for c in (*computing, *self.calls)), "")
+        first: Any = next((c.overloadpacket for c in (*computing, *self.calls)), "")
         return _NAMES.get(first, str(first))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bisector.core.case import Case
 from bisector.core.judge import judge
@@ -34,7 +35,7 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
     contracted with the sum that reads it), so the graph that is followed must diverge as the case does; else
     the values that the compiler keeps to itself are left out, once.
     """
-    paths = [s.path for s in default.signatures if s.path.startswith("output[")]
+    paths = followable(default)
     if not paths:
         return _nothing("no output of the forward graph diverges, and that alone is followed")
     reasons = []
@@ -44,6 +45,11 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
             return _found(trace, paths, left_out)
         reasons.append(reason)
     return _nothing(reasons[-1])
+
+
+def followable(default: ProbeResult) -> list[str]:
+    """The diverging outputs of the forward graph."""
+    return [s.path for s in default.signatures if s.path.startswith("output[")]
 
 
 def _nothing(reason: str) -> Followed:
@@ -58,15 +64,20 @@ def _attempts(default: ProbeResult) -> list[tuple[str, ...]]:
     return [(), tuple(kept)] if kept else [()]
 
 
-def _ask(study: Study, case: Case, left_out: Sequence[str]) -> tuple[Trace | None, str]:
-    answer = study.lab.ask({
+def request(study: Study, case: Case, left_out: Sequence[str] = ()) -> dict[str, Any]:
+    """What the lab is asked. left_out: nodes whose values are not returned."""
+    return {
         "job": "trace",
         "call": study.call,
         "case": case.to_json(),
         "train": study.train,
         "left_out": list(left_out),
         "hooks_off": dict(study.hooks_off),
-    })  # fmt: skip
+    }
+
+
+def _ask(study: Study, case: Case, left_out: Sequence[str]) -> tuple[Trace | None, str]:
+    answer = study.lab.ask(request(study, case, left_out))
     problem = answer.get("problem", answer.get("error"))
     if problem is not None:
         return None, problem

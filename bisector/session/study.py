@@ -58,11 +58,16 @@ class Study:
     def probe(self, candidate: Candidate, case: Case = WHOLE) -> ProbeResult:
         return self.probe_all([(candidate, case)])[0]
 
-    def probe_all(self, asked: Sequence[tuple[Candidate, Case]]) -> list[ProbeResult]:
-        """One result for each (candidate, case), run side by side as far as the lab's lanes go."""
+    def probe_all(
+        self, asked: Sequence[tuple[Candidate, Case]], beside: Sequence[Mapping[str, Any]] = ()
+    ) -> list[ProbeResult]:
+        """One result for each (candidate, case), run side by side as far as the lab's lanes go.
+
+        beside: other requests to make at the same time, so that their answers are there when they are wanted.
+        """
         if (reason := self.exhausted()) is not None:
             raise BudgetSpent(reason)
-        answers = self.lab.ask_all(self.requests(asked))
+        answers = self.lab.ask_all([*beside, *self.requests(asked)])[len(beside) :]
         results = []
         for i, (_, case) in enumerate(asked):
             trials = answers[i * self.repeat : (i + 1) * self.repeat]

@@ -36,7 +36,10 @@ def gain(result: Pair, inputs: Sequence[Pair], elementwise: bool, operation: Ope
     grown = float((after[moved] / floor[moved]).max()) if bool(moved.any()) else 0.0
     if operation is None or len(inputs) != 1 or not moved.any():
         return grown
-    return max(grown, _steepest(operation, inputs[0], result, after, least))
+    try:
+        return max(grown, _steepest(operation, inputs[0], result, after, least))
+    except RuntimeError:  # an operation that takes nothing but the shape it was given
+        return grown
 
 
 def _steepest(operation: Operation, given: Pair, result: Pair, after: torch.Tensor, least: float) -> float:

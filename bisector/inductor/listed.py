@@ -29,7 +29,7 @@ class Listed(TorchDispatchMode):
     @property
     def elementwise(self) -> bool:
         """Whether each element of the result comes from its own inputs alone."""
-        return all(torch.Tag.pointwise in c.tags or _is_movement(c) for c in self.calls)
+        return all(torch.Tag.pointwise in c.tags or c.overloadpacket in _STAYING for c in self.calls)
 
     @property
     def basic(self) -> bool:
@@ -44,10 +44,9 @@ def _is_movement(func: Any) -> bool:
 
 
 _aten = torch.ops.aten
-_COPIES = (
-    _aten._to_copy, _aten.cat, _aten.clone, _aten.constant_pad_nd, _aten.empty, _aten.empty_like, _aten.flip,
-    _aten.index_select, _aten.roll,
-)  # fmt: skip
+# Each element stays at its place.
+_STAYING = (_aten._to_copy, _aten.clone, _aten.copy_, _aten.detach, _aten.empty, _aten.empty_like)
+_COPIES = (*_STAYING, _aten.cat, _aten.constant_pad_nd, _aten.flip, _aten.index_select, _aten.roll)
 _BASIC = (
     _aten.abs, _aten.add, _aten.ceil, _aten.clamp, _aten.clamp_max, _aten.clamp_min, _aten.div, _aten.floor,
     _aten.maximum, _aten.minimum, _aten.mul, _aten.neg, _aten.reciprocal, _aten.relu, _aten.round, _aten.rsub,

@@ -49,9 +49,9 @@ def trace(call: Call, case: Case, train: bool | None, left_out: Collection[str])
 def _followed(subject: execute.Subject, left_out: Collection[str]) -> dict[str, Any]:
     values = taps.Values(subject.edited.gm)
     ambient.restore_rng(subject.call.ambient)
-    before = torch.get_rng_state()
+    before = _generators()
     eager = _outputs(subject, values.run)
-    if not torch.equal(before, torch.get_rng_state()):
+    if not all(torch.equal(a, b) for a, b in zip(before, _generators(), strict=False)):
         raise taps.NotTraced("it draws random numbers")
     tapped = taps.tapped(subject, values, left_out)
     with execute.active(execute.control_for(Candidate())), inductor_config.patch(_ANY_STRIDES):
@@ -65,6 +65,12 @@ def _followed(subject: execute.Subject, left_out: Collection[str]) -> dict[str, 
         "trace": asdict(Trace(tuple(following.nodes), _output_names(subject))),
         "measurement": Measurement(measure.measure_all(*pairs)).to_json(),
     }
+
+
+def _generators() -> list[torch.Tensor]:
+    """States of the random generators of the CPU and of the GPUs that are in use."""
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return [torch.get_rng_state(), *gpus]
 
 
 def _outputs(subject: execute.Subject, fn: Callable[..., Any]) -> list[Any]:

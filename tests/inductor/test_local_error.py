@@ -114,3 +114,12 @@ def test_operations_are_known_by_what_they_call() -> None:
     assert listed(lambda x: x - x).basic
     assert not listed(torch.erf).basic and listed(torch.erf).elementwise
     assert not listed(lambda x: x @ x).elementwise
+    assert listed(lambda x: x.flip(0)).basic and not listed(lambda x: x.flip(0)).elementwise
+
+
+def test_an_operation_that_takes_one_shape_alone_is_held_against_its_own_inputs() -> None:
+    def refuses(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("two dimensions, please")
+
+    eager, compiled = torch.tensor([[1.5, 3.01]]), torch.tensor([[1.5, 2.98]])
+    assert gain((compiled.ceil(), eager.ceil()), [(compiled, eager)], True, refuses) < 1e3

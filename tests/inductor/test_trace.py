@@ -115,6 +115,20 @@ def test_a_contracted_product_shows_at_the_sum_once_its_value_is_not_returned(tm
     assert amplified(told, PATHS) is None
 
 
+def test_a_graph_with_dynamic_shapes_is_followed(tmp_path: Path) -> None:
+    body = "return torch.floor(torch.softmax(x, dim=1).sum(1))"
+    inputs = "torch.manual_seed(42)\nx = torch.randn(430, 59)"
+    _, grows = found(followed(call_of(tmp_path, body, inputs, dynamic=True)))
+    assert grows is not None and grows.op == "aten.floor"
+
+
+def test_the_forward_of_a_training_graph_is_followed(tmp_path: Path) -> None:
+    body = "return torch.floor(torch.softmax(x, dim=1).sum(1)) + x.sum()"
+    inputs = "torch.manual_seed(42)\nx = torch.randn(430, 59, requires_grad=True)"
+    _, grows = found(followed(call_of(tmp_path, body, inputs, train=True)))
+    assert grows is not None and grows.op == "aten.floor"
+
+
 # -- planted in one node --------------------------------------------------------------------------------
 
 

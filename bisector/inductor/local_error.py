@@ -111,6 +111,11 @@ def _difference(a: Any, b: Any) -> float:
 def largest(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
     """Largest absolute difference, infinite where only one of two elements is finite; b's largest element."""
     x, y = measure.parts(a).double(), measure.parts(b).double()
+    if not x.numel():
+        return 0.0, 0.0
+    apart = float((x - y).abs().max())
+    if math.isfinite(apart):  # then so is every element
+        return apart, float(y.abs().max())
     finite = x.isfinite() & y.isfinite()
     if bool((~finite & (x != y) & ~(x.isnan() & y.isnan())).any()):
         return math.inf, 1.0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from .criterion import Criterion
 from .judge import divergence, judge
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
+from .trace import Trace, amplified, amplifier
 
 
 class VerdictClass(enum.Enum):
@@ -36,12 +37,16 @@ class Verdict:
 @dataclass(frozen=True)
 class Evidence:
     """Measurements a verdict is made of: default compile against eager (with errors against float64),
-    eager against itself (generators running on; put back), and eager with each node moved by one ulp."""
+    eager against itself (generators running on; put back), and eager with each node moved by one ulp.
+
+    followed: what arises and grows at each node, once that is known; it then stands in place of the nudges.
+    """
 
     default: Measurement
     again: Measurement
     restored: Measurement
     nudged: tuple[Measurement, ...] = ()
+    followed: Trace | None = None
 
 
 # An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is
@@ -92,17 +97,19 @@ def _by_accuracy(evidence: Evidence, criterion: Criterion, signatures: tuple[Sig
     paths = {s.path for s in signatures}
     outputs = [o for o in evidence.default.outputs if o.path in paths]
     known = [o for o in outputs if o.rms_error_eager is not None and o.rms_error_compiled is not None]
-    amplifier = _amplified(evidence.nudged, criterion, signatures)
-    margin = WORSE if amplifier is None else WORSE_AMPLIFIED
-    clear = [o for o in known if _tells(o, amplifier is not None)]
+    sensitive = _sensitive(evidence.nudged, criterion, signatures)
+    amplified_by = _amplified_by(evidence.followed, tuple(sorted(paths)), sensitive)
+    chance = sensitive is not None or amplified_by is not None
+    margin = WORSE_AMPLIFIED if chance else WORSE
+    clear = [o for o in known if _tells(o, chance)]
     for output in clear:
         if _worse(output, margin) > 0:
             return Verdict(VerdictClass.COMPILED_WORSE, _errors(output, "farther from"), signatures)
     for output in clear:
         if _worse(output, margin) < 0:
             return Verdict(VerdictClass.COMPILED_BETTER, _errors(output, "closer to"), signatures)
-    if amplifier is not None and (known or all(_a_few_flips(o) for o in outputs)):
-        return Verdict(VerdictClass.AMPLIFIED_ROUNDING, amplifier, signatures)
+    if amplified_by is not None and (known or all(_a_few_flips(o) for o in outputs)):
+        return Verdict(VerdictClass.AMPLIFIED_ROUNDING, amplified_by, signatures)
     if not known:
         reason = "diverges; there is no float64 reference to tell which is right"
         return Verdict(VerdictClass.UNRESOLVED, reason, signatures)
@@ -160,7 +167,25 @@ def _errors(output: OutputMeasurement, how: str) -> str:
     return f"{text} (rms error {output.rms_error_compiled:.3g}, eager {output.rms_error_eager:.3g})"
 
 
-def _amplified(
+def _amplified_by(followed: Trace | None, paths: tuple[str, ...], sensitive: str | None) -> str | None:
+    """Why this is amplified rounding, None where it is not. Where the nodes were followed they tell; else one
+    ulp at each node, which shows what could be, not what was."""
+    told = None if followed is None else amplified(followed, paths)
+    if followed is None or told is None:
+        return sensitive
+    if not told:
+        return None
+    nodes = followed.behind(paths)
+    most = max(n.local_ulp for n in nodes)
+    text = f"at each node by itself the two runs differ by rounding alone (at most {most:.3g} ulp)"
+    grows = amplifier(nodes)
+    if grows is None:
+        return f"{text}, which grows from node to node"
+    how = f"{grows.gain:.3g} times" if math.isfinite(grows.gain or 0.0) else "without bound"
+    return f"{text}; it grows most at `{grows.name}` ({grows.op}), {how}"
+
+
+def _sensitive(
     nudged: Sequence[Measurement], criterion: Criterion, signatures: tuple[Signature, ...]
 ) -> str | None:
     """A sentence where one ulp at each node moves eager itself that far, None where it does not."""

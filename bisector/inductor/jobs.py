@@ -11,6 +11,7 @@ from ..core.case import Case
 from ..core.model import Candidate, Outcome, OutputMeasurement
 from . import ambient, evidence, execute, formula, held, hooks, probing
 from . import steer as steering
+from . import trace as tracing
 from .graph import describe, write
 from .holders import REFUSED
 from .hooks import selftest as hooks_selftest
@@ -70,6 +71,13 @@ def steer(loaded: Loaded, request: Request) -> dict[str, Any]:
         request["seconds"],
     )  # fmt: skip
     return {"scale": found}
+
+
+def trace(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """The compiled run of a case, node by node -> {"trace": …, "measurement": …} or {"problem": …}."""
+    _switch_off(request)
+    call, case = loaded.recorder.calls[request["call"]], Case.from_json(request["case"])
+    return tracing.trace(call, case, request["train"], request["left_out"])
 
 
 def _switch_off(request: Request) -> None:
@@ -135,6 +143,7 @@ IN_WORKER = frozenset({"warm"})
 JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "probe": probe,
     "steer": steer,
+    "trace": trace,
     "warm": warm,
     "selftest": selftest,
     "verdict": verdict,

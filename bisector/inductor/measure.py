@@ -42,12 +42,12 @@ def compare(
         head["stride_compiled"] = _strides(compiled)
     if eager.numel() == 0:
         return OutputMeasurement(**head)
-    e, c = _parts(eager), _parts(compiled)
+    e, c = parts(eager), parts(compiled)
     return OutputMeasurement(**head, **_values(e, c, _has_steps(eager)), **_errors(e, c, reference))
 
 
 def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
-    """The numbers of two tensors of equal dtype, one row of parts for each element (`_parts`)."""
+    """The numbers of two tensors of equal dtype, one row of parts for each element (`parts`)."""
     both_nan = e.isnan() & c.isnan()
     parts_differ = ((e != c) | (torch.signbit(e) != torch.signbit(c))) & ~both_nan
     bits_differ = parts_differ.any(1)
@@ -71,7 +71,7 @@ def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
         "sign_diff": int(zeros.sum()),
         "max_abs": float(diffs.max()) if diffs.numel() else 0.0,
         "max_rel": float(relative.max()) if relative.numel() else (float("inf") if diffs.any() else 0.0),
-        "max_ulp": _max_ulp(e[finite], c[finite]) if in_steps else None,
+        "max_ulp": max_ulp(e[finite], c[finite]) if in_steps else None,
         "nonfinite_mismatches": int(mismatch.sum()),
         "frontier": frontier(sizes, diffs),
         "worst": (int(where) * e.shape[1],),  # counted in parts: a complex element has two
@@ -117,7 +117,7 @@ def _below(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float
 def _errors(e: torch.Tensor, c: torch.Tensor, reference: torch.Tensor | None) -> dict[str, Any]:
     if reference is None or reference.numel() == 0:
         return {}
-    given = _parts(reference)
+    given = parts(reference)
     if given.shape != e.shape:
         return {}
     r = given.double()
@@ -144,7 +144,7 @@ def _has_steps(x: torch.Tensor) -> bool:
     return x.dtype in _INT_OF or x.dtype in (torch.complex64, torch.complex128)
 
 
-def _max_ulp(e: torch.Tensor, c: torch.Tensor) -> int | None:
+def max_ulp(e: torch.Tensor, c: torch.Tensor) -> int | None:
     if e.dtype not in _INT_OF or e.numel() == 0:
         return None
     a, b = _ordered(e), _ordered(c)
@@ -163,7 +163,7 @@ def _ordered(x: torch.Tensor) -> torch.Tensor:
     return torch.where(bits < 0, -(bits - torch.iinfo(ints).min), bits)
 
 
-def _parts(x: torch.Tensor) -> torch.Tensor:
+def parts(x: torch.Tensor) -> torch.Tensor:
     """(elements, parts) on the CPU: a complex element has two parts; what has no arithmetic is widened."""
     x = x.detach()
     if x.layout is not torch.strided or x.is_quantized:

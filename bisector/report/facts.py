@@ -91,8 +91,9 @@ def _trace(result: Result) -> list[str]:
     origin, amplifier = result["origin"], result["amplifier"]
     if origin:
         place = f"{origin['file']}:{origin['line']}" if origin["file"] else None
-        error = f"{number(origin['local_error_ulp'])} ulp on equal inputs"
-        lines.append(f"Starts at `{origin['node']}`{_aside(origin['op'], place)}: {error}.")
+        ulp = origin["local_error_ulp"]
+        error = "the sign of a zero" if ulp == 0 else f"{number(ulp)} ulp"
+        lines.append(f"Starts at `{origin['node']}`{_aside(origin['op'], place)}: {error} on equal inputs.")
     if amplifier:
         gain = "without bound" if amplifier["gain"] == "inf" else f"{number(amplifier['gain'])} times"
         lines.append(f"Grows most at `{amplifier['node']}`{_aside(amplifier['op'])}: {gain}.")

@@ -13,6 +13,7 @@ from bisector.core.graphinfo import GraphInfo
 from bisector.core.model import Decision, Measurement, OutputMeasurement
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Verdict
 
 from .fixes import Fix
@@ -42,6 +43,8 @@ class Answer:
     entry: str | None = None
     seed: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    origin: NodeTrace | None = None
+    amplifier: NodeTrace | None = None
     walk: FlagWalk = field(default_factory=FlagWalk)
     repairs: list[Repair] = field(default_factory=list)
     causes: list[tuple[MinimalSet, bool]] = field(default_factory=list)
@@ -79,8 +82,8 @@ def to_json(
         "exit_status": exit_status,
         "environment": dict(answer.environment),
         "verdict": _verdict(answer),
-        "origin": None,
-        "amplifier": None,
+        "origin": None if answer.origin is None else _origin(answer.origin),
+        "amplifier": None if answer.amplifier is None else _amplifier(answer.amplifier),
         "repairs": [
             {
                 "decisions": list(r.found.members),
@@ -152,6 +155,21 @@ def _verdict(answer: Answer) -> dict[str, Any]:
             "signed_zero": answer.criterion.signed_zero,
         },
     }
+
+
+def _origin(node: NodeTrace) -> dict[str, Any]:
+    file, _, line = _relative(node.where).rpartition(":")
+    return {
+        "node": node.name,
+        "op": node.op or None,
+        "file": file or None,
+        "line": int(line) if file else None,
+        "local_error_ulp": node.local_ulp,
+    }
+
+
+def _amplifier(node: NodeTrace) -> dict[str, Any]:
+    return {"node": node.name, "op": node.op or None, "gain": node.gain}
 
 
 _OUTPUT_FIELDS = (

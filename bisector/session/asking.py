@@ -54,11 +54,11 @@ class _Asking:
 
     def ask(self, members: Members) -> ProbeResult:
         """The whole result; what was asked before is answered from memory."""
-        [result] = self.study.probe_all([(self.candidate(members), self.case)], SERIES)
+        [result] = self.study.probe_all([(self.candidate(members), self.case)], hints=SERIES)
         return result
 
     def ahead(self, sets: Sequence[Members]) -> None:
-        self.study.probe_all([(self.candidate(members), self.case) for members in sets], SERIES)
+        self.study.probe_all([(self.candidate(members), self.case) for members in sets], hints=SERIES)
 
 
 class Denied(_Asking):

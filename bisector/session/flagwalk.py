@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -56,11 +56,17 @@ class FlagWalk:
 
 
 def walk(
-    study: Study, flags: list[Flag], current: Mapping[str, Any], case: Case, default: Measurement
+    study: Study,
+    flags: list[Flag],
+    current: Mapping[str, Any],
+    case: Case,
+    default: Measurement,
+    beside: Sequence[Mapping[str, Any]] = (),
 ) -> FlagWalk:
     """Try each flag alone on the case; where none repairs, the smallest sets that do.
 
-    current: values around the call. default: what the case measures with all flags as they are.
+    current: values around the call. default: what the case measures with all flags as they are. beside: what
+    is asked at the same time (see `Study.probe_all`).
     """
     found = FlagWalk()
     tried: list[Flag] = []
@@ -73,7 +79,7 @@ def walk(
         else:
             tried.append(flag)
             study.conservative[flag.name] = flag.conservative
-    results = study.probe_all([(_alone(f), case) for f in tried])
+    results = study.probe_all([(_alone(f), case) for f in tried], beside)
     for flag, result in zip(tried, results, strict=True):
         share = removed_fraction(default, result.measurement, study.criterion_of(case))
         found.trials.append(FlagTrial(flag, current[flag.name], result, share, _role(result)))

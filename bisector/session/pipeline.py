@@ -7,7 +7,7 @@ from typing import Any
 
 from bisector.core.case import Case
 from bisector.core.judge import judge
-from bisector.core.model import Outcome, ProbeResult
+from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.verdict import VerdictClass
 
@@ -82,7 +82,11 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
     below = search.rungs()
     search.flags()
     answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_flags(search.walk))]  # if a budget ends here
+    if search.can_follow_whole:
+        search.follow(search.start, search.default)
     case, decided = search.decide_and_reduce()
+    if not search.can_follow_whole:
+        search.follow(case, search.study.probe(Candidate(), case))
     early = reproducing.start_early(session, chosen.study, case, answer)
     try:
         _conclude(search, case, search.confirm(decided), below)

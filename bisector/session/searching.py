@@ -16,7 +16,7 @@ from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
 from bisector.core.search.minimal import MinimalSet
 
-from . import flagcatalogue, flagwalk
+from . import flagcatalogue, flagwalk, following
 from .answer import Answer, Repair
 from .confirming import confirm
 from .deciding import Decided, decide, one_repair
@@ -87,7 +87,7 @@ class Search:
             asked = {"job": "flags", "call": self.study.call, "names": [f.name for f in flags]}
             current = self.session.lab.ask(asked)
             measured = self.default.measurement
-            self.walk = flagwalk.walk(self.study, flags, current, self.start, measured)
+            self.walk = flagwalk.walk(self.study, flags, current, self.start, measured, self._beside_flags())
             if self.start != WHOLE and not flagwalk.holds_on_whole(self.study, self.walk):
                 self.start, self.default = WHOLE, judge(self.chosen.evidence.default, self.study.criterion)
                 measured = self.default.measurement
@@ -95,6 +95,27 @@ class Search:
         self.answer.walk = self.walk
         names = [t.flag.name for t in self.walk.fixes] or [" + ".join(s) for s in self.walk.sets]
         self.session.progress("flags", f"repair it: {', '.join(names) or 'none of those tried'}")
+
+    def follow(self, case: Case, default: ProbeResult) -> None:
+        """Where the difference arises and grows; the class follows from it where the case has every node."""
+        with self.session.clock.stage("localise"):
+            found = following.follow(self.study, case, default)
+        self.answer.origin, self.answer.amplifier = found.origin, found.amplifier
+        self.answer.notes += found.notes
+        if found.trace is not None and case == self.start:
+            self.answer.verdict = self.chosen.reclassified(found.trace)
+        if found.origin is not None:
+            grows = f", grows most at {found.amplifier.name}" if found.amplifier is not None else ""
+            self.session.progress("localise", f"starts at {found.origin.name}{grows}")
+
+    def _beside_flags(self) -> list[dict[str, Any]]:
+        """What `follow` will ask first."""
+        wanted = self.can_follow_whole and following.followable(self.default)
+        return [following.request(self.study, self.start)] if wanted else []
+
+    @property
+    def can_follow_whole(self) -> bool:
+        return int(self.chosen.call["nodes"]) <= following.MOST_CALLS
 
     def _take_a_part(self) -> None:
         """Cut millions of elements down to some that diverge alike; the whole has the last word later."""

@@ -59,12 +59,19 @@ class Study:
         return self.probe_all([(candidate, case)])[0]
 
     def probe_all(
-        self, asked: Sequence[tuple[Candidate, Case]], hints: Mapping[str, Any] | None = None
+        self,
+        asked: Sequence[tuple[Candidate, Case]],
+        beside: Sequence[Mapping[str, Any]] = (),
+        hints: Mapping[str, Any] | None = None,
     ) -> list[ProbeResult]:
-        """One result for each (candidate, case), run side by side as far as the lab's lanes go."""
+        """One result for each (candidate, case), run side by side as far as the lab's lanes go.
+
+        beside: other requests to make at the same time, so that their answers are there when they are wanted.
+        hints: see `Lab.ask_all`.
+        """
         if (reason := self.exhausted()) is not None:
             raise BudgetSpent(reason)
-        answers = self.lab.ask_all(self.requests(asked), hints)
+        answers = self.lab.ask_all([*beside, *self.requests(asked)], hints)[len(beside) :]
         results = []
         for i, (_, case) in enumerate(asked):
             trials = answers[i * self.repeat : (i + 1) * self.repeat]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.trace import Trace
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab
@@ -29,6 +30,10 @@ class Chosen:
     evidence: Evidence
     verdict: Verdict
     notes: list[str]
+
+    def reclassified(self, followed: Trace) -> Verdict:
+        """The verdict with what is known of each node."""
+        return _classified(replace(self.evidence, followed=followed), self.study, self.call)
 
 
 def choose(
@@ -52,14 +57,18 @@ def choose(
     asked = {"job": "verdict", "call": call["index"], "case": WHOLE.to_json(), "train": options.train}
     answer = lab.ask_all([asked, *beside(study)])[0]
     evidence = _evidence(answer)
-    own_random = call["settings"].get("inductor.fallback_random") is True
-    verdict = classify(evidence, study.criterion, own_random)
+    verdict = _classified(evidence, study, call)
     study.signatures = verdict.signatures
     study.small = study.criterion.for_smaller(
         (o.path, o.dtype) for o in evidence.default.outputs if o.path in {s.path for s in verdict.signatures}
     )
     notes = list(answer.get("notes", ())) + _notes(hello, call, calls)
     return Chosen(call, study, evidence, verdict, notes)
+
+
+def _classified(evidence: Evidence, study: Study, call: Call) -> Verdict:
+    own_random = call["settings"].get("inductor.fallback_random") is True
+    return classify(evidence, study.criterion, own_random)
 
 
 def criterion_for(options: Options, call: Call) -> Criterion:

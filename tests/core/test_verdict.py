@@ -9,6 +9,7 @@ import pytest
 
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
+from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
@@ -21,8 +22,9 @@ def verdict(
     restored: Measurement = AGREES,
     criterion: Criterion | None = None,
     own_random: bool = False,
+    followed: Trace | None = None,
 ) -> Verdict:
-    evidence = Evidence(default, again, restored, (AGREES, nudged))
+    evidence = Evidence(default, again, restored, (AGREES, nudged), followed)
     return classify(evidence, criterion or Criterion(), own_random)
 
 
@@ -210,3 +212,41 @@ def test_one_output_that_is_worse_decides_beside_one_that_is_better() -> None:
 def test_an_output_that_agrees_has_no_say() -> None:
     agreeing = output("output[1]", rms_error_eager=1e-9, rms_error_compiled=1e-7)
     assert verdict(measured(diverging(1.0, 1.0), agreeing)).kind is VerdictClass.EQUALLY_ACCURATE
+
+
+def ends_in(beyond: bool, difference: float) -> Trace:
+    """Two nodes: one that rounds otherwise, or is wrong, and one that makes `difference` of it."""
+    first = NodeTrace("erf", "aten.erf", "", (), True, True, 9.0, 1e-6, beyond, None, 1e-6)
+    last = NodeTrace("ceil", "aten.ceil", "", ("erf",), True, gain=3e5, difference=difference)
+    return Trace((first, last), ("ceil",))
+
+
+def test_rounding_at_every_node_that_grows_is_amplified_rounding_without_any_nudge() -> None:
+    found = verdict(measured(diverging(0.9, 1.0)), followed=ends_in(False, 0.5))
+    assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
+    assert "at most 9 ulp" in found.reason and "`ceil` (aten.ceil), 3e+05 times" in found.reason
+
+
+def test_more_than_rounding_at_a_node_is_no_amplified_rounding_though_nudges_move_eager() -> None:
+    default, nudged = measured(diverging(0.9, 1.0)), measured(FAR_MOVED)
+    assert verdict(default, nudged=nudged).kind is VerdictClass.AMPLIFIED_ROUNDING
+    followed = ends_in(True, 0.5)
+    assert verdict(default, nudged=nudged, followed=followed).kind is VerdictClass.EQUALLY_ACCURATE
+
+
+def test_rounding_that_did_not_grow_is_not_amplified() -> None:
+    found = verdict(measured(diverging(0.9, 1.0)), nudged=measured(FAR_MOVED), followed=ends_in(False, 2e-6))
+    assert found.kind is VerdictClass.EQUALLY_ACCURATE
+
+
+def test_an_error_of_another_order_is_worse_though_every_node_that_was_followed_rounds_well() -> None:
+    """Returning values can hide what the compiler does with them when they are not."""
+    found = verdict(measured(diverging(1e-6, 1e3)), followed=ends_in(False, 0.5))
+    assert found.kind is VerdictClass.COMPILED_WORSE
+
+
+def test_outputs_that_were_not_followed_are_told_by_the_nudges() -> None:
+    default = measured(output(), diverging(0.9, 1.0, path="output[1]"))
+    nudged = measured(output(), off_by(0.5, path="output[1]", n_diff=100))
+    found = verdict(default, nudged=nudged, followed=ends_in(True, 0.5))
+    assert found.kind is VerdictClass.AMPLIFIED_ROUNDING

@@ -84,6 +84,24 @@ def test_the_first_flag_fix_sets_the_known_flags(finished: Any) -> None:
     assert flags == KNOWN[name].flags
 
 
+AMPLIFIERS = {
+    "fp16_round_trip": None,
+    "softmax_fma": "aten.exp",
+    "softmax_remat": "aten.exp",
+    "e8m0_gelu": "aten.ceil",
+    "e8m0_encoder": "aten.ceil",
+    "e8m0_two_causes": "aten.ceil",
+}
+
+
+def test_the_origin_has_a_line_and_the_known_operation_amplifies(finished: Any) -> None:
+    name, _, result, _ = finished
+    amplifier = result["amplifier"]
+    assert (amplifier and amplifier["op"]) == AMPLIFIERS[name]
+    assert result["origin"]["file"].endswith("case.py")
+    assert result["origin"]["line"] > 0
+
+
 def test_decisions_that_need_each_other_are_about_one_node(finished: Any) -> None:
     _, _, result, _ = finished
     for cause in result["causes"]:

@@ -1,0 +1,106 @@
+"""Where a difference arises and where it grows: what two runs of one graph say, node by node.
+
+The compiled program hands out its intermediate values. Eager's own operation, applied to the values that
+the compiled run had, says what the node should have made of them: what compiled has instead is the error
+that arises there, and what eager's operation makes of the difference of its inputs is the gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class NodeTrace:
+    """One call of the graph, as the two runs saw it.
+
+    seen: the compiled run's own value is known; otherwise it was taken for what eager's operation gives, so
+    that an error of this node shows at the nodes that read it.
+    arises: on equal inputs the two give other bits. local_ulp: by how many steps of the dtype, at most
+    (at the scale of the whole result where many terms are summed; 1 for each unit of an integer).
+    local: the same relative to the largest element. beyond: it is more than rounding.
+    gain: relative difference of the result over that of the inputs; None where the inputs are equal or the
+    result is only another view of one of them.
+    difference: between the two runs' results, relative to the largest element.
+    """
+
+    name: str
+    op: str
+    where: str
+    reads: tuple[str, ...]
+    seen: bool
+    arises: bool = False
+    local_ulp: float = 0.0
+    local: float = 0.0
+    beyond: bool = False
+    gain: float | None = None
+    difference: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The nodes in the order they run, and the graph's outputs by position (None: no call of the graph)."""
+
+    nodes: tuple[NodeTrace, ...]
+    outputs: tuple[str | None, ...]
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Trace:
+        nodes = tuple(NodeTrace(**{**n, "reads": tuple(n["reads"])}) for n in raw["nodes"])
+        return cls(nodes, tuple(raw["outputs"]))
+
+    def output(self, path: str) -> NodeTrace | None:
+        """The node of an output path (`output[0]`); None for gradients, inputs and what was not traced."""
+        names = {f"output[{i}]": name for i, name in enumerate(self.outputs)}
+        return next((n for n in self.nodes if n.name == names.get(path)), None)
+
+    def behind(self, paths: Iterable[str]) -> tuple[NodeTrace, ...]:
+        """The nodes that these outputs depend on, in the order they run."""
+        by_name = {n.name: n for n in self.nodes}
+        work = [node.name for path in paths if (node := self.output(path)) is not None]
+        found: set[str] = set()
+        while work:
+            name = work.pop()
+            if name not in found and name in by_name:
+                found.add(name)
+                work.extend(by_name[name].reads)
+        return tuple(n for n in self.nodes if n.name in found)
+
+
+# A difference that is this many times the sum of all that arises has been amplified on the way: rounding
+# errors of a program without steps and cancellations at most add up.
+AMPLIFIED = 10.0
+GROWS = 2.0  # a smaller gain is no place where a difference grows
+
+
+def origin(nodes: Sequence[NodeTrace]) -> NodeTrace | None:
+    """The first node where more than rounding arises; where none does, the first that rounds otherwise."""
+    arising = [n for n in nodes if n.arises]
+    return next((n for n in arising if n.beyond), arising[0] if arising else None)
+
+
+def amplifier(nodes: Sequence[NodeTrace]) -> NodeTrace | None:
+    """The node of the largest gain, the first of equal ones; None where none at least doubles."""
+    growing = [n for n in nodes if n.gain is not None and n.gain >= GROWS]
+    return max(growing, key=lambda n: n.gain or 0.0) if growing else None
+
+
+def amplified(trace: Trace, paths: Sequence[str]) -> bool | None:
+    """Whether these outputs differ by rounding that was amplified; None where the trace does not tell.
+
+    True: at every node no more than rounding arises, and an output differs by far more than all of it.
+    """
+    nodes = trace.behind(paths)
+    ends = [end for path in paths if (end := trace.output(path)) is not None]
+    if len(ends) < len(paths) or not any(n.arises for n in nodes):
+        return None
+    if any(n.beyond for n in nodes):
+        return False if all(n.seen for n in nodes) else None
+    return any(_grown(end, trace) for end in ends)
+
+
+def _grown(end: NodeTrace, trace: Trace) -> bool:
+    arisen = sum(n.local for n in trace.behind([f"output[{trace.outputs.index(end.name)}]"]))
+    return end.difference > AMPLIFIED * arisen

@@ -1,0 +1,136 @@
+"""How far two results of one operation on equal inputs are apart, and whether rounding explains it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from . import measure
+
+# Steps of the dtype by which a basic operation (a sum, a product, a cast) may be off: it is right to the last
+# one, or to the last but one where it is made of two.
+FEW = 4.0
+# The same, at the scale of the whole result, for a function that is approximated (an erf by polynomials is
+# off by some ten) and for a sum of many terms, taken in another order.
+FEW_AT_SCALE = 64.0
+_ARITHMETIC = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+Reference = Callable[[], Any]  # the same operation on the same inputs in float64, or None
+Pair = tuple[Any, Any]  # the compiled run's value and eager's: tensors, or tuples of tensors
+
+
+@dataclass(frozen=True)
+class Local:
+    """Fields as in `core.trace.NodeTrace`."""
+
+    arises: bool = False
+    ulp: float = 0.0
+    relative: float = 0.0
+    beyond: bool = False
+
+
+def local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, reference: Reference) -> Local:
+    """The error of `actual`, where eager makes `expected` of the same inputs.
+
+    basic: IEEE 754 says what each element must be, so each one is held to its own last bit. reference is
+    asked only where the two are too far apart for rounding in itself: an operation can round many times and
+    cancel, and then eager is as far from float64.
+    """
+    if same((actual, expected)):
+        return Local()
+    relative = difference((actual, expected))
+    alike = actual.shape == expected.shape and actual.dtype == expected.dtype
+    if not alike or not math.isfinite(largest(actual, expected)[0]):
+        return Local(True, math.inf, relative, True)
+    if expected.dtype not in _ARITHMETIC:
+        # Integers and codes are exact. A complex number is held to its modulus, not to a step of its own.
+        rounds = eps(expected) > 0
+        ulp = relative / eps(expected) if rounds else largest(actual, expected)[0]
+        return Local(True, ulp, relative, not rounds or ulp > FEW_AT_SCALE)
+    ulp, few = _steps(actual, expected, basic), FEW if basic else FEW_AT_SCALE
+    if 0 < ulp <= few:
+        return Local(True, ulp, relative, False)
+    exact = reference()
+    if not isinstance(exact, torch.Tensor) or exact.shape != expected.shape:
+        return Local(True, ulp, relative, ulp > few)
+    exact = exact.to(expected.dtype)
+    if ulp == 0:  # zeros of another sign
+        return Local(True, ulp, relative, same((expected, exact)))
+    theirs, ours = _steps(actual, exact, basic), _steps(expected, exact, basic)
+    return Local(True, ulp, relative, theirs > few * max(ours, 1.0))
+
+
+def same(pair: Pair) -> bool:
+    """Bit-equal, NaN equal to NaN, -0.0 not equal to 0.0."""
+    return all(_same(a, b) for a, b in _parts(pair))
+
+
+def difference(pair: Pair) -> float:
+    """Largest difference over the largest magnitude in eager, the largest of all parts of a tuple; infinite
+    where only one side is finite, or the shapes differ."""
+    return max((_difference(a, b) for a, b in _parts(pair)), default=0.0)
+
+
+def eps(value: Any) -> float:
+    """Machine epsilon of the coarsest arithmetic dtype among the parts; 0 for integers and codes."""
+    dtypes = [v.dtype for v in pytree.tree_leaves(value) if isinstance(v, torch.Tensor)]
+    return max((torch.finfo(d).eps for d in dtypes if d in _ARITHMETIC or d.is_complex), default=0.0)
+
+
+def _parts(pair: Pair) -> Iterator[Pair]:
+    yield from zip(pytree.tree_leaves(pair[0]), pytree.tree_leaves(pair[1]), strict=False)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+        return type(a) is type(b) and bool(a == b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    x, y = measure.parts(a), measure.parts(b)
+    equal = (x == y) & (torch.signbit(x) == torch.signbit(y))
+    return bool((equal | (x.isnan() & y.isnan())).all())
+
+
+def _difference(a: Any, b: Any) -> float:
+    if _same(a, b):
+        return 0.0
+    if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+        return math.inf
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return math.inf
+    apart, scale = largest(a, b)
+    return apart / scale if scale else (math.inf if apart else 0.0)
+
+
+def largest(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
+    """Largest absolute difference, infinite where only one of two elements is finite; b's largest element."""
+    x, y = measure.parts(a).double(), measure.parts(b).double()
+    if not x.numel():
+        return 0.0, 0.0
+    apart = float((x - y).abs().max())
+    if math.isfinite(apart):  # then so is every element
+        return apart, float(y.abs().max())
+    finite = x.isfinite() & y.isfinite()
+    if bool((~finite & (x != y) & ~(x.isnan() & y.isnan())).any()):
+        return math.inf, 1.0
+    x, y = x[finite], y[finite]
+    return (float((x - y).abs().max()), float(y.abs().max())) if x.numel() else (0.0, 0.0)
+
+
+def _steps(a: torch.Tensor, b: torch.Tensor, basic: bool) -> float:
+    """Steps of the dtype between them: at the worst element, or at the scale of the largest one."""
+    apart, scale = largest(a, b)
+    if apart == 0.0 or not math.isfinite(apart):
+        return apart
+    if basic or not scale:
+        x, y = measure.parts(a), measure.parts(b)
+        finite = x.isfinite() & y.isfinite()
+        return float(measure.max_ulp(y[finite], x[finite]) or 0)
+    info = torch.finfo(b.dtype)
+    return apart / (max(2.0 ** math.floor(math.log2(scale)), info.smallest_normal) * info.eps)

@@ -1,0 +1,184 @@
+"""Follow the compiled run node by node: the error that arises at each node, and the gain of each.
+
+One more compile, of the graph that returns its intermediate values too. Whether it still diverges as the
+plain one does is for the caller to judge: returning a value can change what the compiler does with it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection
+from dataclasses import asdict
+from typing import Any
+
+import torch
+import torch._inductor.config as inductor_config
+import torch.fx
+from torch.fx.node import map_arg
+from torch.utils import _pytree as pytree
+
+from ..core.case import Case
+from ..core.model import Candidate, Measurement
+from ..core.trace import NodeTrace, Trace
+from . import ambient, execute, local_error, measure, naming, taps, tensors
+from . import gain as gains
+from .graph import edit, liveness
+from .listed import Listed
+from .record import Call
+from .reference import Float64, NoReference, first_line, widen
+
+# What is returned only for us to look at must not be brought into eager's memory format for that.
+_ANY_STRIDES = {"keep_output_stride": False} if hasattr(inductor_config, "keep_output_stride") else {}
+
+
+def trace(call: Call, case: Case, train: bool | None, left_out: Collection[str]) -> dict[str, Any]:
+    """{"trace": Trace, "measurement": the outputs of the compiled graph that was followed, against eager}, or
+    {"problem": why the graph cannot be followed}.
+
+    left_out: nodes whose values are not returned.
+    """
+    try:
+        subject = execute.prepare(call, case, train)
+        return _followed(subject, left_out)
+    except (taps.NotTraced, execute.NotCompiled) as error:
+        return {"problem": str(error)}
+    except Exception as error:  # noqa: BLE001 - eager or compiled code may raise anything; said, not guessed
+        return {"problem": first_line(error)}
+
+
+def _followed(subject: execute.Subject, left_out: Collection[str]) -> dict[str, Any]:
+    values = taps.Values(subject.edited.gm)
+    ambient.restore_rng(subject.call.ambient)
+    before = _generators()
+    eager = _outputs(subject, values.run)
+    if not all(torch.equal(a, b) for a, b in zip(before, _generators(), strict=False)):
+        raise taps.NotTraced("it draws random numbers")
+    tapped = taps.tapped(subject, values, left_out)
+    with execute.active(execute.control_for(Candidate())), inductor_config.patch(_ANY_STRIDES):
+        compiled = _outputs(subject, execute.compile_subject(tapped.subject, Candidate()))
+    own, returned = compiled[: tapped.own_outputs], compiled[tapped.own_outputs :]
+    following = Following(values, dict(zip(tapped.names, returned, strict=True)) | _named(subject, own))
+    following.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
+    paths = [f"output[{i}]" for i in range(tapped.own_outputs)]
+    pairs = dict(zip(paths, eager, strict=True)), dict(zip(paths, own, strict=True))
+    return {
+        "trace": asdict(Trace(tuple(following.nodes), _output_names(subject))),
+        "measurement": Measurement(measure.measure_all(*pairs)).to_json(),
+    }
+
+
+def _generators() -> list[torch.Tensor]:
+    """States of the random generators of the CPU and of the GPUs that are in use."""
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return [torch.get_rng_state(), *gpus]
+
+
+def _outputs(subject: execute.Subject, fn: Callable[..., Any]) -> list[Any]:
+    """The outputs of one run from the recorded state of the generators, without gradients."""
+    ambient.restore_rng(subject.call.ambient)
+    result = fn(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
+    flat = list(result) if isinstance(result, (tuple, list)) else [result]
+    return [v.detach() if isinstance(v, torch.Tensor) else v for v in flat]
+
+
+def _output_names(subject: execute.Subject) -> tuple[str | None, ...]:
+    returned = subject.edited.gm.graph.output_node().args[0]
+    flat = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    return tuple(n.name if isinstance(n, torch.fx.Node) else None for n in flat)
+
+
+def _named(subject: execute.Subject, own: list[Any]) -> dict[str, Any]:
+    names = _output_names(subject)
+    pairs = zip(names, own, strict=True)
+    return {name: v for name, v in pairs if name is not None and isinstance(v, torch.Tensor)}
+
+
+class Following(torch.fx.Interpreter):
+    """Runs the graph in eager, and beside it each of its operations on the values that the compiled run had.
+
+    values: from an earlier run. returned: the compiled run's tensors, by node. nodes: what was found.
+    """
+
+    def __init__(self, values: taps.Values, returned: dict[str, Any]) -> None:
+        super().__init__(values.module)
+        self.values = values
+        self.returned = returned
+        self.nodes: list[NodeTrace] = []
+        self.compiled: dict[torch.fx.Node, Any] = {}  # eager's own object where both runs had the same bits
+        self.ops: dict[torch.fx.Node, Listed] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        if not n.op.startswith("call"):
+            self.compiled[n] = super().run_node(n)
+            return self.compiled[n]
+        moved = [i for i in n.all_input_nodes if self.compiled[i] is not self.env[i]]
+        inputs = [(self.compiled[i], self.env[i]) for i in moved]
+        expected = self._on_compiled(n) if moved else None
+        with Listed() as ops:
+            result = super().run_node(n)
+        self.ops[n] = self._maker_of(n) or ops
+        self._note(n, result, expected if moved else result, inputs)
+        for last in self.user_to_last_uses.get(n, ()):
+            self.compiled.pop(last, None)
+        return result
+
+    def _maker_of(self, n: torch.fx.Node) -> Listed | None:
+        """The operations of the node that made the tuple of which this one takes a part."""
+        source = n.args[0] if n.target is operator.getitem else None
+        made = isinstance(source, torch.fx.Node) and source in self.values.makers
+        return self.ops.get(source) if made and isinstance(source, torch.fx.Node) else None
+
+    def _on_compiled(self, n: torch.fx.Node) -> Any:
+        args, kwargs = map_arg((n.args, n.kwargs), lambda i: self.compiled[i])
+        if liveness.mutates(n):
+            leaves, spec = pytree.tree_flatten((args, kwargs))
+            args, kwargs = pytree.tree_unflatten(tensors.snapshot(leaves), spec)
+        return getattr(self, n.op)(n.target, args, kwargs)
+
+    def _operation(self, n: torch.fx.Node) -> gains.Operation | None:
+        """The node as a function of its one tensor; None where it has several or one that is no float."""
+        source = n.all_input_nodes[0]
+        value = self.env[source]
+        if len(n.all_input_nodes) != 1 or liveness.mutates(n) or not isinstance(value, torch.Tensor):
+            return None
+        if not value.is_floating_point():
+            return None
+
+        def apply(x: torch.Tensor) -> torch.Tensor:
+            args, kwargs = map_arg((n.args, n.kwargs), lambda i: x)
+            result: torch.Tensor = getattr(self, n.op)(n.target, args, kwargs)
+            return result
+
+        return apply
+
+    def _in_float64(self, n: torch.fx.Node) -> Any:
+        """The node on the compiled run's values in double precision, None where it cannot be run so."""
+        args, kwargs = map_arg((n.args, n.kwargs), lambda i: pytree.tree_map(widen, self.compiled[i]))
+        try:
+            with Float64():
+                return getattr(self, n.op)(n.target, args, kwargs)
+        except (NoReference, NotImplementedError, RuntimeError):
+            return None
+
+    def _note(self, n: torch.fx.Node, eager: Any, expected: Any, inputs: list[Any]) -> None:
+        seen = n.name in self.returned and isinstance(eager, torch.Tensor)
+        actual = _as_eager_keeps_it(self.returned.pop(n.name), eager) if seen else expected
+        found = local_error.Local()
+        if seen:
+            found = local_error.local(actual, expected, self.ops[n].basic, lambda: self._in_float64(n))
+        gain = None
+        if inputs and (n in self.values.own or n in self.values.makers):
+            gain = gains.gain((expected, eager), inputs, self.ops[n].elementwise, self._operation(n))
+        self.nodes.append(NodeTrace(
+            n.name, self.ops[n].name, naming.where_of(n), tuple(edit.node_arguments(n)), seen,
+            found.arises, found.ulp, found.relative, found.beyond, gain,
+            local_error.difference((actual, eager)),
+        ))  # fmt: skip
+        self.compiled[n] = eager if local_error.same((actual, eager)) else actual
+
+
+def _as_eager_keeps_it(value: torch.Tensor, eager: torch.Tensor) -> torch.Tensor:
+    """The values in eager's strides: another memory format would make eager choose another kernel."""
+    if value.shape == eager.shape and value.dtype == eager.dtype and value.stride() != eager.stride():
+        value = torch.empty_like(eager).copy_(value)
+    return value.detach().requires_grad_(eager.requires_grad)

@@ -1,0 +1,103 @@
+"""Where the divergence arises and where it grows: the compiled run followed node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.core.case import Case
+from bisector.core.judge import judge
+from bisector.core.model import Outcome, ProbeResult
+from bisector.core.trace import NodeTrace, Trace, amplifier, origin
+
+from .study import Study, as_measurement
+
+# Each value that is returned makes the graph larger to compile; of a larger one the reduced case is followed.
+MOST_CALLS = 300
+UNTRACED = "the origin and the amplifier are not established"
+
+
+@dataclass(frozen=True)
+class Followed:
+    """trace: what was seen, None where nothing was. notes: why not, or what the trace leaves open."""
+
+    trace: Trace | None = None
+    origin: NodeTrace | None = None
+    amplifier: NodeTrace | None = None
+    notes: tuple[str, ...] = ()
+
+
+def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
+    """Follow the default compile of a case, which `default` measured.
+
+    Returning a value can keep the compiler from what makes the difference (a product that is stored is not
+    contracted with the sum that reads it), so the graph that is followed must diverge as the case does; else
+    the values that the compiler keeps to itself are left out, once.
+    """
+    paths = followable(default)
+    if not paths:
+        return _nothing("no output of the forward graph diverges, and that alone is followed")
+    reasons = []
+    for left_out in _attempts(default):
+        trace, reason = _ask(study, case, left_out)
+        if trace is not None:
+            return _found(trace, paths, left_out)
+        reasons.append(reason)
+    return _nothing(reasons[-1])
+
+
+def followable(default: ProbeResult) -> list[str]:
+    """The diverging outputs of the forward graph."""
+    return [s.path for s in default.signatures if s.path.startswith("output[")]
+
+
+def _nothing(reason: str) -> Followed:
+    return Followed(notes=(f"{UNTRACED}: {reason}",))
+
+
+def _attempts(default: ProbeResult) -> list[tuple[str, ...]]:
+    """Nodes to leave out: none, then the products that are contracted, or else what is recomputed."""
+    decisions = default.measurement.decisions
+    by_kind = {k: sorted({d.node for d in decisions if d.kind == k}) for k in ("fma", "inline")}
+    kept = by_kind["fma"] or by_kind["inline"]
+    return [(), tuple(kept)] if kept else [()]
+
+
+def request(study: Study, case: Case, left_out: Sequence[str] = ()) -> dict[str, Any]:
+    """What the lab is asked. left_out: nodes whose values are not returned."""
+    return {
+        "job": "trace",
+        "call": study.call,
+        "case": case.to_json(),
+        "train": study.train,
+        "left_out": list(left_out),
+        "hooks_off": dict(study.hooks_off),
+    }
+
+
+def _ask(study: Study, case: Case, left_out: Sequence[str]) -> tuple[Trace | None, str]:
+    answer = study.lab.ask(request(study, case, left_out))
+    problem = answer.get("problem", answer.get("error"))
+    if problem is not None:
+        return None, problem
+    measured = as_measurement(answer["measurement"])
+    found = judge(measured, study.criterion_of(case), same=study.signatures or None)
+    if found.outcome is not Outcome.FAIL:
+        return None, "with its intermediate values returned the compiled program does not diverge so"
+    return Trace.from_json(answer["trace"]), ""
+
+
+def _found(trace: Trace, paths: Sequence[str], left_out: Sequence[str]) -> Followed:
+    nodes = trace.behind(paths)
+    begins, grows = origin(nodes), amplifier(nodes)
+    notes = []
+    hidden = [n.name for n in nodes if n.name in left_out and not n.seen]
+    if hidden and begins is not None:
+        names = ", ".join(f"`{name}`" for name in hidden)
+        notes.append(
+            f"the compiled program stores no value of {names}: what arises there shows in what reads it"
+        )
+    if begins is None:
+        return _nothing("no node gives other bits on equal inputs")
+    return Followed(trace, begins, grows, tuple(notes))

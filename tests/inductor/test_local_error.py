@@ -1,0 +1,125 @@
+"""What counts as rounding, and what a node makes of the difference of its inputs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from bisector.inductor.gain import gain
+from bisector.inductor.listed import Listed
+from bisector.inductor.local_error import difference, local, same
+
+EPS = torch.finfo(torch.float32).eps
+ONES = torch.ones(8)
+
+
+def of(
+    actual: torch.Tensor, expected: torch.Tensor, basic: bool = True, exact: Any = None
+) -> tuple[float, bool]:
+    """(ulp, beyond rounding) of an error that is there."""
+    found = local(actual, expected, basic, lambda: exact)
+    assert found.arises
+    return found.ulp, found.beyond
+
+
+def test_equal_bits_are_no_error_nan_included() -> None:
+    x = torch.tensor([1.0, math.nan, -0.0, math.inf])
+    assert not local(x, x.clone(), True, lambda: None).arises
+    assert same(((x, [x]), (x.clone(), [x.clone()])))
+    assert not same((torch.zeros(1), -torch.zeros(1)))
+
+
+def test_the_last_digit_of_a_basic_operation_is_rounding_and_a_hundred_are_not() -> None:
+    assert of(ONES + EPS, ONES) == (1, False)
+    assert of(ONES + 100 * EPS, ONES, exact=ONES.double()) == (100, True)
+
+
+def test_a_small_element_counts_at_its_own_scale_only_where_each_one_is_told_to_the_last_bit() -> None:
+    expected = torch.tensor([1.0, 1e-6])
+    actual = torch.tensor([1.0, 1.1e-6])
+    assert of(actual, expected, basic=True)[1]
+    ulp, beyond = of(actual, expected, basic=False)
+    assert ulp < 1.1 and not beyond
+
+
+def test_what_eager_is_as_far_from_float64_is_rounding() -> None:
+    """A sum that cancels: neither of two orders is nearer."""
+    exact = torch.zeros(1, dtype=torch.float64) + 1e-9
+    eager, compiled = torch.tensor([3e-8]), torch.tensor([-3e-8])
+    assert not of(compiled, eager, False, exact)[1]
+    assert of(compiled, torch.tensor([1e-9]), False, exact)[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
+def test_integers_are_exact(dtype: torch.dtype) -> None:
+    zeros = torch.zeros(4).to(dtype)
+    assert of((zeros + 1).to(dtype), zeros) == (1, True)
+
+
+def test_infinity_on_one_side_is_beyond_all_rounding() -> None:
+    assert of(ONES / 0, ONES) == (math.inf, True)
+
+
+def test_a_half_counts_in_steps_of_its_own() -> None:
+    ones = torch.ones(4, dtype=torch.bfloat16)
+    assert of(ones * 1.0078125, ones) == (1, False)
+
+
+def test_a_complex_result_rounds_too() -> None:
+    x = torch.ones(4, dtype=torch.complex64)
+    assert not of(x * (1 + EPS), x)[1]
+    assert of(x * 1.01, x)[1]
+
+
+def test_the_difference_is_relative_to_the_largest_element() -> None:
+    assert difference((torch.tensor([2.0, 4.5]), torch.tensor([2.0, 4.0]))) == 0.125
+    assert difference((ONES, torch.ones(3))) == math.inf
+
+
+def test_a_step_between_the_two_values_is_steep_however_far_apart_they_are() -> None:
+    eager, compiled = torch.tensor([1.5, 3.01, 8.0]), torch.tensor([1.5, 2.98, 8.0])
+    result = compiled.ceil(), eager.ceil()
+    alone = gain(result, [(compiled, eager)], True, None)
+    assert alone == pytest.approx((1 / 8) / (0.03 / 8), rel=1e-3)
+    assert gain(result, [(compiled, eager)], True, torch.ceil) > 1e5
+
+
+def test_a_smooth_function_is_as_steep_as_it_is() -> None:
+    eager = torch.linspace(1, 2, 64)
+    compiled = eager + 1e-4
+    found = gain((compiled**3, eager**3), [(compiled, eager)], True, lambda x: x**3)
+    assert found == pytest.approx(3.0, rel=0.05)
+
+
+def test_rounding_a_small_number_up_to_a_large_one_is_no_gain() -> None:
+    eager = torch.tensor([1e-12, 1.0])
+    compiled = torch.tensor([2e-12, 1.0])
+    result = torch.tensor([1.0 + EPS, 2.0]), torch.tensor([1.0, 2.0])
+    assert gain(result, [(compiled, eager)], True, None) <= 1.0
+
+
+def test_operations_are_known_by_what_they_call() -> None:
+    def listed(fn: Any) -> Listed:
+        x = torch.rand(4, 4)
+        with Listed() as ops:
+            fn(x)
+        return ops
+
+    assert listed(lambda x: x.view(16) * 2).name == "aten.mul"
+    assert listed(lambda x: x.half()).name == "prims.convert_element_type"
+    assert listed(lambda x: x.t()).name == "aten.t"
+    assert listed(lambda x: x - x).basic
+    assert not listed(torch.erf).basic and listed(torch.erf).elementwise
+    assert not listed(lambda x: x @ x).elementwise
+    assert listed(lambda x: x.flip(0)).basic and not listed(lambda x: x.flip(0)).elementwise
+
+
+def test_an_operation_that_takes_one_shape_alone_is_held_against_its_own_inputs() -> None:
+    def refuses(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("two dimensions, please")
+
+    eager, compiled = torch.tensor([[1.5, 3.01]]), torch.tensor([[1.5, 2.98]])
+    assert gain((compiled.ceil(), eager.ceil()), [(compiled, eager)], True, refuses) < 1e3

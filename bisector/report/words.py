@@ -58,6 +58,7 @@ KINDS = {
     "split": KindWords("reduction split", "A reduction is computed in parts that are combined at the end."),
     "welford": KindWords("Welford variance", "A variance is computed in one pass by Welford's method."),
     "cast": KindWords("elided cast", "A rounding to a narrower dtype, and back, is left out."),
+    "const": KindWords("unrounded scalar", "A scalar that eager rounds to the dtype is not rounded."),
     "fma": KindWords("FMA contraction", "A product and a sum are rounded once, as one multiply-add."),
     "vec": KindWords("vectorization", "A kernel, or one operation in it, uses the vector math library."),
     "layout": KindWords("layout change", "A tensor is kept in another memory format."),

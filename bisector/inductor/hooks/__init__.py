@@ -9,18 +9,37 @@ from __future__ import annotations
 from types import ModuleType
 
 from .. import control
-from . import cast, decomp, fma, fuse, inline, layout, lower, match, passes, vec
+from . import (
+    cast,
+    const,
+    decomp,
+    fma,
+    fuse,
+    inline,
+    layout,
+    lower,
+    match,
+    passes,
+    remat,
+    unroll,
+    vec,
+    welford,
+)
 from .patching import HookUnavailable
 
 KINDS: dict[str, ModuleType] = {
     "decomp": decomp,
     "pass": passes,
     "match": match,
+    "remat": remat,
     "layout": layout,
     "lower": lower,
+    "unroll": unroll,
+    "welford": welford,
     "inline": inline,
     "fuse": fuse,
     "cast": cast,
+    "const": const,
     "fma": fma,
     "vec": vec,
 }

@@ -53,14 +53,15 @@ def _reason(kind: str, listing: Control, base: str) -> str | None:
 def _program(x: torch.Tensor, scale: torch.Tensor, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     product = x * scale
     decay = (product.amin(-1, keepdim=True) - product).exp()
-    rounded = F.silu(decay).half().float()
-    return torch.mm(rounded, x) + scale + torch.zeros_like(x), F.conv2d(image, image)
+    rounded = F.silu(decay).half().float() * x[:, :4].sum(-1, keepdim=True) + x.var(-1, keepdim=True)
+    shifted = (rounded.half() + 1.7).float()
+    return torch.mm(shifted, x) + scale + torch.zeros_like(x), F.conv2d(image, image)
 
 
 def _source(active: Control | None) -> str:
     torch._dynamo.reset()
-    inputs = [torch.ones(32, 32), torch.ones(32, 1), torch.ones(2, 2, 4, 4)]
-    with nullcontext() if active is None else control.activate(active), torch.no_grad():
+    inputs = [torch.ones(32, 32, requires_grad=True), torch.ones(32, 1), torch.ones(2, 2, 4, 4)]
+    with nullcontext() if active is None else control.activate(active), torch.enable_grad():
         sources = source_capture.source_only(lambda: torch.compile(_program, dynamic=False)(*inputs))
     torch._dynamo.reset()
     return source_capture.digest(sources)

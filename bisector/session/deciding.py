@@ -39,6 +39,8 @@ FINEST_FIRST = (
     "match",
     "decomp",
     "pass",
+    "inplace",
+    "reuse",
     "config",
     PLACE,
 )

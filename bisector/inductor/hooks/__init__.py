@@ -16,11 +16,13 @@ from . import (
     fma,
     fuse,
     inline,
+    inplace,
     layout,
     lower,
     match,
     passes,
     remat,
+    reuse,
     unroll,
     vec,
     welford,
@@ -42,6 +44,8 @@ KINDS: dict[str, ModuleType] = {
     "const": const,
     "fma": fma,
     "vec": vec,
+    "inplace": inplace,
+    "reuse": reuse,
 }
 
 _installed = False

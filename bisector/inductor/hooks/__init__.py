@@ -6,12 +6,15 @@ it patches and how it names an instance.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from types import ModuleType
 
 from .. import control
 from . import (
     cast,
+    cfold,
     const,
+    cudagraph,
     decomp,
     fma,
     fuse,
@@ -21,8 +24,11 @@ from . import (
     lower,
     match,
     passes,
+    prepack,
     remat,
     reuse,
+    split,
+    template,
     unroll,
     vec,
     welford,
@@ -33,12 +39,16 @@ KINDS: dict[str, ModuleType] = {
     "decomp": decomp,
     "pass": passes,
     "match": match,
+    "prepack": prepack,
+    "cfold": cfold,
     "remat": remat,
     "layout": layout,
     "lower": lower,
+    "split": split,
     "unroll": unroll,
     "welford": welford,
     "inline": inline,
+    "template": template,
     "fuse": fuse,
     "cast": cast,
     "const": const,
@@ -46,6 +56,7 @@ KINDS: dict[str, ModuleType] = {
     "vec": vec,
     "inplace": inplace,
     "reuse": reuse,
+    "cudagraph": cudagraph,
 }
 
 _installed = False
@@ -62,6 +73,16 @@ def install() -> None:
             module.install()
         except HookUnavailable as missing:
             disable(kind, str(missing))
+
+
+def not_here(devices: Collection[str]) -> dict[str, str]:
+    """The kinds of which there is no decision on these types of device, with the reason."""
+    places = {kind: module.DEVICES for kind, module in KINDS.items() if hasattr(module, "DEVICES")}
+    return {
+        kind: f"taken on {' or '.join(sorted(where))} alone"
+        for kind, where in places.items()
+        if not where & set(devices)
+    }
 
 
 def disable(kind: str, reason: str = "switched off") -> None:

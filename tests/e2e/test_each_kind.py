@@ -165,7 +165,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder: Path = tmp_path_factory.mktemp("kinds")
     script = folder / "case.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    load = {"target": str(script), "entry": None, "dynamic": None, "train": None, "device": None, "seed": None}
+    load = dict.fromkeys(("entry", "dynamic", "train", "device", "seed")) | {"target": str(script)}
     journal = Journal(folder / "journal.jsonl")
 
     def ignore(*_: Any) -> None:

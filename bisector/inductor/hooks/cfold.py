@@ -5,8 +5,9 @@ Patches `ConstantFolder.run` (torch/_inductor/constant_folding.py), after which 
 its subclass in the joint graph, values that are uniform. Denied, a value is taken out of them and is computed
 at run time with all that it alone needs. Patches `constant_fold_uniform_value`
 (torch/_inductor/fx_passes/joint_graph.py) too, to know what came of a uniform value. Exercised on torch 2.13.
-Not listed: values that are only moved in advance (the bits are the same), and weights in the opaque form of
-oneDNN and MKL, which no compiled graph can make (see `prepack`).
+A computed value that is then viewed is named by what computed it. Not listed: values that are only moved in
+advance (the bits are the same), and weights in the opaque form of oneDNN and MKL, which no compiled graph
+can make (see `prepack`).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         if control is None or not stages.stage() or self.lifted_constant_names is not None:
             return result
         for node, value in list(self.node_replacements.items()):
-            parts = _parts(node)
+            parts = _parts(node if _uniform is not None else _computed(node))
             allowed = control.allows(_id(parts))
             if _uniform is None and not _is_choice(node, value):
                 continue
@@ -103,6 +104,13 @@ def _computes(node: Node) -> bool:
         seen.update(fresh)
         todo += fresh
     return False
+
+
+def _computed(node: Node) -> Node:
+    """The node whose value this one moves or views, if it is the only one."""
+    while _only_moves(node) and len(node.all_input_nodes) == 1:
+        node = node.all_input_nodes[0]
+    return node
 
 
 def _only_moves(node: Node) -> bool:

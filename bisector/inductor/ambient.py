@@ -131,6 +131,15 @@ def restore(ambient: Ambient) -> None:
     restore_rng(ambient)
 
 
+def reset(start: Mapping[str, Mapping[str, Any]]) -> None:
+    """Give the settings of the config modules the values that `config_values` found."""
+    for module, values in start.items():
+        now = config_module(module).get_config_copy()
+        for key, value in values.items():
+            if not _same(now.get(key), value):
+                setattr(config_module(module), key, value)
+
+
 def restore_rng(ambient: Ambient) -> None:
     """Put the random generators alone back: eager and compiled then draw the same numbers."""
     torch.set_rng_state(ambient.rng)

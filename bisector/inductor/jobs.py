@@ -17,6 +17,7 @@ from .holders import REFUSED
 from .hooks import selftest as hooks_selftest
 from .known import held_key
 from .load import Loaded
+from .record import Call
 
 Request = Mapping[str, Any]
 
@@ -92,9 +93,22 @@ def warm(loaded: Loaded, request: Request) -> dict[str, Any]:
 
 
 def selftest(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """The kinds whose hooks do not bite in this torch -> {kind: reason}."""
-    failed = {kind: reason for kind, reason in hooks_selftest.run().items() if reason is not None}
-    return hooks.disabled() | failed
+    """off: kinds whose hooks do not bite in this torch; not_here: kinds that the subject's devices lack
+    -> {"off": {kind: reason}, "not_here": {kind: reason}}."""
+    calls = loaded.recorder.calls
+    flags = hooks_selftest.flags_on(lambda flag: any(_inductor_setting(call, flag) for call in calls))
+    ambient.reset(loaded.recorder.start)  # the script's own settings are no part of the test
+    tried = hooks_selftest.run(flags)
+    off = {kind: reason for kind, reason in tried.items() if reason is not None}
+    devices = {device for call in calls for device in call.devices()}
+    return {"off": off, "not_here": hooks.not_here(devices)}
+
+
+def _inductor_setting(call: Call, flag: str) -> Any:
+    """The value of an Inductor flag around the call, None where this torch has no such flag."""
+    name = f"inductor.{flag}"
+    current = ambient.current_flag(name) if ambient.has_flag(name) else None
+    return call.graph.entry.options.get(flag, call.ambient.configs.get("inductor", {}).get(flag, current))
 
 
 def verdict(loaded: Loaded, request: Request) -> dict[str, Any]:

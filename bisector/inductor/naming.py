@@ -83,7 +83,10 @@ def root_of(node: Node) -> str:
 def adopt(graph: Graph, root: str, backward: bool) -> None:
     """Names the nodes that a rewrite has just made, of which nothing is recorded, by what it rewrote."""
     for node in graph.nodes:
-        if _META not in node.meta and _recorded_root(node) is None:
+        # A rewrite may copy another node's meta, with a label that is not this node's.
+        label = node.meta.get(_META)
+        fresh = label is None or (node.op.startswith("call_") and label.op != op_name(node))
+        if fresh and _recorded_root(node) is None:
             node.meta[_ADOPTED] = (root, backward)
 
 
@@ -130,7 +133,8 @@ def label_graph(graph: Graph) -> None:
     fresh = []
     for node in nodes:
         old = node.meta.get(_META)
-        if old is not None and old.op == op_name(node):
+        # A constant in the place of a folded node has the meta of that node, and keeps its number.
+        if old is not None and (old.op == op_name(node) or node.op == "get_attr"):
             key = (roots[node], old.op)
             taken[key] = max(taken[key], old.copy + 1)
         else:

@@ -60,6 +60,11 @@ class Call:
         """Names of the graph's inputs, in the order of `args`."""
         return [n.name for n in self.graph.gm.graph.nodes if n.op == "placeholder"]
 
+    def devices(self) -> set[str]:
+        """Types of the devices (`cpu`, `cuda`) that the inputs and the values of the graph are on."""
+        values = [*self.args, *(n.meta.get("example_value") for n in self.graph.gm.graph.nodes)]
+        return {value.device.type for value in values if isinstance(value, torch.Tensor)}
+
     def original_args(self) -> list[tuple[str, Any]]:
         """(input name, the caller's tensor or None): leaves whose gradient a script may look at."""
         pairs = zip(self.input_names(), self.originals, strict=True)

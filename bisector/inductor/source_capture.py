@@ -18,6 +18,8 @@ from torch._inductor.virtualized import V
 
 # A comment of the Python wrapper or of a kernel: it names FX nodes, AOT IDs and files, never code.
 _COMMENT = re.compile(r"^\s*(# .*|//.*)$", re.MULTILINE)
+# `_frozen_param0 = None  # device(type='cpu') torch.float32 (8,) (1,) 7f9e4c169c20`: the last is an address.
+_CONSTANT = re.compile(r"^(\w+ = None  # device\(.*\)) [0-9a-f]+$", re.MULTILINE)
 _PATH = re.compile(r"/[\w./+-]*/\w+\.(?:cpp|py|so|h)\b")
 
 
@@ -70,8 +72,9 @@ def source_only(compile_and_call: Callable[[], object]) -> list[str]:
 
 
 def normalized(source: str) -> str:
-    """The source without what changes from one compile to the next of the same program."""
-    lines = _PATH.sub("PATH", _COMMENT.sub("", source)).splitlines()
+    """The source without what changes from one compile to the next of the same program. Of a constant it has
+    dtype, shape and strides, not the values."""
+    lines = _PATH.sub("PATH", _CONSTANT.sub(r"\1", _COMMENT.sub("", source))).splitlines()
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 

@@ -22,6 +22,7 @@ from bisector.report.markup import (
 from bisector.report.words import (
     CLASS_SENTENCES,
     Result,
+    conjunction,
     decision_sentence,
     decision_source,
     decision_where,
@@ -232,7 +233,10 @@ def _unknown(result: Result) -> list[str]:
 def _versions(result: Result) -> list[str]:
     known = facts.versions(result, _VERSIONS)
     text = "\n".join(f"{name}: {without_folders(value)}" for name, value in known)
-    return ["## Versions", "", *fenced(text), "", f"Found by numbisect with {facts.probes_line(result)}."]
+    lines = [f"Found by numbisect with {facts.probes_line(result)}."]
+    if kinds := result.get("not_here"):
+        lines.append(f"There are no decisions of these kinds on this device: {conjunction(sorted(kinds))}.")
+    return ["## Versions", "", *fenced(text), "", " ".join(lines)]
 
 
 def _list(lines: Iterable[str]) -> list[str]:

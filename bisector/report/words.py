@@ -56,8 +56,11 @@ KINDS = {
     "fuse": KindWords("fusion", "Two nodes share one kernel."),
     "unroll": KindWords("reduction unrolling", "A small reduction is written out as a chain of operations."),
     "split": KindWords("reduction split", "A reduction is computed in parts that are combined at the end."),
-    "welford": KindWords("Welford variance", "A variance is computed in one pass by Welford's method."),
+    "welford": KindWords(
+        "variance algorithm", "A variance is computed in one pass (Welford's method) or in two."
+    ),
     "cast": KindWords("elided cast", "A rounding to a narrower dtype, and back, is left out."),
+    "const": KindWords("unrounded scalar", "A scalar that eager rounds to the dtype is not rounded."),
     "fma": KindWords("FMA contraction", "A product and a sum are rounded once, as one multiply-add."),
     "vec": KindWords("vectorization", "A kernel, or one operation in it, uses the vector math library."),
     "layout": KindWords("layout change", "A tensor is kept in another memory format."),
@@ -126,7 +129,7 @@ def short_decision(decision_id: str) -> str:
     kind, node = kind_of(decision_id), decision_id.rpartition("@")[2]
     if kind not in KINDS:
         return f"`{decision_id}`"
-    if kind in ("config", "pass"):  # decisions about the whole graph
+    if kind in ("config", "pass", "cudagraph"):  # decisions about the whole graph
         return f"the {KINDS[kind].noun} `{detail_of(decision_id)}`"
     return f"the {KINDS[kind].noun} of `{node}`"
 

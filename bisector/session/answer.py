@@ -58,6 +58,7 @@ class Answer:
     repro_lines: int | None = None
     confirmation: Mapping[str, Any] | None = None
     hooks_off: Mapping[str, str] = field(default_factory=dict)
+    not_here: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     stopped_because: str | None = None
 
@@ -128,6 +129,7 @@ def to_json(
         "seed": answer.seed,
         "settings": dict(answer.settings),
         "hooks_off": dict(answer.hooks_off),
+        "not_here": dict(answer.not_here),
         "places": list(answer.places),
         **_graded(answer.graded),
         "text_notes": list(answer.notes),

@@ -70,7 +70,9 @@ class Search:
     def rungs(self) -> dict[str, ProbeResult]:
         """All rungs are tried, since the ladder is not monotone; the agreeing ones below Inductor."""
         with self.session.clock.stage("localise"):
-            self.answer.hooks_off = self.study.hooks_off = _hooks_off(self.session.lab.ask(SELFTEST))
+            tested = self.session.lab.ask(SELFTEST)
+            self.answer.hooks_off = self.study.hooks_off = _hooks_off(tested)
+            self.answer.not_here = tested.get("not_here", {})
             results = self.study.probe_all(_RUNGS)
         named = dict(zip(LOWER_RUNGS, results, strict=True))
         failing = [name for name, r in named.items() if r.outcome is Outcome.FAIL]
@@ -254,7 +256,8 @@ def _hooks_off(answer: Mapping[str, Any]) -> Mapping[str, str]:
     """The kinds whose hooks do not bite here; all of them where the self-test itself failed."""
     if "error" in answer:
         return {kind: f"the self-test failed: {answer['error']}" for kind in FINEST_FIRST if kind != "config"}
-    return answer
+    off: Mapping[str, str] = answer["off"]
+    return off
 
 
 def _elements(info: GraphInfo) -> int:

@@ -62,9 +62,9 @@ def minus_zero(x: torch.Tensor) -> torch.Tensor:
     return torch.reciprocal(v + torch.zeros_like(v))
 
 
-def test_a_pass_that_drops_an_addition_of_zeros_is_listed_and_can_be_skipped() -> None:
+def test_zeros_that_make_an_addition_needless_are_a_folded_value() -> None:
     args = [torch.tensor([-0.5, -0.1, -0.9, 0.5])]
-    eager, member = [minus_zero(*args)], "pass:constant_fold_uniform_value@joint"
+    eager, member = [minus_zero(*args)], "cfold:aten.full@zeros_like"
     default = compile_and_run(minus_zero, args, Control())
     assert member in default.ids
     assert not default.agrees_with(eager)
@@ -73,7 +73,7 @@ def test_a_pass_that_drops_an_addition_of_zeros_is_listed_and_can_be_skipped() -
 
 def test_a_pass_that_changes_nothing_is_no_decision() -> None:
     ids = compile_only(torch.sin, [torch.ones(8)], Control()).ids
-    assert "pass:constant_fold_uniform_value@joint" not in ids
+    assert not [i for i in ids if i.startswith("pass:")]
 
 
 def shift(x: torch.Tensor) -> torch.Tensor:

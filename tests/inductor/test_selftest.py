@@ -17,7 +17,7 @@ def test_every_hook_bites_in_this_torch() -> None:
     from bisector.inductor import hooks
     from bisector.inductor.hooks import selftest
 
-    assert selftest.run() == dict.fromkeys(hooks.KINDS)
+    assert selftest.run() == dict.fromkeys(hooks.KINDS.keys() - {"split", "cudagraph"})
     assert control.current() is None
 
 
@@ -40,3 +40,28 @@ def test_a_hook_that_is_asked_in_vain_or_crashes_is_reported(monkeypatch: pytest
     assert found["vec"] is not None and "torch renamed it" in found["vec"]
     assert found["fuse"] == "Scheduler has no can_fuse"
     assert found["lower"] is None
+
+
+def test_a_kind_that_needs_a_setting_is_tried_only_where_the_subject_has_it() -> None:
+    from bisector.inductor.hooks import selftest
+
+    assert selftest.flags_on(lambda flag: flag == "freezing") == {"freezing"}
+    assert selftest.run(()).keys() & {"prepack", "template"} == set()
+    assert selftest.run({"freezing"}).keys() & {"prepack", "template"} == {"prepack"}
+
+
+def test_a_kind_of_other_devices_is_not_here_and_not_off() -> None:
+    from bisector.inductor import hooks
+
+    elsewhere = {"split": "taken on cuda or xpu alone", "cudagraph": "taken on cuda alone"}
+    assert hooks.not_here({"cpu"}) == elsewhere
+    assert hooks.not_here({"cpu", "cuda"}) == {}
+    assert not hooks.disabled().keys() & hooks.not_here({"cpu"}).keys()
+
+
+def test_a_hook_that_changes_what_it_only_lists_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bisector.inductor.hooks import selftest
+
+    monkeypatch.setattr(Control, "ask", lambda self, kind, *parts: kind != "layout")
+    found = selftest.run(())
+    assert found["layout"] == "listing the decisions changes the generated source"

@@ -147,3 +147,11 @@ def test_a_bar_in_a_decision_does_not_break_the_table() -> None:
 @pytest.mark.parametrize(("text", "said"), [("a", "`a`"), ("a `b` c", "`` a `b` c ``"), ("a\nb", "`a b`")])
 def test_inline_code_survives_backticks_and_line_breaks(text: str, said: str) -> None:
     assert code(text) == said
+
+
+def test_kinds_that_the_device_lacks_are_named_and_are_not_missing_from_the_answer() -> None:
+    result = samples.softmax_pair()
+    result["not_here"] = {"split": "taken on cuda alone", "cudagraph": "taken on cuda alone"}
+    page = render(result, REPRO)
+    assert "There are no decisions of these kinds on this device: cudagraph and split." in page
+    assert "not examined" not in page

@@ -6,23 +6,57 @@ it patches and how it names an instance.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from types import ModuleType
 
 from .. import control
-from . import cast, decomp, fma, fuse, inline, layout, lower, match, passes, vec
+from . import (
+    cast,
+    cfold,
+    const,
+    cudagraph,
+    decomp,
+    fma,
+    fuse,
+    inline,
+    inplace,
+    layout,
+    lower,
+    match,
+    passes,
+    prepack,
+    remat,
+    reuse,
+    split,
+    template,
+    unroll,
+    vec,
+    welford,
+)
 from .patching import HookUnavailable
 
 KINDS: dict[str, ModuleType] = {
     "decomp": decomp,
     "pass": passes,
     "match": match,
+    "prepack": prepack,
+    "cfold": cfold,
+    "remat": remat,
     "layout": layout,
     "lower": lower,
+    "split": split,
+    "unroll": unroll,
+    "welford": welford,
     "inline": inline,
+    "template": template,
     "fuse": fuse,
     "cast": cast,
+    "const": const,
     "fma": fma,
     "vec": vec,
+    "inplace": inplace,
+    "reuse": reuse,
+    "cudagraph": cudagraph,
 }
 
 _installed = False
@@ -39,6 +73,16 @@ def install() -> None:
             module.install()
         except HookUnavailable as missing:
             disable(kind, str(missing))
+
+
+def not_here(devices: Collection[str]) -> dict[str, str]:
+    """The kinds of which there is no decision on these types of device, with the reason."""
+    places = {kind: module.DEVICES for kind, module in KINDS.items() if hasattr(module, "DEVICES")}
+    return {
+        kind: f"taken on {' or '.join(sorted(where))} alone"
+        for kind, where in places.items()
+        if not where & set(devices)
+    }
 
 
 def disable(kind: str, reason: str = "switched off") -> None:

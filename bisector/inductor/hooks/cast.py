@@ -8,7 +8,6 @@ kernel that makes it never gets rounded. Two places, one decision (exercised on 
 - a buffer that is stored and used in one kernel: `CSEProxy.load` (torch/_inductor/codegen/common.py) hands
   on the unrounded register. Denied, the user converts the rounded value.
 Where two casts of one value share a variable, denying one rounds what is computed after it for both.
-`cast_scalar` adds the scalars that are kept in float32.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from torch.fx import Node
 
 from .. import naming
 from ..control import Control, current
-from . import cast_scalar, cpp_ops, inline, tags
+from . import cpp_ops, inline, tags
 from .patching import require, wrap
 
 # Ops whose result is representable whenever their inputs are: the rounding belongs to the input.
@@ -52,7 +51,6 @@ def install() -> None:
     wrap(GraphLowering, "run_node", _round_inlined)
     wrap(common.CSEProxy, "load", _round_forwarded)
     cpp_ops.add_rule(_keep_cast)
-    cast_scalar.install()
 
 
 def _id_parts(node: Node, dtype: torch.dtype) -> tuple[str, str]:

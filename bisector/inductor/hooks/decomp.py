@@ -48,12 +48,17 @@ def install() -> None:
     composite.install(is_choice, allowed_composite)
 
 
+def moves_data(op: str) -> bool:
+    """Whether the op (by the name of its packet) only creates, copies or views data."""
+    return op in _MOVES_DATA
+
+
 @functools.cache
 def is_choice(op: OpOverload) -> bool:
     """Whether the op could stay as it is. Views and mutations are functionalized through their
     decompositions, and random ops share Inductor's random state through theirs."""
     schema = op._schema
-    if str(op.overloadpacket) in _MOVES_DATA or op.namespace not in ("aten", "prims"):
+    if moves_data(str(op.overloadpacket)) or op.namespace not in ("aten", "prims"):
         return False
     if op.is_view or schema.is_mutable or torch.Tag.nondeterministic_seeded in op.tags:
         return False

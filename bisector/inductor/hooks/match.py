@@ -2,20 +2,23 @@
 
 Patches `PatternMatcherPass.apply` (torch/_inductor/pattern_matcher.py), which gives each pattern entry an
 `extra_check` that asks. Exercised on torch 2.13. Denied there, a match is no match, so counts and loops
-that apply a pattern to a fixpoint stay right. PATTERN is the entry's own name, else its handler's.
+that apply a pattern to a fixpoint stay right. PATTERN is the entry's own name, else its handler's. Entries
+that another kind has claimed (`prepack`) are asked for under that kind.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from torch._inductor import pattern_matcher
 from torch.fx import Graph, Node
 
 from .. import naming
-from ..control import Control, current
+from ..control import current
 from . import stages, tags
 from .patching import require, wrap
 
@@ -25,6 +28,29 @@ _ASKS = "numbisect_asks"
 _ALTERNATIVE = re.compile(r"_pattern_\d+\w*$")
 
 
+@dataclass(frozen=True)
+class Claim:
+    """Entries of a kind of their own.
+
+    covers: whether an entry of this handler is one; name: PATTERN in the ID; text: the decision in a
+    sentence, of a pattern `{0}` and a node `{1}`.
+    """
+
+    kind: str
+    covers: Callable[[str], bool]
+    name: Callable[[str], str]
+    text: str
+
+
+_claims = [Claim("match", lambda handler: True, lambda name: name, "the pattern {0} replaces {1}")]
+
+
+def claim(entries: Claim) -> None:
+    """Gives entries to another kind, before any graph is rewritten."""
+    _claims.insert(0, entries)
+
+
+@functools.cache
 def install() -> None:
     stages.install()
     require(pattern_matcher, "guard_or_false", "PatternEntry")
@@ -33,7 +59,7 @@ def install() -> None:
 
 def _ask_for_each(original: Callable[..., int]) -> Callable[..., int]:
     def apply(self: Any, *args: Any, **kwargs: Any) -> int:
-        if current("match") is not None:
+        if current() is not None:
             for entries in self.patterns.values():
                 for entry in entries:
                     _make_ask(entry)
@@ -48,49 +74,45 @@ def _make_ask(entry: Any) -> None:
     if hasattr(check, _ASKS):
         return
     name, random = _pattern_name(entry), _replaces_random(entry)
+    claim = next(claim for claim in _claims if claim.covers(name))
 
     def allowed(match: Any) -> bool:
         found = check(match)
-        control = current("match")
+        control = current(claim.kind)
         if control is None or random or not stages.stage() or not pattern_matcher.guard_or_false(found):
             return found
-        if control.allows(_id(name, _output(match))):
-            return True
+        parts = _parts(claim, name, _output(match))
+        decision = _id(claim.kind, parts)
         # Whether a denied match would have changed anything is not known: a member was listed before.
-        if _id(name, _output(match)) in control.members:
-            _record(control, name, _output(match))
-        return False
+        if not control.allows(decision) and decision in control.members:
+            control.ask(claim.kind, *parts)
+        return control.allows(decision)
 
     def apply(match: Any, graph: Graph, node: Node) -> None:
-        control = current("match")
+        control = current(claim.kind)
         if control is None or random or not stages.stage():
             return apply_entry(match, graph, node)
         # The parts are taken before: afterwards the output may be erased from the graph.
         output = _output(match)
-        decision, before = _parts(name, output), _state(graph, match)
+        parts, before = _parts(claim, name, output), _state(graph, match)
         root, backward = naming.root_of(output), naming.is_backward(output)
         apply_entry(match, graph, node)
         if _state(graph, match) != before:
             naming.adopt(graph, root, backward)
-            control.ask("match", *decision)
+            control.ask(claim.kind, *parts)
         return None
 
     setattr(allowed, _ASKS, True)
     entry.extra_check, entry.apply = allowed, apply
 
 
-def _parts(name: str, node: Node) -> tuple[str, str, str, str]:
-    text = f"the pattern {name} replaces {tags.described(node)}"
-    return f"{name}{naming.suffix(node)}", naming.node_name(node), text, naming.where_of(node)
+def _parts(claim: Claim, name: str, node: Node) -> tuple[str, str, str, str]:
+    text = claim.text.format(name, tags.described(node))
+    return f"{claim.name(name)}{naming.suffix(node)}", naming.node_name(node), text, naming.where_of(node)
 
 
-def _id(name: str, node: Node) -> str:
-    detail, where, *_ = _parts(name, node)
-    return f"match:{detail}@{where}"
-
-
-def _record(control: Control, name: str, node: Node) -> None:
-    control.ask("match", *_parts(name, node))
+def _id(kind: str, parts: tuple[str, str, str, str]) -> str:
+    return f"{kind}:{parts[0]}@{parts[1]}"
 
 
 def _state(graph: Graph, match: Any) -> object:

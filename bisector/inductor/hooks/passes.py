@@ -2,7 +2,8 @@
 
 Patches `GraphTransformObserver.apply_gm_pass` and `apply_graph_pass`
 (torch/fx/passes/graph_transform_observer.py), through which Inductor runs its passes. Exercised on torch
-2.13. Listed are passes that changed the graph. Pattern passes are not: their matches are (kind `match`).
+2.13. Listed are passes that changed the graph. Pattern passes are not: their matches are (kind `match`); nor
+is constant folding: the folded values are (kind `cfold`).
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _CUSTOM = frozenset(
         "pre_grad_custom_pass",
     }
 )
+# Passes each of whose effects is a decision of another kind.
+_INSTANCES = {"constant_fold_uniform_value": "cfold"}
 
 
 def install() -> None:
@@ -59,7 +62,7 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         if name in _STRUCTURAL:
             with stages.structural():
                 return original(self, pass_fn)
-        if name in _CUSTOM or name.startswith("pass_pattern_"):
+        if name in _CUSTOM or name.startswith("pass_pattern_") or _has_instances(name):
             return original(self, pass_fn)
         text = f"the pass {name} changes the {graph_word} graph"
         if not control.allows(f"pass:{name}@{graph_word}"):
@@ -74,6 +77,10 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return apply_pass
+
+
+def _has_instances(name: str) -> bool:
+    return name in _INSTANCES and current(_INSTANCES[name]) is not None
 
 
 def _fingerprint(gm: GraphModule | Graph) -> int:

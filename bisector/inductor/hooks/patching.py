@@ -23,11 +23,14 @@ def require(owner: Any, *names: str) -> None:
 def wrap(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Replaces `owner.name` by `make(original)`. An inherited method is overridden in `owner` alone.
 
-    A static method stays one. Raises HookUnavailable where there is no such attribute.
+    Static and class methods stay what they are; of a class method `original` takes the class first. Raises
+    HookUnavailable where there is no such attribute.
     """
     require(owner, name)
-    original = getattr(owner, name)
+    raw = vars(owner).get(name) if isinstance(owner, type) else None
+    original = raw.__func__ if isinstance(raw, classmethod) else getattr(owner, name)
     replacement = functools.wraps(original)(make(original))
     setattr(replacement, _MARK, original)
-    is_static = isinstance(owner, type) and isinstance(vars(owner).get(name), staticmethod)
-    setattr(owner, name, staticmethod(replacement) if is_static else replacement)
+    kinds = (staticmethod, classmethod)
+    kind = next((kind for kind in kinds if isinstance(raw, kind)), None)
+    setattr(owner, name, replacement if kind is None else kind(replacement))

@@ -1,39 +1,63 @@
-"""Does each hook still bite in this torch? One small program, compiled to source with each kind denied.
+"""Does each hook still bite in this torch? Small programs, compiled to source with each kind denied.
 
-Nothing is compiled by a C++ compiler or loaded. A kind passes if denying all its decisions changes the
-source; a kind that a torch update broke shows here, at the start, and not as a wrong answer later.
+Nothing is compiled by a C++ compiler or loaded, and Dynamo traces each program once. A kind passes if denying
+all its decisions changes the source; a kind that a torch update broke shows here, at the start, and not as a
+wrong answer later. A kind whose decisions need a setting (see `Program.flags`) is tried only where the
+subject has it. `split` and `cudagraph` are not tried: no CPU program comes to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import torch
 import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
-import torch.nn.functional as F
+from torch.fx import GraphModule
 
-from .. import control, source_capture
+from .. import compiling, control, source_capture
 from ..control import Control
+from .selftest_programs import PROGRAMS, Program
 
 _NEVER_ASKED = "the self-test's program never came to such a decision"
+_CHANGED = "listing the decisions changes the generated source"
+_FLAGS = frozenset(flag for program in PROGRAMS for flag in program.flags)
 
 
-def run() -> dict[str, str | None]:
-    """For each kind None if its hook bites, else the reason why it must be switched off."""
-    from . import KINDS  # the package imports the kinds; this module is one more beside them
-
-    off = control.disabled()
-    with _settings():
-        passive, listing = _source(None), Control()
-        base = _source(listing)
-        if base != passive:
-            return dict.fromkeys(KINDS, "listing the decisions changes the generated source")
-        return {kind: off.get(kind) or _reason(kind, listing, base) for kind in KINDS}
+def flags_on(value: Callable[[str], Any]) -> frozenset[str]:
+    """Of the Inductor settings that some kinds need those that are on; `value` reads one by its name."""
+    return frozenset(flag for flag in _FLAGS if value(flag))
 
 
-def _reason(kind: str, listing: Control, base: str) -> str | None:
+def run(flags: Collection[str] = _FLAGS) -> dict[str, str | None]:
+    """For each kind tried None if its hook bites, else the reason why it must be switched off.
+
+    flags: as of `flags_on`; a kind that cannot come without others is not tried.
+    """
+    found: dict[str, str | None] = {}
+    for program in PROGRAMS:
+        if not program.flags or set(flags) & set(program.flags):
+            found |= _try(program)
+    return found | control.disabled()
+
+
+def _try(program: Program) -> dict[str, str | None]:
+    try:
+        with _settings(program):
+            source = _Source(program)
+            listing = Control()
+            base = source(listing)
+            if base != source(None):
+                return dict.fromkeys(program.kinds, _CHANGED)
+            return {kind: _reason(kind, listing, base, source) for kind in program.kinds}
+    except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
+        return dict.fromkeys(program.kinds, _said(error))
+
+
+def _reason(kind: str, listing: Control, base: str, source: Callable[[Control], str]) -> str | None:
     members = [decision.id for decision in listing.decisions() if decision.kind == kind]
     # A scalar loop has no vector operation left to deny, so the two halves of `vec` are tried apart.
     loops = [member for member in members if member.startswith("vec:loop")]
@@ -42,37 +66,49 @@ def _reason(kind: str, listing: Control, base: str) -> str | None:
         return _NEVER_ASKED
     for denied in filter(None, (others, loops)):
         try:
-            source = _source(Control(members=denied))
-        except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
-            return f"{type(error).__name__}: {error}".splitlines()[0]
-        if source == base:
+            changed = source(Control(members=denied)) != base
+        except Exception as error:  # noqa: BLE001 - as above
+            return _said(error)
+        if not changed:
             return "denying it changes nothing"
     return None
 
 
-def _program(x: torch.Tensor, scale: torch.Tensor, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    product = x * scale
-    decay = (product.amin(-1, keepdim=True) - product).exp()
-    rounded = F.silu(decay).half().float()
-    return torch.mm(rounded, x) + scale + torch.zeros_like(x), F.conv2d(image, image)
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
-def _source(active: Control | None) -> str:
-    torch._dynamo.reset()
-    inputs = [torch.ones(32, 32), torch.ones(32, 1), torch.ones(2, 2, 4, 4)]
-    with nullcontext() if active is None else control.activate(active), torch.no_grad():
-        sources = source_capture.source_only(lambda: torch.compile(_program, dynamic=False)(*inputs))
-    torch._dynamo.reset()
-    return source_capture.digest(sources)
+class _Source:
+    """The digest of what a program compiles to, the graph being traced once."""
+
+    def __init__(self, program: Program) -> None:
+        self.graph: GraphModule | None = None
+        self.inputs = [x.requires_grad_(program.train) for x in program.inputs()]
+        torch._dynamo.reset()
+        torch.compile(program.run, backend=self._keep, dynamic=False)(*self.inputs)
+        torch._dynamo.reset()
+
+    def _keep(self, graph: GraphModule, _: Any) -> GraphModule:
+        self.graph = graph
+        return graph
+
+    def __call__(self, active: Control | None) -> str:
+        assert self.graph is not None
+        graph = copy.deepcopy(self.graph)
+        with nullcontext() if active is None else control.activate(active):
+            sources = source_capture.source_only(
+                lambda: compiling.compile_graph(graph, self.inputs, None, "inductor", {})
+            )
+        return source_capture.digest(sources)
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
-    """Caches off, and contraction on: without it there is no `fma` to deny."""
+def _settings(program: Program) -> Iterator[None]:
+    caches_off = {"fx_graph_cache": False, "compile_threads": 1}
     with (
-        inductor_config.patch(
-            {"fx_graph_cache": False, "compile_threads": 1, "cpp.enable_floating_point_contract_flag": "fast"}
-        ),
+        torch.inference_mode(False),
+        torch.set_grad_enabled(program.train),
+        inductor_config.patch({**caches_off, **program.settings}),
         functorch_config.patch(enable_autograd_cache=False),
     ):
         yield

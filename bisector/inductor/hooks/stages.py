@@ -1,8 +1,9 @@
 """Which graph Inductor is rewriting now, for the names of passes and matches. No decisions of its own.
 
 Patches the names `pre_grad_passes`, `joint_graph_passes` and `post_grad_passes` in
-torch/_inductor/compile_fx.py. Exercised on torch 2.13. On entry to the joint and post-grad passes the graph
-is labelled, before any pass renumbers what stems from one Dynamo node.
+torch/_inductor/compile_fx.py, and `freeze` (torch/_inductor/freezing.py), which comes between the last two
+where parameters are constants. Exercised on torch 2.13. On entry to all but the first the graph is labelled,
+before any pass renumbers what stems from one Dynamo node.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from torch._inductor import compile_fx
+from torch._inductor import compile_fx, freezing
 from torch.fx import Graph, GraphModule
 
 from .. import naming
@@ -28,10 +29,11 @@ def install() -> None:
     require(compile_fx, *names)
     for name in names:
         wrap(compile_fx, name, functools.partial(_note_stage, name.split("_")[0]))
+    wrap(freezing, "freeze", _note_freezing)
 
 
 def stage() -> str:
-    """`pre_grad`, `joint`, `post_grad`, `bwd.post_grad`; "" where matches and passes are not decisions."""
+    """`pre_grad`, `joint`, `freezing`, `post_grad`, `bwd.post_grad`; "" where nothing is a decision."""
     return _stage
 
 
@@ -58,6 +60,17 @@ def _note_stage(word: str, original: Callable[..., Any]) -> Callable[..., Any]:
             return original(gm, *args, **kwargs)
 
     return run_passes
+
+
+def _note_freezing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def freeze(dynamo_gm: GraphModule, gm: GraphModule, *args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return original(dynamo_gm, gm, *args, **kwargs)
+        naming.label_graph(gm.graph)
+        with _within("freezing"):
+            return original(dynamo_gm, gm, *args, **kwargs)
+
+    return freeze
 
 
 def _stage_of(graph: Graph, word: str) -> str:

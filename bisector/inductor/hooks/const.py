@@ -1,4 +1,4 @@
-"""The part of `cast` for Python scalars: `cast:DTYPE.scalar@node`, a scalar operand kept in float32.
+"""`const:DTYPE@node`: a Python scalar that eager rounds to the tensor's dtype is kept in float32.
 
 Eager on the CPU rounds the scalar of `tensor + 1.7` and `tensor - 1.7` to the tensor's float16 or bfloat16
 before it adds (`*` does not); Inductor's lowering keeps it in float32. Patches `GraphLowering.run_node`
@@ -30,14 +30,14 @@ def install() -> None:
 
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_node(self: GraphLowering, node: Node) -> Any:
-        control = current("cast")
+        control = current("const")
         if control is None or (args := _rounded_args(node)) is None:
             return original(self, node)
         value = naming.value_of(node)
         dtype = str(value.dtype).removeprefix("torch.") if value is not None else ""
         text = f"the scalar operand of {tags.described(node)} is not rounded to {dtype}"
-        detail = f"{dtype}.scalar{naming.suffix(node)}"
-        if control.ask("cast", detail, naming.node_name(node), text, naming.where_of(node)):
+        detail = f"{dtype}{naming.suffix(node)}"
+        if control.ask("const", detail, naming.node_name(node), text, naming.where_of(node)):
             return original(self, node)
         with _args(node, args):
             return original(self, node)

@@ -1,0 +1,65 @@
+"""`template:OP@node`: a matmul or convolution generated from a kernel template, not run by a library.
+
+Patches `GraphLowering.run_node` (torch/_inductor/graph.py). With `max_autotune` the lowering of such a node
+offers templates beside the library's kernel and keeps the fastest; a template that was kept is a
+`TemplateBuffer` (torch/_inductor/ir.py). Denied, the node is lowered with `max_autotune` off, which leaves
+the library's kernel. Exercised on torch 2.13. Which one is fastest can change from compile to compile; a
+template that is not kept is no decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch._inductor import config, ir
+from torch._inductor.graph import GraphLowering
+from torch._ops import HigherOrderOperator
+from torch.fx import Node
+
+from .. import naming
+from ..control import Control, current
+from . import tags
+from .patching import require, wrap
+
+_TUNING = ("max_autotune", "max_autotune_gemm")
+
+
+def install() -> None:
+    require(config, *_TUNING)
+    require(ir, "TemplateBuffer")
+    wrap(GraphLowering, "run_node", _ask)
+
+
+def tuning() -> bool:
+    """Whether the settings offer templates at all."""
+    return any(getattr(config, name) for name in _TUNING)
+
+
+def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run_node(self: GraphLowering, node: Node) -> Any:
+        control = current("template")
+        # A higher-order op (flex_attention) has no other kernel than its template.
+        if control is None or not tuning() or isinstance(node.target, HigherOrderOperator):
+            return original(self, node)
+        if not control.allows(_id(node)):
+            if _id(node) in control.members:  # that it comes to a template is known from the listing
+                _record(control, node)
+            with config.patch(dict.fromkeys(_TUNING, False)):
+                return original(self, node)
+        before = len(self.operations)
+        result = original(self, node)
+        if any(isinstance(made, ir.TemplateBuffer) for made in self.operations[before:]):
+            _record(control, node)
+        return result
+
+    return run_node
+
+
+def _id(node: Node) -> str:
+    return f"template:{naming.op_detail(node)}@{naming.node_name(node)}"
+
+
+def _record(control: Control, node: Node) -> None:
+    text = f"{tags.described(node)} is generated from a kernel template"
+    control.ask("template", naming.op_detail(node), naming.node_name(node), text, naming.where_of(node))

@@ -174,7 +174,7 @@ def shares_sentence(result: Result) -> str:
     said = f"denied together they remove {percent(together)}"
     if result.get("adds_up") is None:
         return "Whether they add up was not established."
-    total = percent(sum(share["removed_fraction"] for share in shares))
+    total = percent(sum(share["removed_fraction"] or 0.0 for share in shares))
     if result["adds_up"]:
         return f"They add up: {total} in sum, and {said}."
     return f"They do not add up: {total} in sum, but {said}."

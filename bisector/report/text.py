@@ -14,6 +14,7 @@ from bisector.report.page import Page
 from bisector.report.words import (
     CLASS_SENTENCES,
     Result,
+    bar,
     conjunction,
     count,
     decision_sentence,
@@ -29,7 +30,6 @@ from bisector.report.words import (
 MAX_OUTPUTS = 8  # rows of the table of outputs; result.json has them all
 MAX_FIXES = 5  # they are ranked: who scrolls past five reads result.json
 MAX_IDLE_FLAGS = 12  # names of flags that changed nothing
-BAR_WIDTH = 8
 
 
 def render(result: Result, width: int, color: bool) -> str:
@@ -122,15 +122,12 @@ def _shares(page: Page, result: Result, labels: Mapping[str, str]) -> None:
     if not shares:
         return
     page.heading("Shares", "what each removes, denied alone; what it leaves, with all others denied")
-    rows = [
-        [
-            Text(bar(share["removed_fraction"])),
-            Text(percent(share["removed_fraction"])),
-            Text("-" if share["left_fraction"] is None else percent(share["left_fraction"])),
-            Text(f"{share['decision']} {labels.get(share['decision'], '')}".strip(), style="cyan"),
-        ]
-        for share in shares
-    ]
+    rows = []
+    for share in shares:
+        removed, left = share["removed_fraction"], share["left_fraction"]
+        cells = (bar(removed), percent(removed), "-" if left is None else percent(left))
+        name = f"{share['decision']} {labels.get(share['decision'], '')}".strip()
+        rows.append([*map(Text, cells), Text(name, style="cyan")])
     page.table(rows, ("removed", "", "left", "decision"), right=frozenset({1, 2}))
     page.paragraph(answer.shares_sentence(result))
 
@@ -196,16 +193,6 @@ def _flag_row(flag: Mapping[str, Any], result: Result) -> list[Text]:
         Text(role, style=style),
         Text.assemble(change, (f"  (was {facts.flag_before(flag, result)})", "dim")),
     ]
-
-
-def bar(fraction: float | None) -> str:
-    """A fraction as a bar; full and empty are drawn only where they are exact."""
-    if fraction is None:
-        return ""
-    filled = round(fraction * BAR_WIDTH)
-    if 0 < fraction < 1:
-        filled = min(max(filled, 1), BAR_WIDTH - 1)
-    return "█" * filled + "░" * (BAR_WIDTH - filled)
 
 
 def _minimal(page: Page, result: Result) -> None:

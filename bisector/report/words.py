@@ -37,6 +37,9 @@ BACKEND_SENTENCES = {
 DIVERGING = frozenset({"compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding"})
 
 
+BAR_WIDTH = 8
+
+
 class KindWords(NamedTuple):
     """noun: names one decision ("the FMA contraction of `mul`"). sentence: what the compiler did."""
 
@@ -94,6 +97,16 @@ def percent(fraction: Json) -> str:
     if 0.99 < fraction < 1:
         return ">99%"
     return f"{fraction:.0%}"
+
+
+def bar(fraction: float | None) -> str:
+    """A fraction as a bar; full and empty are drawn only where they are exact."""
+    if fraction is None:
+        return ""
+    filled = round(fraction * BAR_WIDTH)
+    if 0 < fraction < 1:
+        filled = min(max(filled, 1), BAR_WIDTH - 1)
+    return "█" * filled + "░" * (BAR_WIDTH - filled)
 
 
 def tensor(dtype: str, shape: Iterable[int]) -> str:

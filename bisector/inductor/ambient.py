@@ -85,7 +85,7 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
         name: {
             k: v
             for k, v in values.items()
-            if (k not in start[name] or not _same(start[name][k], v)) and k not in _SET_BY_DYNAMO
+            if (k not in start[name] or not same_value(start[name][k], v)) and k not in _SET_BY_DYNAMO
         }
         for name, values in now.items()
     }
@@ -210,7 +210,8 @@ def _read_backend(path: str) -> Any:
     return owner
 
 
-def _same(a: Any, b: Any) -> bool:
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two settings are equal; values without an equality are equal to themselves alone."""
     try:
         return type(a) is type(b) and bool(a == b)
     except (TypeError, ValueError, RuntimeError):

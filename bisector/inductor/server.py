@@ -147,7 +147,7 @@ class Server:
         os.dup2(log, 2)
         me, status = os.getpid(), 0
         try:
-            with _memory_limit(self.memory_bytes):
+            with memory_limit(self.memory_bytes):
                 answer = json.dumps({"answer": self.run_job(request)})
         except MemoryError:
             answer = json.dumps({"error": "out of memory"})
@@ -195,7 +195,7 @@ def _die_with(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def _memory_limit(limit_bytes: int | None) -> Iterator[None]:
+def memory_limit(limit_bytes: int | None) -> Iterator[None]:
     """Allocations beyond the limit fail inside the block; what the forked process had already counts too."""
     if limit_bytes is None:
         yield

@@ -1,7 +1,8 @@
 """The worker process: `python -m bisector.inductor.worker FD`, started by `bisector.runner.worker`.
 
 It reads one line of options from the channel, loads torch and the target, answers with what was
-recorded, and then serves jobs until the channel closes.
+recorded, and then serves jobs until the channel closes: in forked children, or, once the script has used
+CUDA, in this process.
 """
 
 from __future__ import annotations
@@ -26,12 +27,21 @@ def main(fd: int) -> None:
     channel.sendall(json.dumps(hello).encode() + b"\n")
     if loaded is None:
         return
-    from . import jobs, server
+    from . import jobs
 
     def run_job(request: Mapping[str, Any]) -> Mapping[str, Any]:
         return jobs.JOBS[request["job"]](loaded, request)
 
-    server.Server(channel, run_job, options["memory_bytes"], options["log"], jobs.IN_WORKER).serve()
+    if hello["one_at_a_time"]:
+        from . import pristine, resident
+
+        # What CUDA maps into the process counts as data: a limit made for forks would stop it at once.
+        limit = None if hello["on_cuda"] else options["memory_bytes"]
+        resident.Resident(channel, run_job, pristine.Pristine(loaded), limit).serve()
+    else:
+        from . import server
+
+        server.Server(channel, run_job, options["memory_bytes"], options["log"], jobs.IN_WORKER).serve()
     sys.stdout.flush()
     os._exit(0)  # the subject's exit handlers have nothing to say here, and torch's own take a second
 
@@ -59,7 +69,9 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     warm.apply_baseline(loaded, options["config"])
     from .graph.describe import summary
 
-    return summary(loaded), loaded
+    on_cuda = torch.cuda.is_initialized()
+    one_at_a_time = on_cuda if options["forks"] is None else not options["forks"]
+    return summary(loaded) | {"on_cuda": on_cuda, "one_at_a_time": one_at_a_time}, loaded
 
 
 def _read_line(channel: socket.socket) -> bytes:

@@ -27,7 +27,8 @@ class WorkerOptions:
 
     config: baseline settings (`-c`), by the names users write. memory_bytes: limit of one probe.
     folder: the working directory of the script. first: build the compiler's precompiled header meanwhile;
-    a later worker of the same run finds it built.
+    a later worker of the same run finds it built. forks: each job in a forked child, or all jobs in the
+    worker itself; None: in the worker once the script has used CUDA, which no fork survives.
     """
 
     load: Mapping[str, Any]
@@ -36,6 +37,7 @@ class WorkerOptions:
     memory_bytes: int | None = None
     folder: str | None = None
     log: str = os.devnull
+    forks: bool | None = None
 
 
 class Worker:
@@ -83,10 +85,12 @@ class Worker:
 
         `started(i)` is called before each one is sent.
 
-        Raises WorkerLost when the worker goes away; requests without a `done` call were not answered.
+        Raises WorkerLost when the worker goes away; requests without a `done` call were not answered. A
+        worker that serves one request at a time is sent the next one when the last is answered.
         """
         waiting: dict[int, int] = {}
         position = 0
+        jobs = 1 if self.hello.get("one_at_a_time") else jobs
         while position < len(requests) or waiting:
             while position < len(requests) and len(waiting) < jobs:
                 self.serial += 1
@@ -100,6 +104,8 @@ class Worker:
             index = waiting.pop(reply["id"], None)
             if index is not None:  # an answer to a request that an interrupt abandoned is dropped
                 done(index, reply)
+            if "ended" in reply:
+                raise WorkerLost("the worker process ended with its last answer")
 
     def close(self) -> None:
         """End the worker and every probe in flight."""

@@ -58,7 +58,7 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         problem = f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"
         return {"problem": problem}, None
     warm.warm_up()
-    if options["first"]:
+    if options["first"] and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
         warm.build_header()
     load_options = load.LoadOptions(**options["load"], threads=threads)
     with load.quiet_stdin():

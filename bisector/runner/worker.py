@@ -85,12 +85,10 @@ class Worker:
 
         `started(i)` is called before each one is sent.
 
-        Raises WorkerLost when the worker goes away; requests without a `done` call were not answered. A
-        worker that serves one request at a time is sent the next one when the last is answered.
+        Raises WorkerLost when the worker goes away; requests without a `done` call were not answered.
         """
         waiting: dict[int, int] = {}
         position = 0
-        jobs = 1 if self.hello.get("one_at_a_time") else jobs
         while position < len(requests) or waiting:
             while position < len(requests) and len(waiting) < jobs:
                 self.serial += 1

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from .. import control
 from . import cast, decomp, fma, fuse, inline, layout, lower, match, passes, vec
+from . import triton_cast, triton_fma, triton_math, triton_reduce
 from .patching import HookUnavailable
 
 KINDS: dict[str, ModuleType] = {
@@ -25,6 +26,14 @@ KINDS: dict[str, ModuleType] = {
     "vec": vec,
 }
 
+# Where the backend is Triton: instances that kinds have there alone. The key names them where they are off.
+ON_TRITON: dict[str, ModuleType] = {
+    "fma on Triton": triton_fma,
+    "vec on Triton": triton_math,
+    "cast on Triton": triton_cast,
+    "reductions on Triton": triton_reduce,
+}
+
 _installed = False
 
 
@@ -34,7 +43,7 @@ def install() -> None:
     if _installed:
         return
     _installed = True
-    for kind, module in KINDS.items():
+    for kind, module in (KINDS | ON_TRITON).items():
         try:
             module.install()
         except HookUnavailable as missing:

@@ -54,7 +54,7 @@ def _id_parts(node: Node, dtype: torch.dtype) -> tuple[str, str]:
     return f"{str(dtype).removeprefix('torch.')}{naming.suffix(node)}", naming.node_name(node)
 
 
-def _allowed(control: Control, node: Node, dtype: torch.dtype) -> bool:
+def allowed(control: Control, node: Node, dtype: torch.dtype) -> bool:
     detail, name = _id_parts(node, dtype)
     text = f"the result of {tags.described(node)} is not rounded to {dtype} before its use in the same kernel"
     return control.ask("cast", detail, name, text, naming.where_of(node))
@@ -74,7 +74,7 @@ def _round_inlined(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ask_inlined(control: Control, node: Node, data: ir.Pointwise) -> None:
-    if tags.is_low_precision(data.dtype) and not _allowed(control, node, data.dtype):
+    if tags.is_low_precision(data.dtype) and not allowed(control, node, data.dtype):
         rounding = _rounding(data.inner_fn, data.dtype)
         data._post_init_setattr("inner_fn", tags.emitted_by(node, rounding))
 
@@ -122,7 +122,7 @@ def _round_forwarded(original: Callable[..., Any]) -> Callable[..., Any]:
         if node is None:
             return value
         dtype = V.graph.get_dtype(name)
-        if not tags.is_low_precision(dtype) or _allowed(control, node, dtype):
+        if not tags.is_low_precision(dtype) or allowed(control, node, dtype):
             return value
         if value.dtype != dtype:  # a reduction's float32 accumulator
             with config.patch(emulate_precision_casts=True):

@@ -36,6 +36,8 @@ class _Seen:
 
 
 _kernels: WeakKeyDictionary[Any, _Seen] = WeakKeyDictionary()
+# (summand, loop-body op behind it, node that sums) -> what is summed; for the kernels of other backends.
+_summand_rules: list[Callable[[Any, Any, Node], Any]] = []
 
 
 def install() -> None:
@@ -45,6 +47,12 @@ def install() -> None:
     wrap(common.CSEProxy, "store", _remember_store)
     wrap(common.CSEProxy, "reduction", _round_summand)
     cpp_ops.add_rule(_round_operands)
+
+
+def add_summand_rule(rule: Callable[[Any, Any, Node], Any]) -> None:
+    """The rule sees what a sum of another backend's kernel adds up."""
+    if rule not in _summand_rules:
+        _summand_rules.append(rule)
 
 
 def _contracting() -> bool:
@@ -65,26 +73,39 @@ def _round_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         ]
         return write(replace(op, args=tuple(operands)))
     result = write(op)
+    remember_product(result, op)
+    return result
+
+
+def remember_product(result: Any, op: cpp_ops.Op) -> None:
+    """`result` is the variable that holds what `op` computes, in the kernel at hand."""
     if op.name in ("mul", "square"):
         _seen().products[str(result)] = op
-    return result
+
+
+def product_in(value: Any, body: Any, consumer: Node, copy: int) -> tuple[cpp_ops.Op | None, bool]:
+    """The product that `value` is, None if it is none, and whether `consumer` may contract it.
+
+    body: the loop-body op behind the value; copy: as in `tags.Tag`.
+    """
+    control = current("fma")
+    product = _seen().products.get(str(value))
+    if control is None or product is None or getattr(value, "dtype", None) not in (torch.float, torch.double):
+        return None, True
+    maker = _maker(body) or product.tag
+    if maker is None:
+        return None, True
+    count = f"#{copy}" if copy else ""
+    detail = f"{naming.handle(consumer)}{naming.suffix(maker.node)}{count}"
+    text = f"the product of {tags.described(maker.node)} is contracted into {tags.described(consumer)}"
+    where = naming.where_of(maker.node)
+    return product, control.ask("fma", detail, naming.node_name(maker.node), text, where)
 
 
 def _operand(op: cpp_ops.Op, value: Any, body: Any, consumer: Node, copy: int) -> Any:
     """`value`, or its rounded copy where it is a product whose contraction is denied."""
-    control = current("fma")
-    product = _seen().products.get(str(value))
-    if control is None or product is None or getattr(value, "dtype", None) not in (torch.float, torch.double):
-        return value
-    maker = _maker(body) or product.tag
-    if maker is None:
-        return value
-    count = f"#{copy}" if copy else ""
-    detail = f"{naming.handle(consumer)}{naming.suffix(maker.node)}{count}"
-    text = f"the product of {tags.described(maker.node)} is contracted into {tags.described(consumer)}"
-    if control.ask("fma", detail, naming.node_name(maker.node), text, naming.where_of(maker.node)):
-        return value
-    return _rounded_product(product)
+    product, allowed = product_in(value, body, consumer, copy)
+    return value if product is None or allowed else _rounded_product(product)
 
 
 def _maker(body: Any) -> tags.Tag | None:
@@ -104,7 +125,7 @@ def _rounded_product(product: cpp_ops.Op) -> Any:
 def _remember_store(original: Callable[..., Any]) -> Callable[..., Any]:
     def store(self: Any, name: str, index: Any, value: Any, mode: Any = None) -> Any:
         body = cpp_ops.body_op()
-        writing = current("fma") is not None and isinstance(V.kernel, cpp.CppKernel)
+        writing = current("fma") is not None
         stored = body.args[3] if body is not None and body.target == "store" else None
         if writing and isinstance(stored, Node):
             _seen().stored[name] = stored
@@ -117,9 +138,14 @@ def _round_summand(original: Callable[..., Any]) -> Callable[..., Any]:
     def reduction(self: Any, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
         body = cpp_ops.body_op()
         consumer = None
-        if current("fma") is not None and isinstance(V.kernel, cpp.CppKernel) and reduction_type == "sum":
-            consumer = tags.source_of_leaf(V.kernel.current_node)
-        if consumer is not None and body is not None and body.target == "reduction" and _contracting():
+        if current("fma") is not None and reduction_type == "sum":
+            consumer = tags.source_of_leaf(getattr(V.kernel, "current_node", None))
+        if consumer is None or body is None or body.target != "reduction":
+            return original(self, dtype, src_dtype, reduction_type, value)
+        if not isinstance(V.kernel, cpp.CppKernel):
+            for rule in _summand_rules:
+                value = rule(value, body.args[4], consumer)
+        elif _contracting():
             op = cpp_ops.Op(self, "reduction", (value,), {}, body)
             value = _operand(op, value, body.args[4], consumer, 0)
         return original(self, dtype, src_dtype, reduction_type, value)

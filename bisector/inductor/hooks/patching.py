@@ -23,11 +23,15 @@ def require(owner: Any, *names: str) -> None:
 def wrap(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Replaces `owner.name` by `make(original)`. An inherited method is overridden in `owner` alone.
 
-    A static method stays one. Raises HookUnavailable where there is no such attribute.
+    A static method stays one; of a class method `make` gets and returns the function. Raises HookUnavailable where there is no such attribute.
     """
     require(owner, name)
+    found = vars(owner).get(name) if isinstance(owner, type) else None
+    if isinstance(found, classmethod):
+        replacement = functools.wraps(found.__func__)(make(found.__func__))
+        setattr(owner, name, classmethod(replacement))
+        return
     original = getattr(owner, name)
     replacement = functools.wraps(original)(make(original))
     setattr(replacement, _MARK, original)
-    is_static = isinstance(owner, type) and isinstance(vars(owner).get(name), staticmethod)
-    setattr(owner, name, staticmethod(replacement) if is_static else replacement)
+    setattr(owner, name, staticmethod(replacement) if isinstance(found, staticmethod) else replacement)

@@ -1,0 +1,65 @@
+"""`python -m tests.triton.generator FOLDER`: one JSON line in, one out: Triton code of a small program.
+
+In: {"program", "base", "members", "config", "ptx"}; out: {"ids", "kernels": [[name, source]…], "ptx": […]}.
+A process of its own, because of what `pretended` patches.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from bisector.core.model import Base
+from bisector.inductor import hooks, source_capture
+from bisector.inductor.control import Control, activate
+from tests.triton import pretended, programs
+
+_KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)''', device_str", re.DOTALL)
+
+
+def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    program, shapes, dtype = programs.PROGRAMS[request["program"]]
+    control = None
+    if request["base"] is not None:
+        control = Control(Base(request["base"]), request["members"])
+    torch._dynamo.reset()
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        inputs = [torch.empty(shape, dtype=dtype, device="cuda") for shape in shapes]
+        with pretended.settings(**request["config"]), pretended.visible():
+            if control is None:
+                sources = source_capture.source_only(lambda: torch.compile(program, dynamic=False)(*inputs))
+            else:
+                with activate(control):
+                    sources = source_capture.source_only(lambda: torch.compile(program, dynamic=False)(*inputs))
+    kernels = _KERNEL.findall("\n".join(sources))
+    ptx = []
+    if request["ptx"]:
+        with pretended.settings(), pretended.visible():
+            ptx = [pretended.compiled_to_ptx(name, source, folder) for name, source in kernels]
+    ids = [d.id for d in control.decisions()] if control is not None else []
+    return {"ids": ids, "kernels": kernels, "ptx": ptx, "off": hooks.disabled()}
+
+
+def main(folder: Path) -> None:
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the compilers print is no answer
+    pretended.install(folder)
+    hooks.install()
+    for line in sys.stdin:
+        try:
+            found = answer(json.loads(line), folder)
+        except BaseException:  # noqa: BLE001 - the test that asked shows the trace
+            found = {"failed": traceback.format_exc()}
+        print(json.dumps(found), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -13,6 +13,8 @@ from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from . import autotuned
+
 
 def compile_graph(
     gm: torch.fx.GraphModule,
@@ -58,8 +60,9 @@ def probe_caches(threads: int) -> Iterator[None]:
     threads: how many C++ compilers may run at a time. Inductor waits for them in a pool of threads that
     it makes once for a process (`AsyncCompile.pool`) and no fork takes along: 1 where a child is to come.
     """
+    caches = {"fx_graph_cache": False, "fx_graph_remote_cache": False} | autotuned.settings()
     with (
-        inductor_config.patch(fx_graph_cache=False, fx_graph_remote_cache=False, compile_threads=threads),
+        inductor_config.patch(caches | {"compile_threads": threads}),
         functorch_config.patch(enable_autograd_cache=False),
     ):
         yield

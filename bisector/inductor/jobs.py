@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
+
 from ..core.case import Case
 from ..core.model import Candidate, Outcome
 from . import ambient, evidence, execute, hooks
 from . import steer as steering
 from .graph import describe, write
 from .hooks import selftest as hooks_selftest
+from .hooks import triton_selftest
 from .load import Loaded
 
 Request = Mapping[str, Any]
@@ -49,7 +52,10 @@ def warm(loaded: Loaded, request: Request) -> dict[str, Any]:
 
 def selftest(loaded: Loaded, request: Request) -> dict[str, Any]:
     """The kinds whose hooks do not bite in this torch -> {kind: reason}."""
-    failed = {kind: reason for kind, reason in hooks_selftest.run().items() if reason is not None}
+    found = hooks_selftest.run()
+    if torch.cuda.is_initialized():
+        found |= triton_selftest.run()
+    failed = {kind: reason for kind, reason in found.items() if reason is not None}
     return hooks.disabled() | failed
 
 

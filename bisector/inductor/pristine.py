@@ -157,8 +157,8 @@ def _undo_fallbacks(before: Mapping[Any, Any]) -> None:
         old = before.get(op)
         if lower is old or not getattr(lower, "_is_fallback_handler", False):
             continue
-        lowering.fallbacks.discard(op)
-        lowering.needs_realized_inputs.discard(op)
+        lowering.fallbacks.discard(op)  # type: ignore[arg-type]
+        lowering.needs_realized_inputs.discard(op)  # type: ignore[arg-type]
         if old is None:
             del lowering.lowerings[op]
         else:

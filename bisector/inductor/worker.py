@@ -33,8 +33,10 @@ def main(fd: int) -> None:
         return jobs.JOBS[request["job"]](loaded, request)
 
     if hello["one_at_a_time"]:
-        from . import pristine, resident
+        from . import autotuned, pristine, resident
 
+        if options["choices"] is not None:
+            autotuned.pin(options["choices"])
         # What CUDA maps into the process counts as data: a limit made for forks would stop it at once.
         limit = None if hello["on_cuda"] else options["memory_bytes"]
         resident.Resident(channel, run_job, pristine.Pristine(loaded), limit).serve()

@@ -29,6 +29,7 @@ class WorkerOptions:
     folder: the working directory of the script. first: build the compiler's precompiled header meanwhile;
     a later worker of the same run finds it built. forks: each job in a forked child, or all jobs in the
     worker itself; None: in the worker once the script has used CUDA, which no fork survives.
+    choices: the file where what is chosen by timing on a GPU is kept for the next probe; None: nowhere.
     """
 
     load: Mapping[str, Any]
@@ -38,6 +39,7 @@ class WorkerOptions:
     folder: str | None = None
     log: str = os.devnull
     forks: bool | None = None
+    choices: str | None = None
 
 
 class Worker:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bisector.core.case import WHOLE, Case
+from bisector.core.case import WHOLE
 from bisector.core.model import Base, Candidate
 from bisector.runner.journal import Journal
 from bisector.runner.lab import LOST, Lab
@@ -33,10 +33,12 @@ f(torch.randn(6, 12))
 FIRST, TRAINED, DYNAMIC = range(3)
 
 
-def probe(call: int, candidate: Candidate = Candidate(), case: Case = WHOLE, **more: Any) -> dict[str, Any]:
-    return {
-        "job": "probe", "call": call, "case": case.to_json(), "candidate": candidate.to_json(), "train": None
-    } | more  # fmt: skip
+DEFAULT = Candidate()
+
+
+def probe(call: int, candidate: Candidate = DEFAULT, **more: Any) -> dict[str, Any]:
+    named = {"case": WHOLE.to_json(), "candidate": candidate.to_json(), "train": None}
+    return {"job": "probe", "call": call, **named, **more}
 
 
 def flags(**named: Any) -> Candidate:

@@ -1,6 +1,6 @@
 """`python -m tests.triton.generator FOLDER`: one JSON line in, one out: Triton code of a small program.
 
-In: {"program", "base", "members", "config", "ptx"}; out: {"ids", "kernels": [[name, source]…], "ptx": […]}.
+In: "selftest", or {"program", "base", "members", "config", "ptx"}; out: {"ids", "kernels": [[name, source]…], "ptx": […]}.
 A process of its own, because of what `pretended` patches.
 """
 
@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from bisector.core.model import Base
 from bisector.inductor import hooks, source_capture
 from bisector.inductor.control import Control, activate
+from bisector.inductor.hooks import triton_selftest
 from tests.triton import pretended, programs
 
 _KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)''', device_str", re.DOTALL)
@@ -33,12 +35,12 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     torch._dynamo.reset()
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         inputs = [torch.empty(shape, dtype=dtype, device="cuda") for shape in shapes]
-        with pretended.settings(**request["config"]), pretended.visible():
-            if control is None:
-                sources = source_capture.source_only(lambda: torch.compile(program, dynamic=False)(*inputs))
-            else:
-                with activate(control):
-                    sources = source_capture.source_only(lambda: torch.compile(program, dynamic=False)(*inputs))
+        with (
+            pretended.settings(**request["config"]),
+            pretended.visible(),
+            nullcontext() if control is None else activate(control),
+        ):
+            sources = source_capture.source_only(lambda: torch.compile(program, dynamic=False)(*inputs))
     kernels = _KERNEL.findall("\n".join(sources))
     ptx = []
     if request["ptx"]:
@@ -48,6 +50,13 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {"ids": ids, "kernels": kernels, "ptx": ptx, "off": hooks.disabled()}
 
 
+def selftest() -> dict[str, Any]:
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        inputs = [torch.empty(32, 64, device="cuda") for _ in range(2)]
+        with pretended.settings(), pretended.visible():
+            return triton_selftest.run(lambda: inputs)
+
+
 def main(folder: Path) -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the compilers print is no answer
@@ -55,7 +64,8 @@ def main(folder: Path) -> None:
     hooks.install()
     for line in sys.stdin:
         try:
-            found = answer(json.loads(line), folder)
+            request = json.loads(line)
+            found = {"selftest": selftest()} if request == "selftest" else answer(request, folder)
         except BaseException:  # noqa: BLE001 - the test that asked shows the trace
             found = {"failed": traceback.format_exc()}
         print(json.dumps(found), file=out, flush=True)

@@ -67,17 +67,22 @@ class Generator:
         ptx: bool = False,
         **config: Any,
     ) -> Generated:
-        assert self.process.stdin is not None and self.process.stdout is not None
         named = {name.replace("__", "."): value for name, value in config.items()}
         request = {
             "program": program, "base": base, "members": list(members), "config": named, "ptx": ptx
         }  # fmt: skip
+        found = self.ask(request)
+        assert found["off"] == {}
+        return Generated(found["ids"], [tuple(k) for k in found["kernels"]], found["ptx"])
+
+
+    def ask(self, request: Any) -> Any:
+        assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         found = json.loads(self.process.stdout.readline() or '{"failed": "the generator died"}')
-        assert "failed" not in found, found.get("failed")
-        assert found["off"] == {}
-        return Generated(found["ids"], [tuple(k) for k in found["kernels"]], found["ptx"])
+        assert "failed" not in found, found["failed"]
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +102,7 @@ def test_listing_the_decisions_changes_no_kernel(generate: Generator) -> None:
 def test_products_and_kernels_are_listed_by_node(generate: Generator) -> None:
     assert generate("two_products").of_kind("fma") == ["fma:second@first", "fma:sub@third", "fma:kernel@sub"]
     assert generate("shifted_exp").of_kind("fma") == ["fma:sub@mul_1", "fma:kernel@top", "fma:kernel@sum_1"]
-    assert [i for i in generate("unrolled_exp").of_kind("fma") if "kernel" not in i] == [
-        "fma:sub@mul_1", "fma:sub#1@mul_1", "fma:sub#2@mul_1", "fma:sub#3@mul_1"
-    ] or "fma:sub@mul_1" in generate("unrolled_exp").ids  # fmt: skip
+    assert generate("unrolled_exp").of_kind("fma") == ["fma:sub@mul_1", "fma:kernel@sum_1"]
 
 
 def test_a_denied_product_is_rounded_and_the_other_is_still_contracted(generate: Generator) -> None:
@@ -138,7 +141,7 @@ def test_the_product_of_a_sum_is_a_decision_in_a_block_and_in_a_loop(generate: G
 
 
 def test_over_the_plain_baseline_one_product_is_contracted_alone(generate: Generator) -> None:
-    inlined = [f"inline:aten.{op}@{node}" for op, node in (("mul", "first"), ("add", "second"), ("mul", "third"))]
+    inlined = ["inline:aten.mul@first", "inline:aten.add@second", "inline:aten.mul@third"]
     plain = generate("two_products", inlined, "plain", ptx=True)
     assert plain.options("enable_fp_fusion") == [False] and plain.count("fma.rn.f32") == 0
     allowed = generate("two_products", [*inlined, "fma:sub@third"], "plain", ptx=True)
@@ -208,3 +211,9 @@ def test_a_stored_half_is_rounded_for_its_user_in_the_same_kernel(generate: Gene
     assert "cast:float16@rounded" in default.ids
     assert ".to(tl.float16).to(tl.float32)" not in default.arithmetic
     assert denied.arithmetic.count(".to(tl.float16).to(tl.float32)") == 1
+
+
+def test_the_self_test_finds_that_every_hook_of_the_backend_bites(generate: Generator) -> None:
+    assert generate.ask("selftest")["selftest"] == {
+        "fma on Triton": None, "vec on Triton": None, "cast on Triton": None, "reductions on Triton": None
+    }  # fmt: skip

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from .. import control
 from . import cast, decomp, fma, fuse, inline, layout, lower, match, passes, vec
-from . import triton_cast, triton_fma, triton_math, triton_reduce
+from .on_triton import ON_TRITON
 from .patching import HookUnavailable
 
 KINDS: dict[str, ModuleType] = {
@@ -24,14 +24,6 @@ KINDS: dict[str, ModuleType] = {
     "cast": cast,
     "fma": fma,
     "vec": vec,
-}
-
-# Where the backend is Triton: instances that kinds have there alone. The key names them where they are off.
-ON_TRITON: dict[str, ModuleType] = {
-    "fma on Triton": triton_fma,
-    "vec on Triton": triton_math,
-    "cast on Triton": triton_cast,
-    "reductions on Triton": triton_reduce,
 }
 
 _installed = False

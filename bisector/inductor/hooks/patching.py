@@ -23,7 +23,8 @@ def require(owner: Any, *names: str) -> None:
 def wrap(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Replaces `owner.name` by `make(original)`. An inherited method is overridden in `owner` alone.
 
-    A static method stays one; of a class method `make` gets and returns the function. Raises HookUnavailable where there is no such attribute.
+    A static method stays one; of a class method `make` gets and returns the function. Raises
+    HookUnavailable where there is no such attribute.
     """
     require(owner, name)
     found = vars(owner).get(name) if isinstance(owner, type) else None

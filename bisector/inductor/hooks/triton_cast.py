@@ -15,11 +15,12 @@ import torch
 from torch._inductor.codegen import common
 from torch._inductor.virtualized import V
 
-from ..control import current
 from . import cast, tags, triton_ops
 from .patching import require, wrap
 
 _TRITON_NAMES = {torch.float16: "tl.float16", torch.bfloat16: "tl.bfloat16"}
+
+NAME = "cast on Triton"
 
 
 def install() -> None:
@@ -30,7 +31,7 @@ def install() -> None:
 
 def _round_forwarded(original: Callable[..., Any]) -> Callable[..., Any]:
     def load(self: Any, name: str, index: Any) -> Any:
-        control = current("cast")
+        control = triton_ops.control_for("cast", NAME)
         if control is None or not triton_ops.is_triton(V.kernel):
             return original(self, name, index)
         forwarded = name in self.kernel.cse.store_cache

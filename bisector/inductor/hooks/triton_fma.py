@@ -22,7 +22,6 @@ from torch._inductor.virtualized import V
 from torch.fx import Node
 
 from ...core.model import Base
-from ..control import current
 from . import cpp_ops, fma, triton_ops
 
 # Triton's name of the type, the suffix of the instruction, the constraint of its operands.
@@ -32,6 +31,8 @@ _TYPES = {torch.float32: ("float32", "f32", "f"), torch.float64: ("float64", "f6
 _ONE_ROUNDING = frozenset({"abs", "add", "maximum", "minimum", "mul", "neg", "relu", "square", "sub"})
 
 _contracting: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+NAME = "fma on Triton"
 
 
 def install() -> None:
@@ -43,7 +44,7 @@ def install() -> None:
 
 def kernel_contracts(kernel: Any) -> bool:
     """Whether the kernel's products may be contracted, as far as the kernel as a whole is asked."""
-    control = current("fma")
+    control = triton_ops.control_for("fma", NAME)
     if config.emulate_precision_casts or control is None:
         return not config.emulate_precision_casts
     if kernel not in _contracting:
@@ -56,13 +57,15 @@ def kernel_contracts(kernel: Any) -> bool:
 
 
 def _set_fusion(options: triton_ops.Options, kernel: Any) -> None:
-    if current("fma") is not None and options.get("enable_fp_fusion"):
+    if triton_ops.control_for("fma", NAME) is not None and options.get("enable_fp_fusion"):
         options["enable_fp_fusion"] = kernel_contracts(kernel)
 
 
 def _listing() -> bool:
     """Whether single products are decisions here: where the compiler may contract, by an option it has."""
-    return current("fma") is not None and not config.emulate_precision_casts and triton_ops.on_nvidia()
+    if triton_ops.control_for("fma", NAME) is None or config.emulate_precision_casts:
+        return False
+    return triton_ops.on_nvidia()
 
 
 def _contract_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
@@ -88,7 +91,7 @@ def _contract_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
 
 
 def _must_be_explicit() -> bool:
-    control = current("fma")
+    control = triton_ops.control_for("fma", NAME)
     return control is not None and control.base is Base.PLAIN and not kernel_contracts(V.kernel)
 
 

@@ -18,7 +18,6 @@ import torch
 from torch._inductor import config
 
 from .. import naming
-from ..control import current
 from . import cpp_ops, tags, triton_ops, vec
 from .patching import require
 
@@ -30,6 +29,8 @@ _EXACT: dict[str, tuple[str, dict[str, Any], str]] = {
     "log": ("log", {"eager_numerics.use_pytorch_libdevice": True}, "is computed by Triton's own logarithm"),
     "exp": ("exp", {"use_fast_math": False}, "is computed by Triton's own exponential"),
 }
+
+NAME = "vec on Triton"
 
 
 def install() -> None:
@@ -48,7 +49,7 @@ def _value(name: str) -> Any:
 
 
 def _write_exactly(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
-    control, tag = current("vec"), op.tag
+    control, tag = triton_ops.control_for("vec", NAME), op.tag
     if control is None or tag is None or op.name not in _EXACT:
         return write(op)
     asked, settings, text = _EXACT[op.name]
@@ -69,7 +70,7 @@ def _float32(op: cpp_ops.Op) -> bool:
 
 
 def _keep_denormals(options: triton_ops.Options, kernel: Any) -> None:
-    control = current("vec")
+    control = triton_ops.control_for("vec", NAME)
     if control is None or options.get("disable_ftz", True) or not _calls_library(kernel):
         return
     calling = [leaf for leaf in triton_ops.leaves(kernel) if _may_call(leaf)]

@@ -51,6 +51,11 @@ def install() -> None:
     wrap(TritonKernel, "triton_meta_common", _change_options)
 
 
+def control_for(kind: str, part: str) -> Control | None:
+    """The active Control, unless the kind is switched off or its part on Triton is."""
+    return current(kind) if current(part) is not None else None
+
+
 def add_rule(rule: Rule) -> None:
     """The rule sees every loop-body op of a Triton kernel while a Control is active."""
     if rule not in _rules:
@@ -68,7 +73,7 @@ def is_triton(kernel: Any) -> bool:
 
 
 def on_nvidia() -> bool:
-    """Whether the kernel at hand is for an NVIDIA device: the PTX instructions of a rule exist there alone."""
+    """Whether the kernel at hand is for an NVIDIA device: other devices know no PTX."""
     device = V.graph.get_current_device_or_throw()
     return device.type == "cuda" and torch.version.hip is None
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from torch._inductor.codegen.triton import TritonKernel
 
-from ..control import current
 from . import tags, triton_ops
 from .patching import require, wrap
 
@@ -24,6 +23,8 @@ _TEXTS = {
     "persistent": "the reduction of {} is one block, without a loop",
     "cooperative": "several thread blocks share the reduction of {}",
 }
+
+NAME = "reductions on Triton"
 
 
 def install() -> None:
@@ -41,7 +42,7 @@ def _asking(kind: str, detail: str) -> Callable[[Callable[..., bool]], Callable[
     def make(original: Callable[..., bool]) -> Callable[..., bool]:
         def should_use(self: Any) -> bool:
             wanted = original(self)
-            control = current(kind)
+            control = triton_ops.control_for(kind, NAME)
             if not wanted or control is None:
                 return wanted
             reductions = [leaf for leaf in triton_ops.leaves(self) if leaf.is_reduction()]

@@ -61,6 +61,7 @@ class Ambient:
     configs: Mapping[str, Mapping[str, Any]]
     rng: Any
     cuda_rng: list[Any] = field(default_factory=list)
+    cuda_device: int | None = None  # the current one, which belongs to a thread; None before CUDA is up
 
     def settings(self) -> dict[str, Any]:
         """The subject's own settings under the names that users write: `inductor.freezing` -> value."""
@@ -104,12 +105,15 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
         configs={name: values for name, values in changed.items() if values},
         rng=torch.get_rng_state(),
         cuda_rng=torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+        cuda_device=torch.cuda.current_device() if torch.cuda.is_initialized() else None,
     )
 
 
 def restore(ambient: Ambient) -> None:
     """Make the calling thread as it was at the snapshot, the random generators included."""
     torch.set_num_threads(ambient.num_threads)
+    if ambient.cuda_device is not None:
+        torch.cuda.set_device(ambient.cuda_device)
     if ambient.inference_mode:
         _INFERENCE_GUARDS.append(torch._C._InferenceMode(True))
     torch.set_grad_enabled(ambient.grad_enabled)

@@ -1,6 +1,7 @@
 """`python -m tests.triton.generator FOLDER`: one JSON line in, one out: Triton code of a small program.
 
-In: "selftest", or {"program", "base", "members", "config", "ptx"}; out: {"ids", "kernels": [[name, source]…], "ptx": […]}.
+In: "selftest", or {"program", "base", "members", "config", "ptx"}; out: {"selftest"}, or {"ids", "kernels":
+[[name, source]…], "ptx": […]}.
 A process of its own, because of what `pretended` patches.
 """
 

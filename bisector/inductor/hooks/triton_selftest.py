@@ -37,7 +37,8 @@ def run(make_inputs: Callable[[], Inputs] = lambda: _inputs()) -> dict[str, str 
         base = _source(listing, inputs)
         if base != _source(None, inputs):
             return dict.fromkeys(_PARTS, "listing the decisions changes the generated source")
-        return {part: off.get(part) or _reason(listing, start, base, inputs) for part, start in _PARTS.items()}
+        parts = _PARTS.items()
+        return {part: off.get(part) or _reason(listing, start, base, inputs) for part, start in parts}
 
 
 def _inputs() -> Inputs:

@@ -37,6 +37,10 @@ def halves(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     return rounded, (rounded.float() * 3).sum(-1)
 
 
+def inlined_half(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x * y).float() * 3
+
+
 Program = Callable[..., Any]
 F, H = torch.float32, torch.float16
 PROGRAMS: dict[str, tuple[Program, list[tuple[int, ...]], torch.dtype]] = {
@@ -47,5 +51,6 @@ PROGRAMS: dict[str, tuple[Program, list[tuple[int, ...]], torch.dtype]] = {
     "dot": (dot, [(64, 512), (64, 512)], F),
     "long_dot": (dot, [(4, 1 << 18), (4, 1 << 18)], F),
     "divided": (divided, [(1024,), (1024,)], F),
+    "inlined_half": (inlined_half, [(1024,), (1024,)], H),
     "halves": (halves, [(64, 64), (64, 64)], H),
 }

@@ -1,10 +1,10 @@
 """`vec` where the backend is Triton: an operation that is computed faster than eager's kernels compute it.
 
 Rules for `triton_ops`; exercised on torch 2.13 up to the PTX, with a pretended device.
-- `vec:truediv@node`: a float32 division by the approximate `div.full`; denied, by `div.rn`
+- `vec:division@node`: a float32 division by the approximate `div.full`; denied, by `div.rn`
   (what `eager_numerics.division_rounding` does everywhere).
-- `vec:log@node`: a logarithm by Triton's own lowering; denied, by libdevice's.
-- `vec:exp@node`: under `use_fast_math`, an exponential by Triton's own lowering; denied, by libdevice's.
+- `vec:own_log@node`: a logarithm by Triton's own lowering; denied, by libdevice's.
+- `vec:own_exp@node`: under `use_fast_math`, an exponential by Triton's own lowering; denied, by libdevice's.
 - `vec:ftz@node`: the library functions of the kernel that computes `node` flush denormals to zero; denied,
   they keep them (`eager_numerics.disable_ftz`).
 Which file libdevice is read from holds for the whole process: a flag (`use_pytorch_libdevice`), no decision.
@@ -24,10 +24,10 @@ from .patching import require
 _LIBRARY = "libdevice."
 # Op of a loop body -> (in whose name it is asked, the setting under which Inductor writes it exactly, text)
 _EXACT: dict[str, tuple[str, dict[str, Any], str]] = {
-    "truediv": ("truediv", {"eager_numerics.division_rounding": True}, "is an approximate division"),
-    "reciprocal": ("truediv", {"eager_numerics.division_rounding": True}, "is an approximate division"),
-    "log": ("log", {"eager_numerics.use_pytorch_libdevice": True}, "is computed by Triton's own logarithm"),
-    "exp": ("exp", {"use_fast_math": False}, "is computed by Triton's own exponential"),
+    "truediv": ("division", {"eager_numerics.division_rounding": True}, "is an approximate division"),
+    "reciprocal": ("division", {"eager_numerics.division_rounding": True}, "is an approximate division"),
+    "log": ("own_log", {"eager_numerics.use_pytorch_libdevice": True}, "is Triton's own logarithm"),
+    "exp": ("own_exp", {"use_fast_math": False}, "is Triton's own exponential"),
 }
 
 NAME = "vec on Triton"
@@ -57,9 +57,8 @@ def _write_exactly(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         return write(op)  # so already
     if op.name in ("truediv", "reciprocal") and not _float32(op):
         return write(op)  # the setting is about float32 alone
-    detail = asked if naming.local_name(tag.node) == asked else f"{asked}{naming.suffix(tag.node)}"
-    described = f"{tags.described(tag.node)} {text}"
-    if control.ask("vec", detail, naming.node_name(tag.node), described, naming.where_of(tag.node)):
+    detail, where = f"{asked}{naming.suffix(tag.node)}", naming.where_of(tag.node)
+    if control.ask("vec", detail, naming.node_name(tag.node), f"{tags.described(tag.node)} {text}", where):
         return write(op)
     with config.patch(settings):
         return write(op)

@@ -74,6 +74,7 @@ KINDS = {
 }
 # What some instances are called instead, by kind and detail: decisions of the Triton backend.
 INSTANCES = {
+    ("fma", "in-kernel"): "contraction in the kernel",
     ("vec", "division"): "approximate division",
     ("vec", "own_log"): "logarithm of Triton's own",
     ("vec", "own_exp"): "fast exponential",

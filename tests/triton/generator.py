@@ -1,7 +1,7 @@
 """`python -m tests.triton.generator FOLDER`: one JSON line in, one out: Triton code of a small program.
 
 In: "selftest", or {"program", "base", "members", "config", "ptx"}; out: {"selftest"}, or {"ids", "kernels":
-[[name, source]…], "ptx": […]}.
+[[name, source]…], "ptx", "sass": […]}.
 A process of its own, because of what `pretended` patches.
 """
 
@@ -43,12 +43,13 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         ):
             sources = source_capture.source_only(lambda: torch.compile(program, dynamic=False)(*inputs))
     kernels = _KERNEL.findall("\n".join(sources))
-    ptx = []
+    ptx, sass = [], []
     if request["ptx"]:
         with pretended.settings(), pretended.visible():
-            ptx = [pretended.compiled_to_ptx(name, source, folder) for name, source in kernels]
+            made = [pretended.compiled(name, source, folder) for name, source in kernels]
+            ptx, sass = [p for p, _ in made], [s for _, s in made]
     ids = [d.id for d in control.decisions()] if control is not None else []
-    return {"ids": ids, "kernels": kernels, "ptx": ptx, "off": hooks.disabled()}
+    return {"ids": ids, "kernels": kernels, "ptx": ptx, "sass": sass, "off": hooks.disabled()}
 
 
 def selftest() -> dict[str, Any]:

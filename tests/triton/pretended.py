@@ -22,6 +22,7 @@ from torch._dynamo import device_interface
 from torch._inductor.fx_passes import joint_graph, post_grad
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
+from triton.tools.disasm import get_sass
 
 CAPABILITY = 90
 # Fake tensors ask the device guard, which a build of torch for the CPU does not have.
@@ -157,8 +158,8 @@ def settings(**more: Any) -> Iterator[None]:
         yield
 
 
-def compiled_to_ptx(name: str, source: str, folder: Path) -> str:
-    """The PTX of one generated kernel, for its first configuration."""
+def compiled(name: str, source: str, folder: Path) -> tuple[str, str]:
+    """The PTX and the machine code of one generated kernel, for its first configuration."""
     import importlib.util
 
     from torch._inductor.runtime import triton_helpers
@@ -172,5 +173,5 @@ def compiled_to_ptx(name: str, source: str, folder: Path) -> str:
         spec.loader.exec_module(module)
         kernel = getattr(module, name)
         kernel.precompile(warm_cache_only=True)
-    ptx: str = kernel.compile_results[0].kernel.asm["ptx"]
-    return ptx
+    asm = kernel.compile_results[0].kernel.asm
+    return asm["ptx"], get_sass(asm["cubin"])

@@ -32,6 +32,10 @@ def divided(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x / y + 1).log() * y
 
 
+def quotient(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x / y + 1) * y
+
+
 def halves(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     rounded = x * y
     return rounded, (rounded.float() * 3).sum(-1)
@@ -52,5 +56,6 @@ PROGRAMS: dict[str, tuple[Program, list[tuple[int, ...]], torch.dtype]] = {
     "long_dot": (dot, [(4, 1 << 18), (4, 1 << 18)], F),
     "divided": (divided, [(1024,), (1024,)], F),
     "inlined_half": (inlined_half, [(1024,), (1024,)], H),
+    "quotient": (quotient, [(1024,), (1024,)], F),
     "halves": (halves, [(64, 64), (64, 64)], H),
 }

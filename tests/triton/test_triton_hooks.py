@@ -25,11 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Generated:
-    """ids: the decisions, in order; kernels: (name, source); ptx: of each kernel, if it was asked for."""
+    """ids: the decisions, in order; kernels: (name, source); ptx, sass: of each kernel, if asked for."""
 
     ids: list[str]
     kernels: list[tuple[str, str]]
     ptx: list[str]
+    sass: list[str]
 
     def of_kind(self, *kinds: str) -> list[str]:
         return [i for i in self.ids if i.partition(":")[0] in kinds]
@@ -43,7 +44,9 @@ class Generated:
         return [f"'{name}': True" in source for _, source in self.kernels]
 
     def count(self, instruction: str) -> int:
-        return sum(len(re.findall(rf"\b{re.escape(instruction)}\b", text)) for text in self.ptx)
+        """How often the instruction stands in the PTX, or, in capitals, in the machine code."""
+        texts = self.sass if instruction.isupper() else self.ptx
+        return sum(len(re.findall(rf"\b{re.escape(instruction)}\b", text)) for text in texts)
 
 
 class Generator:
@@ -73,7 +76,7 @@ class Generator:
         }  # fmt: skip
         found = self.ask(request)
         assert found["off"] == {}
-        return Generated(found["ids"], [tuple(k) for k in found["kernels"]], found["ptx"])
+        return Generated(found["ids"], [tuple(k) for k in found["kernels"]], found["ptx"], found["sass"])
 
 
     def ask(self, request: Any) -> Any:
@@ -100,9 +103,10 @@ def test_listing_the_decisions_changes_no_kernel(generate: Generator) -> None:
 
 
 def test_products_and_kernels_are_listed_by_node(generate: Generator) -> None:
-    assert generate("two_products").of_kind("fma") == ["fma:second@first", "fma:sub@third", "fma:kernel@sub"]
-    assert generate("shifted_exp").of_kind("fma") == ["fma:sub@mul_1", "fma:kernel@top", "fma:kernel@sum_1"]
-    assert generate("unrolled_exp").of_kind("fma") == ["fma:sub@mul_1", "fma:kernel@sum_1"]
+    products, whole = ["fma:second@first", "fma:sub@third"], ["fma:in-kernel@top", "fma:in-kernel@sum_1"]
+    assert generate("two_products").of_kind("fma") == [*products, "fma:in-kernel@sub"]
+    assert generate("shifted_exp").of_kind("fma") == ["fma:sub@mul_1", *whole]
+    assert generate("unrolled_exp").of_kind("fma") == ["fma:sub@mul_1", whole[1]]
 
 
 def test_a_denied_product_is_rounded_and_the_other_is_still_contracted(generate: Generator) -> None:
@@ -115,6 +119,22 @@ def test_a_denied_product_is_rounded_and_the_other_is_still_contracted(generate:
     assert denied.options("enable_fp_fusion") == [True]
 
 
+def test_the_assembler_does_not_contract_what_was_denied(generate: Generator) -> None:
+    products, kernel = ["fma:second@first", "fma:sub@third"], ["fma:in-kernel@sub"]
+    each = generate("two_products", ptx=True).count("FFMA") // 2
+    assert each > 0
+    assert generate("two_products", products[:1], ptx=True).count("FFMA") == each
+    assert generate("two_products", products, ptx=True).count("FFMA") == 0
+    assert generate("two_products", kernel, ptx=True).count("FFMA") == 0
+
+
+def test_what_the_assembler_contracts_next_to_a_division_belongs_to_the_kernel(generate: Generator) -> None:
+    default, denied = (generate("quotient", m, ptx=True) for m in ([], ["fma:in-kernel@mul"]))
+    assert default.of_kind("fma") == ["fma:in-kernel@mul"]
+    assert default.count("fma.rn.f32") == 0
+    assert default.count("FFMA") > denied.count("FFMA")
+
+
 def test_the_rounding_of_a_product_does_not_flush_denormals(generate: Generator) -> None:
     denied = generate("two_products", ["fma:second@first", "fma:sub@third"], ptx=True)
     assert denied.count("fma.rn.f32") == 0
@@ -124,7 +144,7 @@ def test_the_rounding_of_a_product_does_not_flush_denormals(generate: Generator)
 def test_a_denied_kernel_contracts_nothing_and_the_other_kernel_still_does(generate: Generator) -> None:
     default = generate("two_kernels", ptx=True)
     names = default.of_kind("fma")
-    kernels = [i for i in names if i.startswith("fma:kernel")]
+    kernels = [i for i in names if i.startswith("fma:in-kernel")]
     assert default.options("enable_fp_fusion") == [True, True]
     denied = generate("two_kernels", [kernels[-1]], ptx=True)
     assert denied.of_kind("fma") == names

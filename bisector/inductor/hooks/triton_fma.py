@@ -1,9 +1,10 @@
-"""`fma` where the backend is Triton: `fma:kernel@node` for a kernel, `fma:CONSUMER@node` for one product.
+"""`fma` where the backend is Triton: `fma:in-kernel@node` for a kernel, `fma:CONSUMER@node` for one product.
 
-Rules for `triton_ops`; exercised on torch 2.13 up to the PTX, with a pretended device.
+Rules for `triton_ops`; exercised on torch 2.13 up to machine code, with a pretended device.
 - Kernel: `enable_fp_fusion` in its compile options, which Triton hands to LLVM and to ptxas. Denied, no
   product and sum of the kernel is contracted, those inside a library call or a division included. The
   environment variable of Triton does not reach a kernel of Inductor's, which always passes the option.
+  No node can have that name for a consumer.
 - One product (NVIDIA alone), listed and named as `fma` does for C++. Denied, the consumer takes its own copy
   of the product from `mul.rn`, which neither LLVM nor ptxas contracts. `libdevice.mul_rn` is the same
   instruction with denormals flushed to zero, which the denial must not change as well. Over the plain
@@ -52,7 +53,7 @@ def kernel_contracts(kernel: Any) -> bool:
         ops = [op.target for leaf in computing for op in triton_ops.body_ops(leaf)]
         alone = len(ops) == 1 and ops[0] in _ONE_ROUNDING and not any(f.is_reduction() for f in computing)
         text = "products and sums are contracted in the kernel that computes {}"
-        _contracting[kernel] = alone or triton_ops.allowed(control, "fma", "kernel", computing, text)
+        _contracting[kernel] = alone or triton_ops.allowed(control, "fma", "in-kernel", computing, text)
     return _contracting[kernel]
 
 

@@ -1,6 +1,6 @@
 """`vec` where the backend is Triton: an operation that is computed faster than eager's kernels compute it.
 
-Rules for `triton_ops`; exercised on torch 2.13 up to the PTX, with a pretended device.
+Rules for `triton_ops`; exercised on torch 2.13 up to machine code, with a pretended device.
 - `vec:division@node`: a float32 division by the approximate `div.full`; denied, by `div.rn`
   (what `eager_numerics.division_rounding` does everywhere).
 - `vec:own_log@node`: a logarithm by Triton's own lowering; denied, by libdevice's.

@@ -3,7 +3,7 @@
 Patches `CSEProxy._default` (torch/_inductor/codegen/common.py) as `cpp_ops` does, for the kernels of
 torch/_inductor/codegen/triton.py, and `TritonKernel.triton_meta_common` there, which writes the compile
 options of one kernel. Exercised on torch 2.13, with a pretended device: code was generated and compiled to
-PTX, and never run.
+machine code, and never run.
 
 What belongs to a kernel is asked for each of its nodes, named by the FX node whose lowering made it, so
 that the IDs outlive a change of fusion: over the default compile the kernel needs all of them, over the

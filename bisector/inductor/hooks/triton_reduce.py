@@ -2,7 +2,7 @@
 
 Patches `TritonKernel.should_use_persistent_reduction` and `should_use_cooperative_reduction`
 (torch/_inductor/codegen/triton.py), which ask `InductorChoices` for one kernel. Exercised on torch 2.13 up
-to the PTX, with a pretended device.
+to machine code, with a pretended device.
 - `unroll:persistent@node`: the whole reduction is one block, no loop; denied, a loop over blocks.
 - `split:cooperative@node`: several thread blocks reduce parts and combine them in the same kernel; denied,
   one thread block does it all.

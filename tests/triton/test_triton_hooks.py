@@ -17,8 +17,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("triton", reason="Triton is not installed: no code of its backend can be generated")
+pytestmark = pytest.mark.skipif(
+    torch.version.cuda is not None or torch.version.hip is not None,
+    reason="the pretended device was tried with a torch for the CPU alone; tests/gpu is for the real one",
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -61,6 +61,7 @@ class Ambient:
     configs: Mapping[str, Mapping[str, Any]]
     rng: Any
     cuda_rng: list[Any] = field(default_factory=list)
+    cuda_device: int | None = None  # the current one, which belongs to a thread; None before CUDA is up
 
     def settings(self) -> dict[str, Any]:
         """The subject's own settings under the names that users write: `inductor.freezing` -> value."""
@@ -85,7 +86,7 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
         name: {
             k: v
             for k, v in values.items()
-            if (k not in start[name] or not _same(start[name][k], v)) and k not in _SET_BY_DYNAMO
+            if (k not in start[name] or not same_value(start[name][k], v)) and k not in _SET_BY_DYNAMO
         }
         for name, values in now.items()
     }
@@ -104,12 +105,15 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
         configs={name: values for name, values in changed.items() if values},
         rng=torch.get_rng_state(),
         cuda_rng=torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+        cuda_device=torch.cuda.current_device() if torch.cuda.is_initialized() else None,
     )
 
 
 def restore(ambient: Ambient) -> None:
     """Make the calling thread as it was at the snapshot, the random generators included."""
     torch.set_num_threads(ambient.num_threads)
+    if ambient.cuda_device is not None:
+        torch.cuda.set_device(ambient.cuda_device)
     if ambient.inference_mode:
         _INFERENCE_GUARDS.append(torch._C._InferenceMode(True))
     torch.set_grad_enabled(ambient.grad_enabled)
@@ -136,7 +140,7 @@ def reset(start: Mapping[str, Mapping[str, Any]]) -> None:
     for module, values in start.items():
         now = config_module(module).get_config_copy()
         for key, value in values.items():
-            if not _same(now.get(key), value):
+            if not same_value(now.get(key), value):
                 setattr(config_module(module), key, value)
 
 
@@ -219,7 +223,8 @@ def _read_backend(path: str) -> Any:
     return owner
 
 
-def _same(a: Any, b: Any) -> bool:
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two settings are equal; values without an equality are equal to themselves alone."""
     try:
         return type(a) is type(b) and bool(a == b)
     except (TypeError, ValueError, RuntimeError):

@@ -13,6 +13,10 @@ from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from . import autotuned
+
+BACKWARD_AT_ONCE = "force_non_lazy_backward_lowering"  # torch/_functorch/config.py
+
 
 def compile_graph(
     gm: torch.fx.GraphModule,
@@ -57,9 +61,16 @@ def probe_caches(threads: int) -> Iterator[None]:
     Kernels are cached by source and command line (torch/_inductor/codecache.py): what a probe varies.
     threads: how many C++ compilers may run at a time. Inductor waits for them in a pool of threads that
     it makes once for a process (`AsyncCompile.pool`) and no fork takes along: 1 where a child is to come.
+
+    On CUDA the backward graph is compiled together with the forward one: autograd would have it compiled in
+    a thread of its own for the device, where none of a probe's settings hold, these neither.
     """
-    with (
-        inductor_config.patch(fx_graph_cache=False, fx_graph_remote_cache=False, compile_threads=threads),
-        functorch_config.patch(enable_autograd_cache=False),
-    ):
+    caches = {"fx_graph_cache": False, "fx_graph_remote_cache": False} | autotuned.settings()
+    autograd = {"enable_autograd_cache": False} | _backward_at_once()
+    with inductor_config.patch(caches | {"compile_threads": threads}), functorch_config.patch(autograd):
         yield
+
+
+def _backward_at_once() -> dict[str, bool]:
+    known = BACKWARD_AT_ONCE in functorch_config._config  # type: ignore[attr-defined]
+    return {BACKWARD_AT_ONCE: True} if known and torch.cuda.is_initialized() else {}

@@ -6,7 +6,7 @@ only IDs. One Control belongs to one compile (forward and backward together).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from ..core.model import Base, Candidate, Decision, kind_of
@@ -110,3 +110,9 @@ def disable(kind: str, reason: str = "switched off") -> None:
 def disabled() -> dict[str, str]:
     """The kinds that are off, with the reason."""
     return dict(_disabled)
+
+
+def set_disabled(kinds: Mapping[str, str]) -> None:
+    """Exactly these kinds are off, with the reasons that `disabled` gave."""
+    _disabled.clear()
+    _disabled.update(kinds)

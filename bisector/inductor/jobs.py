@@ -15,6 +15,7 @@ from . import trace as tracing
 from .graph import describe, write
 from .holders import REFUSED
 from .hooks import selftest as hooks_selftest
+from .hooks import triton_selftest
 from .known import held_key
 from .load import Loaded
 from .record import Call
@@ -99,6 +100,8 @@ def selftest(loaded: Loaded, request: Request) -> dict[str, Any]:
     flags = hooks_selftest.flags_on(lambda flag: any(_inductor_setting(call, flag) for call in calls))
     ambient.reset(loaded.recorder.start)  # the script's own settings are no part of the test
     tried = hooks_selftest.run(flags)
+    if torch.cuda.is_initialized():
+        tried |= triton_selftest.run()
     off = {kind: reason for kind, reason in tried.items() if reason is not None}
     devices = {device for call in calls for device in call.devices()}
     return {"off": off, "not_here": hooks.not_here(devices)}

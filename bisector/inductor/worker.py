@@ -1,7 +1,8 @@
 """The worker process: `python -m bisector.inductor.worker FD`, started by `bisector.runner.worker`.
 
 It reads one line of options from the channel, loads torch and the target, answers with what was
-recorded, and then serves jobs until the channel closes.
+recorded, and then serves jobs until the channel closes: in forked children, or, once the script has used
+CUDA, in this process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 
@@ -26,29 +28,45 @@ def main(fd: int) -> None:
     channel.sendall(json.dumps(hello).encode() + b"\n")
     if loaded is None:
         return
+    from . import jobs
+
+    def run_job(request: Mapping[str, Any]) -> Mapping[str, Any]:
+        if hello["one_at_a_time"] and request["job"] in jobs.IN_WORKER:
+            return {}  # they are there for later forks; here the first probe does as much for the next
+        return jobs.JOBS[request["job"]](loaded, request)
+
+    if hello["one_at_a_time"]:
+        _serve_one_at_a_time(channel, run_job, options, hello, loaded)
+    else:
+        _serve_forks(channel, run_job, options, loaded)
+    sys.stdout.flush()
+    os._exit(0)  # the subject's exit handlers have nothing to say here, and torch's own take a second
+
+
+def _serve_one_at_a_time(
+    channel: socket.socket, run_job: Any, options: Mapping[str, Any], hello: Mapping[str, Any], loaded: Any
+) -> None:
+    from . import autotuned, pristine, resident
+
+    if options["choices"] is not None:
+        autotuned.pin(options["choices"])
+    # What CUDA maps into the process counts as data: a limit made for forks would stop it at once.
+    limit = None if hello["on_cuda"] else options["memory_bytes"]
+    resident.Resident(channel, run_job, pristine.Pristine(loaded), limit).serve()
+
+
+def _serve_forks(channel: socket.socket, run_job: Any, options: Mapping[str, Any], loaded: Any) -> None:
     from . import jobs, server
     from .holders import Holders
 
-    def run_job(request: Mapping[str, Any]) -> Mapping[str, Any]:
-        return jobs.JOBS[request["job"]](loaded, request)
+    memory_bytes, log_path = options["memory_bytes"], options["log"]
 
     def serve_held(held_channel: socket.socket, run_held: Any) -> None:
-        server.Server(held_channel, run_held, options["memory_bytes"], options["log"]).serve()
+        server.Server(held_channel, run_held, memory_bytes, log_path).serve()
 
-    def held_by(request: Mapping[str, Any]) -> str | None:
-        return jobs.held_by(loaded, request)
-
-    def hold(request: Mapping[str, Any]) -> Any:
-        return jobs.hold(loaded, request)
-
-    holders = Holders(held_by, hold, serve_held)
-    memory_bytes, log_path = options["memory_bytes"], options["log"]
-    served = server.Server(
-        channel, run_job, memory_bytes, log_path, jobs.IN_WORKER, loaded.known.learn, holders
-    )
-    served.serve()
-    sys.stdout.flush()
-    os._exit(0)  # the subject's exit handlers have nothing to say here, and torch's own take a second
+    holders = Holders(partial(jobs.held_by, loaded), partial(jobs.hold, loaded), serve_held)
+    learn = loaded.known.learn
+    server.Server(channel, run_job, memory_bytes, log_path, jobs.IN_WORKER, learn, holders).serve()
 
 
 def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -63,7 +81,7 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         problem = f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"
         return {"problem": problem}, None
     warm.warm_up()
-    if options["first"]:
+    if options["first"] and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
         warm.build_header()
     load_options = load.LoadOptions(**options["load"], threads=threads)
     with load.quiet_stdin():
@@ -74,7 +92,9 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     warm.apply_baseline(loaded, options["config"])
     from .graph.describe import summary
 
-    return summary(loaded), loaded
+    on_cuda = torch.cuda.is_initialized()
+    one_at_a_time = on_cuda if options["forks"] is None else not options["forks"]
+    return summary(loaded) | {"on_cuda": on_cuda, "one_at_a_time": one_at_a_time}, loaded
 
 
 def _read_line(channel: socket.socket) -> bytes:

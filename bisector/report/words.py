@@ -65,7 +65,10 @@ KINDS = {
     "cast": KindWords("elided cast", "A rounding to a narrower dtype, and back, is left out."),
     "const": KindWords("unrounded scalar", "A scalar that eager rounds to the dtype is not rounded."),
     "fma": KindWords("FMA contraction", "A product and a sum are rounded once, as one multiply-add."),
-    "vec": KindWords("vectorization", "A kernel, or one operation in it, uses the vector math library."),
+    "vec": KindWords(
+        "vectorization",
+        "A kernel, or one operation in it, uses the vector math library, or on a GPU a faster form.",
+    ),
     "layout": KindWords("layout change", "A tensor is kept in another memory format."),
     "prepack": KindWords("weight prepacking", "A weight is reordered for another kernel that reads it."),
     "cfold": KindWords("constant folding", "A value that needs no input is computed in advance."),
@@ -74,6 +77,16 @@ KINDS = {
     "template": KindWords("kernel template", "A matmul or convolution is generated from a template."),
     "cudagraph": KindWords("CUDA graph", "The kernels are recorded once and replayed."),
     "config": KindWords("setting", "A flag of which no single instance can be denied."),
+}
+# What some instances are called instead, by kind and detail: decisions of the Triton backend.
+INSTANCES = {
+    ("fma", "in-kernel"): "contraction in the kernel",
+    ("vec", "division"): "approximate division",
+    ("vec", "own_log"): "logarithm of Triton's own",
+    ("vec", "own_exp"): "fast exponential",
+    ("vec", "ftz"): "flushing of denormals",
+    ("unroll", "persistent"): "reduction in one block",
+    ("split", "cooperative"): "reduction by several blocks",
 }
 
 
@@ -144,7 +157,7 @@ def short_decision(decision_id: str) -> str:
         return f"`{decision_id}`"
     if kind in ("config", "pass", "cudagraph"):  # decisions about the whole graph
         return f"the {KINDS[kind].noun} `{detail_of(decision_id)}`"
-    return f"the {KINDS[kind].noun} of `{node}`"
+    return f"the {INSTANCES.get((kind, detail_of(decision_id)), KINDS[kind].noun)} of `{node}`"
 
 
 def decision_sentence(result: Result, decision_id: str) -> str:

@@ -48,7 +48,7 @@ class Lab:
         key = self._key(HELLO)
         if key not in self.journal.answers:
             self._ready_worker()
-        return self.journal.answers[key]
+        return self._noted(self.journal.answers[key])
 
     def start_early(self) -> None:
         """Start the worker for questions that come later; not where the journal shows that they came."""
@@ -148,11 +148,17 @@ class Lab:
                 raise
             raise WorkerLost(f"the worker was started again, and now: {error}") from error
         if before is None:
-            self.journal.done(key, hello)
+            self.journal.done(key, self._noted(hello))
         elif _inputs(hello) != _inputs(before):
             raise WorkerLost(
                 "the worker was started again, and the script gave other inputs; seed it, or use --seed"
             )
+
+    def _noted(self, hello: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A worker that cannot fork runs one request at a time: more would only wait, and share its end."""
+        if hello.get("one_at_a_time"):
+            self.jobs = 1
+        return hello
 
     def close(self) -> None:
         """End the worker, if one runs; the journal stays open."""

@@ -40,6 +40,11 @@ class RunDirectory:
         return self.path / "worker.log"
 
     @property
+    def choices(self) -> Path:
+        """What was chosen by timing on a GPU, for the probes that follow."""
+        return self.path / "autotuned.jsonl"
+
+    @property
     def options(self) -> Path:
         return self.path / "options.json"
 
@@ -74,7 +79,7 @@ def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirec
 def _ended_before_it_began(path: Path) -> bool:
     """Whether the folder holds a run without a single answer: a mistake in its target or its options."""
     journal = RunDirectory(path).journal
-    known = {"journal.jsonl", "options.json", "worker.log"}
+    known = {"journal.jsonl", "options.json", "worker.log", "autotuned.jsonl"}
     if not {p.name for p in path.iterdir()} <= known:
         return False
     return not journal.exists() or not journal.read_text().strip()

@@ -27,7 +27,9 @@ class WorkerOptions:
 
     config: baseline settings (`-c`), by the names users write. memory_bytes: limit of one probe.
     folder: the working directory of the script. first: build the compiler's precompiled header meanwhile;
-    a later worker of the same run finds it built.
+    a later worker of the same run finds it built. forks: each job in a forked child, or all jobs in the
+    worker itself; None: in the worker once the script has used CUDA, which no fork survives.
+    choices: the file where what is chosen by timing on a GPU is kept for the next probe; None: nowhere.
     """
 
     load: Mapping[str, Any]
@@ -36,6 +38,8 @@ class WorkerOptions:
     memory_bytes: int | None = None
     folder: str | None = None
     log: str = os.devnull
+    forks: bool | None = None
+    choices: str | None = None
 
 
 class Worker:
@@ -100,6 +104,8 @@ class Worker:
             index = waiting.pop(reply["id"], None)
             if index is not None:  # an answer to a request that an interrupt abandoned is dropped
                 done(index, reply)
+            if "ended" in reply:
+                raise WorkerLost("the worker process ended with its last answer")
 
     def close(self) -> None:
         """End the worker and every probe in flight."""

@@ -21,19 +21,22 @@ from bisector.errors import MissingTool
 
 @dataclass(frozen=True)
 class Flag:
-    """One entry of configs/flags.yaml. kinds: the kinds of decision that the flag governs."""
+    """One entry of configs/flags.yaml. kinds: the kinds of decision that the flag governs; device: the only
+    type of device whose code it changes, None for any."""
 
     name: str
     family: str
     conservative: Any
     effect: str
     kinds: tuple[str, ...] = ()
+    device: str | None = None
 
 
-def catalogue() -> list[Flag]:
-    """The curated flags, in the order of the file."""
+def catalogue(devices: Sequence[str] | None = None) -> list[Flag]:
+    """The curated flags, in the order of the file; of these what concerns the devices, if they are given."""
     text = resources.files("bisector.configs").joinpath("flags.yaml").read_text()
-    return [Flag(**{**e, "kinds": tuple(e.get("kinds", ()))}) for e in yaml.safe_load(text)]
+    flags = [Flag(**{**e, "kinds": tuple(e.get("kinds", ()))}) for e in yaml.safe_load(text)]
+    return [f for f in flags if devices is None or f.device is None or f.device in devices]
 
 
 def live_catalogue() -> list[dict[str, Any]]:

@@ -115,6 +115,11 @@ def _role(result: ProbeResult) -> str:
     return names[result.outcome]
 
 
+def _acts(measured: Measurement, default: Measurement) -> bool:
+    """Whether a flag changed the generated code, or what it computes: a library's file is not in the code."""
+    return not default.code or measured.code != default.code or measured.outputs != default.outputs
+
+
 def _likely_first(
     acting: list[FlagTrial], default: Measurement, diverging: set[str]
 ) -> list[list[FlagTrial]]:
@@ -130,12 +135,7 @@ def _likely_first(
 
 def _search_sets(study: Study, found: FlagWalk, case: Case, default: Measurement) -> None:
     """Minimal sets among the flags that change the program at all, if all of them together repair."""
-    unchanged = default.code
-    acting = [
-        t
-        for t in found.trials
-        if t.role != "unresolved" and (not unchanged or t.result.measurement.code != unchanged)
-    ]
+    acting = [t for t in found.trials if t.role != "unresolved" and _acts(t.result.measurement, default)]
     denied = Denied(study, case)
     for flags in _likely_first(acting, default, {s.path for s in study.signatures}):
         elements = [config_id(t.flag.name) for t in flags]

@@ -50,7 +50,8 @@ class Session:
             "device": o.device,
             "seed": o.seed,
         }
-        worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, str(self.run.log))
+        log, choices = str(self.run.log), str(self.run.choices)
+        worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, log, choices=choices)
         self.labs.append(Lab(worker, self.journal, o.jobs, o.timeout_s, self._answered, name))
         return self.labs[-1]
 

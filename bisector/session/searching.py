@@ -85,7 +85,7 @@ class Search:
         """Walk the catalogue: over a part of large inputs, if what repairs that part repairs the whole."""
         self._take_a_part()
         with self.session.clock.stage("fixes"):
-            flags = flagcatalogue.catalogue()
+            flags = flagcatalogue.catalogue(self.chosen.call.get("devices", ()))
             asked = {"job": "flags", "call": self.study.call, "names": [f.name for f in flags]}
             current = self.session.lab.ask(asked)
             measured = self.default.measurement

@@ -186,6 +186,19 @@ def test_requests_that_were_never_sent_are_not_blamed(plan: Plan, lab: Lab, jour
     assert sum(journal.losses.values()) == 3  # k twice, and once the one beside it
 
 
+def test_a_worker_that_cannot_fork_has_one_request_at_a_time_also_after_a_resume(
+    plan: Plan, lab: Lab, journal: Journal
+) -> None:
+    lab.ask_all(requests("ab"))
+    assert plan.most_at_once == 2
+    plan.hellos, plan.most_at_once = [{**HELLO, "one_at_a_time": True}], 0
+    resident = new_lab(journal, [], "resident")
+    resident.ask_all(requests("abc"))
+    again = new_lab(journal, [], "resident")
+    again.hello()
+    assert (plan.most_at_once, resident.jobs, again.jobs) == (1, 1, 1)
+
+
 def test_two_that_kill_are_both_given_up(plan: Plan, lab: Lab) -> None:
     plan.killers = {"k", "l"}
     assert lab.ask_all(requests("akl")) == [{"job": "a"}, LOST, LOST]

@@ -72,6 +72,11 @@ def test_flags_that_show_nothing_alone_are_found_among_all_that_act() -> None:
     assert [frozenset(s) for s in walked(lab).sets] == [named(0, 3)]
 
 
+def test_a_flag_that_moves_numbers_but_no_code_acts_too() -> None:
+    lab = FakeLab(lambda flags: 0 if named(0, 3) <= flags else 3 - len(flags & named(0, 3)), named(0, 2))
+    assert [frozenset(s) for s in walked(lab).sets] == [named(0, 3)]
+
+
 def test_where_all_flags_together_do_not_repair_no_set_is_claimed() -> None:
     found = walked(FakeLab(lambda flags: 1, named(0, 1)))
     assert (found.fixes, found.sets, found.suspected) == ([], [], frozenset())

@@ -33,6 +33,7 @@ from . import (
     vec,
     welford,
 )
+from .on_triton import ON_TRITON
 from .patching import HookUnavailable
 
 KINDS: dict[str, ModuleType] = {
@@ -68,7 +69,7 @@ def install() -> None:
     if _installed:
         return
     _installed = True
-    for kind, module in KINDS.items():
+    for kind, module in (KINDS | ON_TRITON).items():
         try:
             module.install()
         except HookUnavailable as missing:

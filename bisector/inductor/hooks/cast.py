@@ -59,10 +59,14 @@ def _id_parts(node: Node, dtype: torch.dtype) -> tuple[str, str]:
 
 def _elided(control: Control, node: Node, dtype: torch.dtype) -> int | str:
     """ELIDED or KEPT, or the number of the switch that says so at run time."""
+    decision_id = "cast:{}@{}".format(*_id_parts(node, dtype))
+    return _now_or_later(control, decision_id, allowed(control, node, dtype))
+
+
+def allowed(control: Control, node: Node, dtype: torch.dtype) -> bool:
     detail, name = _id_parts(node, dtype)
     text = f"the result of {tags.described(node)} is not rounded to {dtype} before its use in the same kernel"
-    allowed = control.ask("cast", detail, name, text, naming.where_of(node))
-    return _now_or_later(control, f"cast:{detail}@{name}", allowed)
+    return control.ask("cast", detail, name, text, naming.where_of(node))
 
 
 def _now_or_later(control: Control, decision_id: str, allowed: bool) -> int | str:

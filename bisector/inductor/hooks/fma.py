@@ -37,6 +37,8 @@ class _Seen:
 
 
 _kernels: WeakKeyDictionary[Any, _Seen] = WeakKeyDictionary()
+# (summand, loop-body op behind it, node that sums) -> what is summed; for the kernels of other backends.
+_summand_rules: list[Callable[[Any, Any, Node], Any]] = []
 
 
 def install() -> None:
@@ -46,6 +48,12 @@ def install() -> None:
     wrap(common.CSEProxy, "store", _remember_store)
     wrap(common.CSEProxy, "reduction", _round_summand)
     cpp_ops.add_rule(_round_operands)
+
+
+def add_summand_rule(rule: Callable[[Any, Any, Node], Any]) -> None:
+    """The rule sees what a sum of another backend's kernel adds up."""
+    if rule not in _summand_rules:
+        _summand_rules.append(rule)
 
 
 def _contracting() -> bool:
@@ -108,9 +116,23 @@ def _round_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         operands = [v if u is None or allowed else _rounded_product(u.product) for v, u, allowed in kept]
         return write(replace(op, args=tuple(operands)))
     result = write(op)
+    remember_product(result, op)
+    return result
+
+
+def remember_product(result: Any, op: cpp_ops.Op) -> None:
+    """`result` is the variable that holds what `op` computes, in the kernel at hand."""
     if op.name in ("mul", "square"):
         _seen().products[str(result)] = op
-    return result
+
+
+def product_in(value: Any, body: Any, consumer: Node, copy: int) -> tuple[cpp_ops.Op | None, bool]:
+    """The product that `value` is, None if it is none, and whether `consumer` may contract it.
+
+    body: the loop-body op behind the value; copy: as in `tags.Tag`.
+    """
+    control, use = current("fma"), _use(value, body, consumer, copy)
+    return (None, True) if control is None or use is None else (use.product, use.ask(control))
 
 
 def _open(control: Control, op: cpp_ops.Op, uses: list[_Use | None], write: cpp_ops.Write) -> Any:
@@ -139,7 +161,7 @@ def _rounded_product(product: cpp_ops.Op) -> Any:
 def _remember_store(original: Callable[..., Any]) -> Callable[..., Any]:
     def store(self: Any, name: str, index: Any, value: Any, mode: Any = None) -> Any:
         body = cpp_ops.body_op()
-        writing = current("fma") is not None and isinstance(V.kernel, cpp.CppKernel)
+        writing = current("fma") is not None
         stored = body.args[3] if body is not None and body.target == "store" else None
         if writing and isinstance(stored, Node):
             _seen().stored[name] = stored
@@ -152,13 +174,16 @@ def _round_summand(original: Callable[..., Any]) -> Callable[..., Any]:
     def reduction(self: Any, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
         body = cpp_ops.body_op()
         consumer, control = None, current("fma")
-        if control is not None and isinstance(V.kernel, cpp.CppKernel) and reduction_type == "sum":
-            consumer = tags.source_of_leaf(V.kernel.current_node)
-        summed = body.args[4] if body is not None and body.target == "reduction" else None
-        if control is not None and consumer is not None and summed is not None and _contracting():
-            use = _use(value, summed, consumer, 0)
-            if use is not None and not use.ask(control):
-                value = _rounded_product(use.product)
+        if control is not None and reduction_type == "sum":
+            consumer = tags.source_of_leaf(getattr(V.kernel, "current_node", None))
+        if control is None or consumer is None or body is None or body.target != "reduction":
+            return original(self, dtype, src_dtype, reduction_type, value)
+        if not isinstance(V.kernel, cpp.CppKernel):
+            for rule in _summand_rules:
+                value = rule(value, body.args[4], consumer)
+        elif _contracting():
+            product, allowed = product_in(value, body.args[4], consumer, 0)
+            value = value if product is None or allowed else _rounded_product(product)
         return original(self, dtype, src_dtype, reduction_type, value)
 
     return reduction

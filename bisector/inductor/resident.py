@@ -1,0 +1,140 @@
+"""Jobs one after the other in the process that ran the script: for a subject that no fork takes along.
+
+A process that has used CUDA cannot be forked and go on using it. So each job runs here, in a thread of its
+own: Inductor's settings, grad mode and autocast belong to a thread, and end with it. What a job leaves in
+the whole process `pristine` puts back. A job that hangs or leaves the device broken ends the process;
+its answer says so (`"ended"`), and the client starts the next one by running the script again.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from .forked import memory_limit
+from .reference import first_line
+
+Reply = dict[str, Any]
+
+
+class State(Protocol):
+    """What is done in a job's own thread before and after it."""
+
+    def restore(self) -> None: ...
+
+    def release(self) -> str | None:
+        """Give back what the job held; the reason why this process cannot run another job, if any."""
+
+
+class Resident:
+    """Answers JSON lines as `server.Server` does, without a fork and one at a time."""
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        run_job: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        state: State,
+        memory_bytes: int | None = None,
+    ) -> None:
+        self.channel = channel
+        self.run_job = run_job
+        self.state = state
+        self.memory_bytes = memory_bytes
+        self.incoming = bytearray()
+        self.done, self.tell_done = os.pipe()
+        self.finished = False  # whether the job at hand has its reply
+        self.selector = selectors.DefaultSelector()
+
+    def serve(self) -> None:
+        """Until the other side closes the channel, or a job ends the process."""
+        self.selector.register(self.channel, selectors.EVENT_READ)
+        self.selector.register(self.done, selectors.EVENT_READ)
+        try:
+            while b"\n" in self.incoming or self._wait(None):
+                if b"\n" in self.incoming:
+                    self._answer(self._next_request())
+        except ConnectionError:
+            return  # the other side was killed: there is nobody left to answer
+
+    def _next_request(self) -> Mapping[str, Any]:
+        line, _, rest = bytes(self.incoming).partition(b"\n")
+        self.incoming = bytearray(rest)
+        request: Mapping[str, Any] = json.loads(line)
+        return request
+
+    def _answer(self, request: Mapping[str, Any]) -> None:
+        reply: Reply = {"id": request["id"], "error": "no answer"}
+        timeout_s = float(request["timeout_s"])
+        # The settings of this thread, which no job changes: each job gets a copy of them.
+        context = contextvars.copy_context()
+        thread = threading.Thread(target=context.run, args=(self._job, request, reply), daemon=True)
+        deadline = time.monotonic() + timeout_s
+        self.finished = False
+        thread.start()
+        while not self.finished and time.monotonic() < deadline:
+            if not self._wait(deadline):
+                _end_group()  # nobody wants the answer
+        if not self.finished:
+            reply = {"id": request["id"], "error": f"timeout after {timeout_s:g} s", "ended": True}
+        self.channel.sendall(json.dumps(reply).encode() + b"\n")
+        if "ended" in reply:
+            _end_group()
+
+    def _job(self, request: Mapping[str, Any], reply: Reply) -> None:
+        """In the job's thread: fills `reply`, then wakes the main thread."""
+        try:
+            reply.update(_outcome(self._run, request))
+            if "answer" in reply:
+                del reply["error"]
+        finally:
+            os.write(self.tell_done, b".")
+
+    def _run(self, request: Mapping[str, Any]) -> Reply:
+        with memory_limit(self.memory_bytes):
+            self.state.restore()
+            reply = _outcome(lambda r: {"answer": json.loads(json.dumps(self.run_job(r)))}, request)
+        broken = self.state.release()
+        if broken is None:
+            return reply
+        return {"error": reply.get("error", f"crash: {broken}"), "ended": True}
+
+    def _wait(self, deadline: float | None) -> bool:
+        """Until something comes or the deadline passes. False where the other side closed the channel."""
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        for key, _ in self.selector.select(left):
+            if key.fileobj is not self.channel:
+                self.finished = bool(os.read(self.done, 1))
+            elif data := self.channel.recv(1 << 16):
+                self.incoming += data
+            else:
+                return False
+        return True
+
+
+def _outcome(run: Callable[[Mapping[str, Any]], Reply], request: Mapping[str, Any]) -> Reply:
+    """What `run` returns, or the error it raised, in the words of the forking server."""
+    try:
+        return run(request)
+    except MemoryError:
+        return {"error": "out of memory", "ended": True}
+    except BaseException as error:  # noqa: BLE001 - the reason goes to the client, the trace to the log
+        traceback.print_exc(file=sys.stderr)
+        return {"error": first_line(error)}
+
+
+def _end_group() -> None:
+    """End this process at once, with the compilers that a job started if the group is ours."""
+    sys.stdout.flush()
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)

@@ -1,0 +1,129 @@
+"""The real thing on a CUDA device: decisions, probes in one process, and the bits that were recorded.
+
+Written without such a device at hand and not run on one yet: read a failure with that in mind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.core.case import WHOLE
+from bisector.core.model import Base, Candidate
+from bisector.runner.journal import Journal
+from bisector.runner.lab import Lab
+from bisector.runner.worker import WorkerOptions
+
+torch = pytest.importorskip("torch")
+numpy = pytest.importorskip("numpy")
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
+]
+
+HERE = Path(__file__).parent
+CASES = sorted((HERE / "cases").glob("*.py"))
+GOLDENS = sorted((HERE.parent / "goldens" / "gpu").glob("*/index.json"))
+DEFAULT = Candidate()
+
+
+def probe(candidate: Candidate = DEFAULT, trial: int = 0) -> dict[str, Any]:
+    return {
+        "job": "probe", "call": 0, "case": WHOLE.to_json(), "candidate": candidate.to_json(), "train": None,
+        "trial": trial,
+    }  # fmt: skip
+
+
+def ids(answer: Mapping[str, Any]) -> list[str]:
+    return [decision["id"] for decision in answer["decisions"]]
+
+
+def differing(answer: Mapping[str, Any]) -> list[int]:
+    assert answer["error"] is None, answer["error"]
+    return [output["n_diff"] for output in answer["outputs"]]
+
+
+def lab_of(case: Path, folder: Path) -> Lab:
+    options = WorkerOptions(
+        {"target": str(case)}, first=False, log=str(folder / "log"), choices=str(folder / "choices")
+    )
+    return Lab(options, Journal(folder / "journal"), 4, 300.0, lambda *told: None)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.stem)
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    made = lab_of(request.param, tmp_path_factory.mktemp("gpu"))
+    yield made
+    made.close()
+    made.journal.close()
+
+
+@pytest.fixture(scope="module")
+def softmax(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    made = lab_of(HERE / "cases" / "softmax_fma.py", tmp_path_factory.mktemp("softmax"))
+    yield made
+    made.close()
+    made.journal.close()
+
+
+def test_a_subject_on_the_device_is_served_one_at_a_time_without_forks(lab: Lab) -> None:
+    hello = lab.hello()
+    assert hello["one_at_a_time"] and hello["calls"][0]["devices"] == ["cuda"]
+    assert lab.jobs == 1
+
+
+def test_every_hook_of_the_backend_bites(lab: Lab) -> None:
+    assert lab.ask({"job": "selftest"}) == {}
+
+
+def test_probes_in_one_process_say_the_same_whatever_came_between(lab: Lab) -> None:
+    first = lab.ask(probe())
+    assert first["error"] is None
+    for trial, member in enumerate(ids(first)[:8]):
+        lab.ask(probe(Candidate.deny([member])))
+        again = lab.ask(probe(trial=trial + 1))
+        assert {**again, "seconds": 0} == {**first, "seconds": 0}
+
+
+def test_the_plain_baseline_compiles_and_runs(lab: Lab) -> None:
+    assert lab.ask(probe(Candidate(base=Base.PLAIN)))["error"] is None
+
+
+def test_the_contraction_of_one_product_is_what_spoils_the_denominator(softmax: Lab) -> None:
+    default = softmax.ask(probe())
+    assert "fma:sub@mul_1" in ids(default)
+    worst = max(output["max_abs"] for output in default["outputs"])
+    denied = softmax.ask(probe(Candidate.deny(["fma:sub@mul_1"])))
+    assert worst > 1e-3 > max(output["max_abs"] for output in denied["outputs"])
+    assert ids(denied) == ids(default)
+
+
+def test_a_job_that_takes_too_long_ends_the_worker_and_the_next_one_is_answered(softmax: Lab) -> None:
+    late = softmax.ask({**probe(trial=100), "timeout_s": 0.001})
+    assert late == {"error": "timeout after 0.001 s"}
+    assert differing(softmax.ask(probe(trial=101))) == differing(softmax.ask(probe()))
+
+
+@pytest.mark.skipif(not GOLDENS, reason="nothing was recorded yet: python -m tests.gpu.record does it")
+@pytest.mark.parametrize("golden", GOLDENS, ids=lambda path: path.parent.name)
+def test_what_was_recorded_on_this_device_comes_again(golden: Path, tmp_path: Path) -> None:
+    from tests.gpu import record
+
+    before = json.loads(golden.read_text())
+    if before["machine"]["gpu"] != torch.cuda.get_device_name():
+        pytest.skip(f"recorded on {before['machine']['gpu']}")
+    if before["machine"]["torch"] != torch.__version__:
+        pytest.skip(f"recorded with torch {before['machine']['torch']}")
+    choices = golden.with_name("autotuned.jsonl")
+    if choices.exists():
+        (tmp_path / "autotuned.jsonl").write_text(choices.read_text())
+    record.record(HERE / "cases" / f"{golden.parent.name}.py", tmp_path)
+    assert json.loads((tmp_path / "index.json").read_text())["compiles"] == before["compiles"]
+    for path in golden.parent.glob("*.npz"):
+        old, new = numpy.load(path), numpy.load(tmp_path / path.name)
+        assert all((old[name] == new[name]).all() for name in old.files), path.name

@@ -1,0 +1,88 @@
+"""A configuration that was chosen by timing is taken again, whatever a later timing would say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from bisector.inductor import autotuned
+
+
+class Kernel:
+    """Stands in for Inductor's `CachingAutotuner`; `seconds` is what a timing says of each block size."""
+
+    def __init__(self, number: int, seconds: dict[int, float]) -> None:
+        self.fn = SimpleNamespace(__name__=f"triton_red_fused_sum_{number}")
+        self.size_hints = {"x": 4, "r0_": 512}
+        self.triton_meta = {"signature": {"in_ptr0": "*fp32"}}
+        configs = [SimpleNamespace(kwargs={"R0_BLOCK": b}, num_warps=4, num_stages=1) for b in seconds]
+        self.launchers = [Launcher(c) for c in configs]
+        self.seconds, self.timed = seconds, 0
+
+    def benchmark_all_configs(self) -> dict[Any, float]:
+        self.timed += 1
+        return {each: self.seconds[each.config.kwargs["R0_BLOCK"]] for each in self.launchers}
+
+    def chosen(self) -> int:
+        timings = self.benchmark_all_configs()
+        block: int = min(timings, key=lambda each: timings[each]).config.kwargs["R0_BLOCK"]
+        return block
+
+
+class Launcher:
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    from torch._inductor.runtime import triton_heuristics
+
+    monkeypatch.setattr(triton_heuristics, "CachingAutotuner", Kernel)
+    original = Kernel.benchmark_all_configs
+    monkeypatch.setattr(autotuned, "_file", None)
+    autotuned.pin(str(tmp_path / "choices"))
+    yield tmp_path / "choices"
+    Kernel.benchmark_all_configs = original  # type: ignore[method-assign]
+
+
+def test_the_first_choice_holds_for_the_same_kernel_under_another_number(file: Path) -> None:
+    assert Kernel(0, {256: 2.0, 512: 1.0}).chosen() == 512
+    later = Kernel(3, {256: 1.0, 512: 2.0})
+    assert later.chosen() == 512
+    assert later.timed == 0
+    assert len(file.read_text().splitlines()) == 1
+
+
+def test_another_signature_is_another_kernel(file: Path) -> None:
+    Kernel(0, {256: 2.0, 512: 1.0}).chosen()
+    other = Kernel(0, {256: 1.0, 512: 2.0})
+    other.triton_meta = {"signature": {"in_ptr0": "*fp16"}}
+    assert other.chosen() == 256
+    assert other.timed == 1
+
+
+def test_a_configuration_that_is_not_offered_any_more_is_timed_and_not_recorded(file: Path) -> None:
+    Kernel(0, {256: 2.0, 512: 1.0}).chosen()
+    assert Kernel(0, {128: 2.0, 256: 1.0}).chosen() == 256
+    assert Kernel(0, {256: 1.0, 512: 2.0}).chosen() == 512
+
+
+def test_inductors_own_memory_of_choices_is_off_where_they_are_pinned(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert autotuned.settings() == {"autotune_local_cache": False}
+    monkeypatch.setattr(autotuned, "_file", None)
+    assert autotuned.settings() == {}
+
+
+def test_the_patched_method_is_there_in_this_torch() -> None:
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    assert hasattr(CachingAutotuner, "benchmark_all_configs")

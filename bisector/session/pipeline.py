@@ -12,9 +12,11 @@ from bisector.core.probe import BudgetSpent
 from bisector.core.verdict import VerdictClass
 
 from . import environment, fixes, reproducing
-from .answer import Answer, to_json
+from .answer import Answer
+from .result import to_json
 from .run import Session
-from .searching import HeldRepair, Search, wanted_first
+from .searching import Search, wanted_first
+from .settling import HeldRepair
 from .study import Study
 from .subject import Chosen, choose, nothing_found
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.judge import judge, removed_fraction
-from bisector.core.model import Candidate, Decision, Outcome, ProbeResult, kind_of
+from bisector.core.judge import judge
+from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.problem import Problem
@@ -17,13 +17,13 @@ from bisector.core.reduction.reduce import reduce
 from bisector.core.search.minimal import MinimalSet
 
 from . import flagcatalogue, flagwalk, following
-from .answer import Answer, Repair
-from .confirming import confirm
+from .answer import Answer
 from .deciding import Decided, decide, one_repair
 from .grading import grade
-from .grouping import FINEST_FIRST, PLACE, finest
+from .grouping import FINEST_FIRST, finest
 from .reducing import Anchor, reduce_case
 from .run import Session
+from .settling import HeldRepair, Settling
 from .study import Study, config_id
 from .subject import Chosen
 
@@ -36,8 +36,6 @@ SEARCHED_WHOLE = 40
 # Inputs of more elements make each probe slow by itself; they are cut down before the search.
 MANY_ELEMENTS = 100_000
 MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
-
-HeldRepair = tuple[MinimalSet, ProbeResult]
 
 
 def wanted_first(study: Study) -> list[dict[str, Any]]:
@@ -187,37 +185,10 @@ class Search:
         return decided
 
     def confirm(self, decided: Decided) -> list[HeldRepair]:
-        """Ask a second worker; a set that does not hold there is not called confirmed. What repairs the
-        whole subject there comes back."""
-        repairs, causes = finest(decided.sets.repairs), finest(decided.sets.causes)
-        if not repairs:
-            repairs = [MinimalSet((p,), Outcome.PASS, (Outcome.FAIL,)) for p in decided.places]
-        if self.group is not None and self.group not in repairs:
-            repairs.append(self.group)
-        if not causes and len(repairs) == 1 and {kind_of(m) for m in repairs[0].members} == {PLACE}:
-            self.answer.places = repairs[0].members
-        try:
-            with self.session.clock.stage("causes"):
-                digest = self.chosen.call["digest"]
-                said = confirm(self.study, self.second, digest, decided.case, repairs, causes, decided.beside)
-        finally:
-            self.second.close()
-        self.answer.decisions = self._with_sources(repairs, causes)
-        if said.problem is not None:
-            self.answer.notes.append(f"not confirmed in a second process: {said.problem}")
-            self.answer.repairs = [Repair(r, False, 0.0) for r in repairs]
-            self.answer.causes = [(c, False) for c in causes]
-            return []
-        self.answer.causes = [
-            (c, c.confirmed and again is Outcome.FAIL) for c, again in zip(causes, said.causes, strict=True)
-        ]
-        self.answer.confirmation = {
-            "process": "a second worker that ran the script again",
-            "default": said.default.value,
-            "repairs": [o.value for o in said.repairs],
-        }
-        held = self._held(repairs, said.results if said.default is Outcome.FAIL else ())
-        self._grade_group()
+        """Ask a second worker, and write what it says into the answer. What repairs the whole comes back."""
+        held = Settling(self.session, self.chosen, self.answer, self.second).settle(decided, self.group)
+        if self.answer.confirmation is not None:
+            self._grade_group()
         return held
 
     def _grade_group(self) -> None:
@@ -230,26 +201,6 @@ class Search:
             self.answer.graded = shares
         except BudgetSpent as spent:
             self.answer.stopped_because = self.answer.stopped_because or spent.reason
-
-    def _with_sources(
-        self, repairs: Sequence[MinimalSet], causes: Sequence[MinimalSet]
-    ) -> tuple[Decision, ...]:
-        """The decisions, those of the answer with the place of torch's own formula."""
-        named = {m for found in (*repairs, *causes) for m in found.members} | set(self.answer.places)
-        written = {"lower", "decomp"}
-        sources = self.study.formulas(sorted(m for m in named if kind_of(m) in written))
-        return tuple(replace(d, source=sources.get(d.id, "")) for d in self.answer.decisions)
-
-    def _held(self, repairs: list[MinimalSet], results: tuple[ProbeResult, ...]) -> list[HeldRepair]:
-        held: list[HeldRepair] = []
-        whole = self.chosen.evidence.default
-        for repair, result in zip(repairs, results, strict=False):
-            share = removed_fraction(whole, result.measurement, self.study.criterion)
-            holds = result.outcome is Outcome.PASS
-            self.answer.repairs.append(Repair(repair, holds and repair.confirmed, share))
-            if holds:  # a fix need not be minimal, a repair must be
-                held.append((repair, result))
-        return held
 
 
 def _hooks_off(answer: Mapping[str, Any]) -> Mapping[str, str]:

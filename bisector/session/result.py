@@ -1,0 +1,201 @@
+"""The result.json of a run, from what the stages found."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bisector.core.model import OutputMeasurement
+from bisector.core.search.graded import Graded
+from bisector.core.search.minimal import MinimalSet
+from bisector.core.trace import NodeTrace
+
+from .answer import Answer
+
+
+def to_json(
+    answer: Answer, exit_status: int, probes: Mapping[str, int], seconds: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """The dict of the contract; floats that are not finite become strings."""
+    result = {
+        "schema_version": 1,
+        "target": answer.target,
+        "run": answer.run,
+        "exit_status": exit_status,
+        "environment": dict(answer.environment),
+        "verdict": _verdict(answer),
+        "origin": None if answer.origin is None else _origin(answer.origin),
+        "amplifier": None if answer.amplifier is None else _amplifier(answer.amplifier),
+        "repairs": [
+            {
+                "decisions": list(r.found.members),
+                "confirmed": r.confirmed,
+                "removed_fraction": r.removed_fraction,
+            }
+            for r in answer.repairs
+        ],
+        "causes": [_cause(found, confirmed) for found, confirmed in answer.causes],
+        "fixes": [
+            {
+                "id": fix.id,
+                "kind": fix.kind,
+                "set": dict(fix.values) if fix.values else None,
+                "removed_fraction": fix.removed_fraction,
+                "residual_max_abs": fix.residual_max_abs,
+                "slowdown": None,
+                "confirmed": confirmed,
+            }
+            for fix, confirmed in answer.fixes
+        ],
+        "flags": [
+            {
+                "name": t.flag.name,
+                "default": t.default,
+                "tried": t.flag.conservative,
+                "outcome": t.result.outcome.value,
+                "removed_fraction": t.removed_fraction,
+                "role": t.role,
+            }
+            for t in answer.walk.trials
+        ],
+        "minimal": _minimal(answer),
+        "neighbour": None,
+        "builds": None,
+        "repro": answer.repro,
+        "report_html": None,
+        "report_markdown": "report.md",
+        "probes": dict(probes),
+        "seconds": dict(seconds),
+        "stopped_because": answer.stopped_because,
+        "seed": answer.seed,
+        "settings": dict(answer.settings),
+        "hooks_off": dict(answer.hooks_off),
+        "not_here": dict(answer.not_here),
+        "places": list(answer.places),
+        **_graded(answer.graded),
+        "text_notes": list(answer.notes),
+        "decisions": _decisions(answer),
+    }
+    if answer.entry is not None:
+        result["entry"] = answer.entry
+    if answer.confirmation is not None:
+        result["confirmation"] = dict(answer.confirmation)
+    finite: dict[str, Any] = finite_floats(result)
+    return finite
+
+
+def _verdict(answer: Answer) -> dict[str, Any]:
+    verdict = answer.verdict
+    tolerances = [list(answer.criterion.tolerance(o.path, o.dtype)) for o in answer.default.outputs]
+    return {
+        "class": "unresolved" if verdict is None else verdict.kind.value,
+        "reason": "" if verdict is None else verdict.reason,
+        "first_bad_backend": answer.first_bad_backend,
+        "outputs": [_output(o) for o in answer.default.outputs],
+        "criterion": {
+            "source": answer.criterion.source,
+            "tolerances": tolerances,
+            "signed_zero": answer.criterion.signed_zero,
+        },
+    }
+
+
+def _origin(node: NodeTrace) -> dict[str, Any]:
+    file, _, line = _relative(node.where).rpartition(":")
+    return {
+        "node": node.name,
+        "op": node.op or None,
+        "file": file or None,
+        "line": int(line) if file else None,
+        "local_error_ulp": node.local_ulp,
+    }
+
+
+def _amplifier(node: NodeTrace) -> dict[str, Any]:
+    return {"node": node.name, "op": node.op or None, "gain": node.gain}
+
+
+_OUTPUT_FIELDS = (
+    "index",
+    "path",
+    "dtype",
+    "n_diff",
+    "numel",
+    "max_abs",
+    "max_rel",
+    "max_ulp",
+    "nonfinite_mismatches",
+    "rms_error_eager",
+    "rms_error_compiled",
+)
+
+
+def _output(output: OutputMeasurement) -> dict[str, Any]:
+    return {name: getattr(output, name) for name in _OUTPUT_FIELDS} | {"shape": list(output.shape)}
+
+
+def _cause(found: MinimalSet, confirmed: bool) -> dict[str, Any]:
+    evidence = {"alone": found.alone.value, "without_each": [o.value for o in found.without_each]}
+    return {"decisions": list(found.members), "confirmed": confirmed, "evidence": evidence}
+
+
+def _graded(graded: Graded | None) -> dict[str, Any]:
+    shares = graded.shares if graded is not None else ()
+    return {
+        "graded": [
+            {"decision": s.decision, "removed_fraction": s.removed, "left_fraction": s.left} for s in shares
+        ],
+        "adds_up": graded.adds_up if graded is not None else None,
+        "removed_together": graded.together if graded is not None else None,
+    }
+
+
+def _minimal(answer: Answer) -> dict[str, Any] | None:
+    info = answer.minimal
+    if info is None:
+        return None
+    tensors = [n for n in info.inputs if n.is_tensor]
+    minimal: dict[str, Any] = {
+        "ops": list(info.aten),
+        "n_ops": len(info.aten),
+        "inputs": [{"shape": list(n.shape or ()), "dtype": n.dtype} for n in tensors],
+        "input_numel": sum(n.numel for n in tensors),
+        "lines": answer.repro_lines,
+    }
+    if answer.minimal_source is not None:
+        minimal["graph"] = answer.minimal_source
+    return minimal
+
+
+def _decisions(answer: Answer) -> dict[str, Any]:
+    mentioned = {m for r in answer.repairs for m in r.found.members}
+    mentioned |= {m for found, _ in answer.causes for m in found.members} | set(answer.places)
+    mentioned |= {s.decision for s in answer.graded.shares} if answer.graded is not None else set()
+    flags = {t.flag.name: t.flag for t in answer.walk.trials}
+    described = {
+        d.id: {"text": d.text, "where": _relative(d.where)} | ({"source": d.source} if d.source else {})
+        for d in answer.decisions
+        if d.id in mentioned
+    }
+    for member in mentioned - described.keys():
+        flag = flags.get(member.removeprefix("config:").rpartition("@")[0])
+        described[member] = {"text": flag.effect if flag else "", "where": ""}
+    return dict(sorted(described.items()))
+
+
+def _relative(where: str) -> str:
+    """A place below the working directory without it, as the user would name the file."""
+    return where.removeprefix(os.getcwd() + os.sep)
+
+
+def finite_floats(value: Any) -> Any:
+    """The same value with "inf", "-inf" and "nan" for floats that JSON cannot hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, Mapping):
+        return {k: finite_floats(v) for k, v in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [finite_floats(v) for v in value]
+    return value

@@ -116,9 +116,9 @@ class Server:
         try:
             for reply in holder.read():
                 holder.deadline = None  # its first line says that it serves
-                request = holder.waiting.pop(reply.get("id", 0), None)
-                if request is None:
+                if "id" not in reply:
                     continue
+                request = holder.waiting.pop(reply["id"])
                 if REFUSED in reply.get("answer", {}):
                     self._fork(request)
                 else:

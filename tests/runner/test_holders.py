@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
@@ -15,6 +14,7 @@ import pytest
 from bisector.inductor.forked import RunJob
 from bisector.inductor.holders import MOST, REFUSED, Holders
 from bisector.inductor.server import Server
+from tests.runner.client import Client
 
 Request = Mapping[str, Any]
 
@@ -39,45 +39,17 @@ def hold(request: Request) -> RunJob:
     return run
 
 
-class Client:
-    def __init__(self, log: Path) -> None:
-        self.channel, theirs = socket.socketpair()
-        self.channel.settimeout(20)
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                self.channel.close()
+def served(log: Path) -> Client:
+    def serve_held(channel: socket.socket, run_job: RunJob) -> None:
+        Server(channel, run_job, None, str(log)).serve()
 
-                def serve(channel: socket.socket, run_job: RunJob) -> None:
-                    Server(channel, run_job, None, str(log)).serve()
-
-                holders = Holders(lambda request: request.get("key"), hold, serve)
-                Server(theirs, job, None, str(log), holders=holders).serve()
-            finally:
-                os._exit(0)
-        theirs.close()
-        self.lines = self.channel.makefile("rb")
-        self.serial = 0
-
-    def ask(self, *requests: Request) -> list[dict[str, Any]]:
-        first = self.serial + 1
-        for request in requests:
-            self.serial += 1
-            line = json.dumps({"id": self.serial, "timeout_s": 15.0, "job": "probe", **request}) + "\n"
-            self.channel.sendall(line.encode())
-        replies = [json.loads(self.lines.readline()) for _ in requests]
-        ordered = {reply["id"]: reply for reply in replies}
-        return [ordered[first + i].get("answer", ordered[first + i]) for i in range(len(requests))]
-
-    def end(self) -> None:
-        self.lines.close()
-        self.channel.close()
-        os.waitpid(self.pid, 0)
+    holders = Holders(lambda request: request.get("key"), hold, serve_held)
+    return Client(lambda channel: Server(channel, job, None, str(log), holders=holders).serve())
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
-    made = Client(tmp_path / "log")
+    made = served(tmp_path / "log")
     yield made
     made.end()
 
@@ -91,13 +63,13 @@ def alive(pid: int) -> bool:
 
 
 def test_requests_of_one_key_are_answered_by_one_holder_and_others_by_children(client: Client) -> None:
-    a, b, other, c = client.ask({"key": "k"}, {"key": "k"}, {}, {"key": "l"})
+    a, b, other, c = client.ask_all({"key": "k"}, {"key": "k"}, {}, {"key": "l"})
     assert [a["by"], b["by"], other["by"], c["by"]] == ["a holder", "a holder", "a child", "a holder"]
     assert a["parent"] == b["parent"] != c["parent"]
 
 
 def test_what_a_holder_refuses_a_child_answers(client: Client) -> None:
-    refused, taken = client.ask({"key": "k", "refuse": True}, {"key": "k"})
+    refused, taken = client.ask_all({"key": "k", "refuse": True}, {"key": "k"})
     assert [refused["by"], taken["by"]] == ["a child", "a holder"]
 
 
@@ -107,26 +79,26 @@ def test_a_holder_that_never_serves_is_not_tried_again_and_its_requests_are_answ
 ) -> None:
     for _ in range(2):
         started = time.monotonic()
-        [answer] = client.ask({"key": key, "timeout_s": 1.0})
+        [answer] = client.ask_all({"key": key, "timeout_s": 1.0})
         assert answer["by"] == "a child"
     assert time.monotonic() - started < 1.0
 
 
 def test_a_holder_that_dies_leaves_its_requests_to_children_and_another_takes_over(client: Client) -> None:
-    [dying] = client.ask({"key": "k", "die": True})
+    [dying] = client.ask_all({"key": "k", "die": True})
     assert dying["by"] == "a child"
-    [again] = client.ask({"key": "k"})
+    [again] = client.ask_all({"key": "k"})
     assert again["by"] == "a holder"
 
 
 def test_of_many_holders_the_one_not_asked_for_longest_is_ended(client: Client) -> None:
-    pids = [client.ask({"key": str(i)})[0]["parent"] for i in range(MOST + 1)]
-    client.ask({})
+    pids = [client.ask_all({"key": str(i)})[0]["parent"] for i in range(MOST + 1)]
+    client.ask_all({})
     assert [alive(pid) for pid in pids] == [False] + [True] * MOST
 
 
 def test_holders_end_with_the_server(tmp_path: Path) -> None:
-    client = Client(tmp_path / "log")
-    [answer] = client.ask({"key": "k"})
+    client = served(tmp_path / "log")
+    [answer] = client.ask_all({"key": "k"})
     client.end()
     assert not alive(answer["parent"])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import faulthandler
-import json
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -17,6 +14,7 @@ from typing import Any
 import pytest
 
 from bisector.inductor.resident import Resident
+from tests.runner.client import Client
 
 MARKS: list[str] = []
 
@@ -31,38 +29,8 @@ class State:
         return "the device is lost" if "broken" in MARKS else None
 
 
-class Client:
-    def __init__(self, memory_bytes: int | None = None) -> None:
-        self.channel, theirs = socket.socketpair()
-        self.channel.settimeout(20)
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                self.channel.close()
-                os.setsid()
-                faulthandler.disable()
-                sys.stdout = sys.stderr = open(2, "w", 1, closefd=False)  # noqa: SIM115 - pytest's own are elsewhere
-                Resident(theirs, job, State(), memory_bytes).serve()
-            finally:
-                os._exit(0)
-        theirs.close()
-        self.lines = self.channel.makefile("rb")
-
-    def send(self, *requests: Mapping[str, Any]) -> None:
-        lines = [json.dumps({"timeout_s": 15.0, **r}) + "\n" for r in requests]
-        self.channel.sendall("".join(lines).encode())
-
-    def reply(self) -> dict[str, Any]:
-        return json.loads(self.lines.readline() or b"null")  # type: ignore[no-any-return]
-
-    def ask(self, **request: Any) -> dict[str, Any]:
-        self.send({"id": 1, **request})
-        return self.reply()
-
-    def end(self) -> int:
-        self.lines.close()
-        self.channel.close()
-        return os.waitpid(self.pid, 0)[1]
+def resident(memory_bytes: int | None = None) -> Client:
+    return Client(lambda channel: Resident(channel, job, State(), memory_bytes).serve())
 
 
 def job(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -86,7 +54,7 @@ def _fail() -> Mapping[str, Any]:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    made = Client()
+    made = resident()
     yield made
     assert made.end() == 0
 
@@ -126,28 +94,29 @@ def test_a_job_that_raises_is_an_error_of_one_line_and_the_process_goes_on(
 def test_a_job_that_hangs_or_breaks_the_device_ends_the_process_with_its_answer(
     request_: Mapping[str, Any], error: str
 ) -> None:
-    client = Client()
+    client = resident()
     assert client.ask(**request_) == {"id": 1, "error": error, "ended": True}
-    assert client.reply() is None
+    assert client.line() is None
     assert os.WTERMSIG(client.end()) == signal.SIGKILL
 
 
 def test_a_crash_ends_the_process_without_an_answer() -> None:
-    client = Client()
-    assert client.ask(do="crash") is None
+    client = resident()
+    client.send({"id": 1, "do": "crash"})
+    assert client.line() is None
     assert os.WTERMSIG(client.end()) == signal.SIGSEGV
 
 
 def test_memory_beyond_the_limit_is_an_error_and_the_end() -> None:
     used = 1 << 34
-    client = Client(memory_bytes=used)
+    client = resident(memory_bytes=used)
     reply = client.ask(do="allocate", n_bytes=used + (1 << 30))
     assert reply == {"id": 1, "error": "out of memory", "ended": True}
     client.end()
 
 
 def test_a_client_that_goes_away_ends_a_job_under_way() -> None:
-    client = Client()
+    client = resident()
     client.send({"id": 1, "do": "hang"})
     time.sleep(0.2)
     started = time.monotonic()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,45 +15,13 @@ from typing import Any
 import pytest
 
 from bisector.inductor.server import Server
+from tests.runner.client import Client
 
 Job = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-class Client:
-    """A server in a process of its own, and our end of its channel."""
-
-    def __init__(self, job: Job, log: Path, memory_bytes: int | None = None) -> None:
-        self.channel, theirs = socket.socketpair()
-        self.channel.settimeout(20)
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                self.channel.close()
-                faulthandler.disable()
-                sys.stdout = sys.stderr = open(2, "w", 1, closefd=False)  # noqa: SIM115 - pytest's own are elsewhere
-                Server(theirs, job, memory_bytes, str(log), frozenset({"stay"})).serve()
-            finally:
-                os._exit(0)
-        theirs.close()
-        self.lines = self.channel.makefile("rb")
-
-    def send(self, *requests: Mapping[str, Any]) -> None:
-        lines = [json.dumps({"timeout_s": 15.0, **r}) + "\n" for r in requests]
-        self.channel.sendall("".join(lines).encode())
-
-    def reply(self) -> dict[str, Any]:
-        line = self.lines.readline()
-        assert line, "the server went away"
-        return json.loads(line)  # type: ignore[no-any-return]
-
-    def ask(self, **request: Any) -> dict[str, Any]:
-        self.send({"id": 1, **request})
-        return self.reply()
-
-    def end(self) -> int:
-        self.lines.close()
-        self.channel.close()
-        return os.waitpid(self.pid, 0)[1]
+def served(job: Job, log: Path, memory_bytes: int | None = None) -> Client:
+    return Client(lambda channel: Server(channel, job, memory_bytes, str(log), frozenset({"stay"})).serve())
 
 
 def job(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -122,7 +88,7 @@ def is_gone(pid: int) -> bool:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
-    made = Client(job, tmp_path / "log")
+    made = served(job, tmp_path / "log")
     yield made
     assert made.end() == 0
 
@@ -218,7 +184,7 @@ def test_a_child_is_no_zombie_once_it_has_answered(client: Client) -> None:
 
 def test_memory_beyond_the_limit_is_an_error_and_within_it_is_not(tmp_path: Path) -> None:
     used = 1 << 34  # far more than the test process has: the limit counts what it started with
-    client = Client(job, tmp_path / "log", memory_bytes=used)
+    client = served(job, tmp_path / "log", memory_bytes=used)
     assert client.ask(do="allocate", n_bytes=used + (1 << 30)) == {"id": 1, "error": "out of memory"}
     assert client.ask(do="allocate", n_bytes=1 << 20)["answer"] == {"length": 1 << 20}
     assert client.end() == 0
@@ -226,7 +192,7 @@ def test_memory_beyond_the_limit_is_an_error_and_within_it_is_not(tmp_path: Path
 
 @pytest.mark.parametrize("how", ["close", "kill"])
 def test_the_jobs_end_with_the_server(tmp_path: Path, how: str) -> None:
-    client = Client(job, tmp_path / "log")
+    client = served(job, tmp_path / "log")
     file = tmp_path / "pid"
     client.send({"id": 1, "do": "grandchild", "forked": False, "then": "hang", "file": str(file)})
     client.send({"id": 2, "do": "pid"})

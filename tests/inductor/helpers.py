@@ -56,6 +56,11 @@ def allow(*members: str) -> Control:
     return Control(Base.PLAIN, members)
 
 
+def allow_all(*members: str) -> Control:
+    """All of them allowed over the plain baseline, which keeps places unless they are members."""
+    return allow(*(member for member in members if not member.startswith("lower:")))
+
+
 def compile_and_run(fn: Program, args: Sequence[Any], control: Control | None = None) -> Ran:
     """Compiles `fn` anew under the Control (None: the hooks are passive) and runs it once."""
     torch._dynamo.reset()

@@ -10,7 +10,7 @@ import torch._inductor.config as inductor_config
 import torch.nn.functional as F
 
 from bisector.inductor.control import Control
-from tests.inductor.helpers import allow, compile_and_run, compile_only, deny
+from tests.inductor.helpers import allow, allow_all, compile_and_run, compile_only, deny
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -101,4 +101,4 @@ def test_no_denial_leaves_a_weight_in_a_form_that_cannot_be_compiled() -> None:
     torch.testing.assert_close(
         compile_and_run(net, image(), allow(CONVOLUTION, LINEAR)).outputs, [net(*image())]
     )
-    assert compile_only(net, image(), allow(*default.ids)).source == default.source
+    assert compile_only(net, image(), allow_all(*default.ids)).source == default.source

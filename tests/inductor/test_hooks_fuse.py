@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bisector.inductor.control import Control
-from tests.inductor.helpers import allow, compile_only, deny
+from tests.inductor.helpers import allow, allow_all, compile_only, deny
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -46,6 +46,6 @@ def test_the_plain_baseline_fuses_nothing() -> None:
 
 def test_allowing_all_decisions_over_the_plain_baseline_is_the_default_compile() -> None:
     default = compile_only(norm, INPUTS, Control())
-    allowed = compile_only(norm, INPUTS, allow(*default.ids))
+    allowed = compile_only(norm, INPUTS, allow_all(*default.ids))
     assert allowed.source == default.source
     assert allowed.control.vanished() == ()

@@ -23,9 +23,12 @@ import json
 from pathlib import Path
 
 import torch
-from bisector.inductor import compiling, control
+from bisector.inductor import compiling, control, jobs, known
 
 compile_graph = compiling.compile_graph
+# What is planted is not in the generated code, by which a program is known and a compile held.
+known.Known.program = lambda *arguments: None
+jobs.held_by = lambda *arguments: None
 
 
 def planted(*arguments):

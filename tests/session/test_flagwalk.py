@@ -27,7 +27,9 @@ class FakeLab:
     jobs: int = 2
     asked: list[Flags] = field(default_factory=list)
 
-    def ask_all(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def ask_all(
+        self, requests: Sequence[Mapping[str, Any]], hints: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
         return [self.answer(frozenset(n for n, _ in r["candidate"]["flags"])) for r in requests]
 
     def answer(self, flags: Flags) -> dict[str, Any]:

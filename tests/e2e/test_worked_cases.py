@@ -38,7 +38,9 @@ def pair(*members: str) -> frozenset[str]:
 EMULATE, CONTRACT = "emulate_precision_casts", "cpp.enable_floating_point_contract_flag"
 SIMDLEN, LAYOUT = "cpp.simdlen", "layout_optimization"
 KNOWN = {
-    "fp16_round_trip": Known({pair("cast", "inline"), pair("cast", "fuse")}, {"cast"}, "compiled-better", {EMULATE}, 3, 64),
+    "fp16_round_trip": Known(
+        {pair("cast", "inline"), pair("cast", "fuse")}, {"cast"}, "compiled-better", {EMULATE}, 3, 64
+    ),
     "softmax_fma": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),
     "softmax_remat": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),
     "e8m0_gelu": Known({pair("vec")}, {"vec"}, "amplified-rounding", {SIMDLEN}, 7, 64),

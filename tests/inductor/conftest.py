@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -26,3 +27,18 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
         yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def undisturbed() -> Iterator[None]:
+    """Puts back what a script and a probe do to the process that runs them; in the worker it is their own."""
+    torch = pytest.importorskip("torch")
+    from bisector.inductor import ambient
+
+    argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
+    settings = ambient.config_values()
+    torch._dynamo.reset()
+    yield
+    ambient.reset(settings)
+    sys.argv, sys.path[:] = argv, path
+    sys.modules["__main__"] = main

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,7 @@ from bisector.core.case import WHOLE
 from bisector.inductor import evidence, execute
 from bisector.inductor.load import LoadOptions, load
 
-
-@pytest.fixture(autouse=True)
-def undisturbed() -> Iterator[None]:
-    argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
-    torch._dynamo.reset()
-    yield
-    sys.argv, sys.path[:] = argv, path
-    sys.modules["__main__"] = main
+pytestmark = pytest.mark.usefixtures("undisturbed")
 
 
 def subject_of(tmp_path: Path, script: str) -> execute.Subject:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 import textwrap
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,8 @@ import pytest
 import torch
 
 from bisector.inductor.load import Loaded, LoadOptions, load
+
+pytestmark = pytest.mark.usefixtures("undisturbed")
 
 HEAD = """
 import torch
@@ -27,16 +27,6 @@ class Net(torch.nn.Module):
         return x * self.w
 x = torch.arange(3.0)
 """
-
-
-@pytest.fixture(autouse=True)
-def undisturbed() -> Iterator[None]:
-    """What a script does to the process that runs it; in the worker the process is its own."""
-    argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
-    torch._dynamo.reset()
-    yield
-    sys.argv, sys.path[:] = argv, path
-    sys.modules["__main__"] = main
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import torch
 
 from bisector.core.case import WHOLE, Case, Slice
 from bisector.core.model import Candidate, Outcome
@@ -15,6 +13,8 @@ from bisector.inductor import probing
 from bisector.inductor.load import LoadOptions, load
 from bisector.inductor.record import Call
 from bisector.inductor.steer import steer
+
+pytestmark = pytest.mark.usefixtures("undisturbed")
 
 FAIL, PASS = Outcome.FAIL, Outcome.PASS
 EXACT: Mapping[str, tuple[float, float]] = {}
@@ -24,15 +24,6 @@ SCALAR = Candidate.with_flags({"inductor.cpp.simdlen": 1})
 STEPS = "def fn(x):\n    return torch.ceil(torch.erf(x) * 8)\n"
 NO_STEPS = "def fn(x):\n    return torch.erf(x) * 8\n"
 INPUT = "x = torch.linspace(0.1, 0.4, 64)\ntorch.compile(fn)(x)\n"
-
-
-@pytest.fixture(autouse=True)
-def undisturbed() -> Iterator[None]:
-    argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
-    torch._dynamo.reset()
-    yield
-    sys.argv, sys.path[:] = argv, path
-    sys.modules["__main__"] = main
 
 
 def call_of(folder: Path, script: str) -> Call:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,10 @@ from bisector.inductor.load import LoadOptions, load
 from bisector.inductor.record import Call
 from bisector.inductor.trace import trace
 
+pytestmark = pytest.mark.usefixtures("undisturbed")
+
 EXACT = Criterion((0.0, 0.0))
 PATHS = ["output[0]"]
-
-
-@pytest.fixture(autouse=True)
-def undisturbed() -> Iterator[None]:
-    argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
-    torch._dynamo.reset()
-    yield
-    sys.argv, sys.path[:] = argv, path
-    sys.modules["__main__"] = main
 
 
 def call_of(folder: Path, body: str, inputs: str, **load_options: Any) -> Call:

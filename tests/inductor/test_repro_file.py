@@ -108,6 +108,30 @@ def test_gradients_are_compared_and_a_decomposition_can_be_left_out(
     assert plain.stdout.startswith("gradient of x: ")
 
 
+class Normalized(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(4, 8, 3, bias=False)
+        self.norm = torch.nn.BatchNorm2d(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.conv(x)).relu()
+
+
+def test_what_freezing_folds_is_held_by_a_module(run: Run) -> None:
+    torch.manual_seed(0)
+    net = Normalized()
+    net(torch.randn(8, 4, 8, 8) * 3 + 1)
+    net = net.eval().to(torch.bfloat16)
+    x = torch.randn(4, 4, 8, 8).to(torch.bfloat16)
+    with torch.no_grad():
+        settings, fix = {"inductor.freezing": True}, SetFlags({"inductor.freezing": False})
+        frozen = spec(net, x, tolerances=[(1.6e-2, 1e-5)], settings=settings, fix=fix, grad_enabled=False)
+        text = write_repro(frozen)
+    plain, fixed = run(text), run(text, "--fixed")
+    assert (plain.returncode, fixed.returncode) == (1, 0), plain.stdout + plain.stderr + fixed.stderr
+
+
 def store_sum(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     x[:, 0] = shifted_exp_sum(x, scale)
     return scale + 1

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..core.lines import Lines
 from .forked import RunJob, die_with, kill
 
 Request = Mapping[str, Any]
@@ -24,7 +25,7 @@ MOST = 2
 REFUSED = "refused"
 
 
-@dataclass
+@dataclass(eq=False)
 class Holder:
     """One process. waiting: requests that it has not answered.
 
@@ -36,7 +37,7 @@ class Holder:
     channel: socket.socket
     deadline: float | None
     waiting: dict[int, Request] = field(default_factory=dict)
-    received: bytearray = field(default_factory=bytearray)
+    received: Lines = field(default_factory=Lines)
 
     def send(self, request: Request) -> None:
         self.waiting[request["id"]] = request
@@ -51,11 +52,9 @@ class Holder:
             data = b""
         if not data:
             raise EOFError
-        self.received += data
-        while b"\n" in self.received:
-            line, _, rest = bytes(self.received).partition(b"\n")
-            self.received = bytearray(rest)
-            yield json.loads(line)
+        self.received.feed(data)
+        while (line := self.received.take()) is not None:
+            yield line
 
 
 class Holders:

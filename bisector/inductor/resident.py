@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from ..core.lines import Lines
 from .forked import memory_limit
 from .reference import first_line
 
@@ -50,7 +51,7 @@ class Resident:
         self.run_job = run_job
         self.state = state
         self.memory_bytes = memory_bytes
-        self.incoming = bytearray()
+        self.incoming = Lines()
         self.done, self.tell_done = os.pipe()
         self.finished = False  # whether the job at hand has its reply
         self.selector = selectors.DefaultSelector()
@@ -60,17 +61,11 @@ class Resident:
         self.selector.register(self.channel, selectors.EVENT_READ)
         self.selector.register(self.done, selectors.EVENT_READ)
         try:
-            while b"\n" in self.incoming or self._wait(None):
-                if b"\n" in self.incoming:
-                    self._answer(self._next_request())
+            while self._wait(None):
+                while (request := self.incoming.take()) is not None:
+                    self._answer(request)
         except ConnectionError:
             return  # the other side was killed: there is nobody left to answer
-
-    def _next_request(self) -> Mapping[str, Any]:
-        line, _, rest = bytes(self.incoming).partition(b"\n")
-        self.incoming = bytearray(rest)
-        request: Mapping[str, Any] = json.loads(line)
-        return request
 
     def _answer(self, request: Mapping[str, Any]) -> None:
         reply: Reply = {"id": request["id"], "error": "no answer"}
@@ -115,7 +110,7 @@ class Resident:
             if key.fileobj is not self.channel:
                 self.finished = bool(os.read(self.done, 1))
             elif data := self.channel.recv(1 << 16):
-                self.incoming += data
+                self.incoming.feed(data)
             else:
                 return False
         return True

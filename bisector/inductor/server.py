@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..core.lines import Lines
 from . import forked
 from .forked import Child, RunJob
 from .holders import NO_HOLDERS, REFUSED, Holder, Holders
@@ -47,7 +48,7 @@ class Server:
         self.holders = holders
         self.children: dict[int, Child] = {}
         self.selector = selectors.DefaultSelector()
-        self.incoming = bytearray()
+        self.incoming = Lines()
 
     def serve(self) -> None:
         """Until the other side closes the channel; then every child is killed."""
@@ -73,7 +74,8 @@ class Server:
                 if not self._receive():
                     return False
             elif isinstance(key.data, Holder):
-                self._read_holder(key.data)
+                if key.data in self.holders.all():  # a request before it may have ended it
+                    self._read_holder(key.data)
             elif key.fd in self.children:
                 self._read_child(key.fd)
         self._end_late()
@@ -91,11 +93,8 @@ class Server:
         data = self.channel.recv(1 << 16)
         if not data:
             return False
-        self.incoming += data
-        while b"\n" in self.incoming:
-            line, _, rest = bytes(self.incoming).partition(b"\n")
-            self.incoming = bytearray(rest)
-            request = json.loads(line)
+        self.incoming.feed(data)
+        while (request := self.incoming.take()) is not None:
             if request.get("job") in self.in_worker:
                 self._run_here(request)
             elif not self._held(request):

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..core.lines import Lines
 from ..errors import BadTarget, WorkerLost
 
 # The threads of an OpenMP program otherwise spin while they wait for the next loop, and two probes side by
@@ -60,7 +61,7 @@ class Worker:
                 env={**QUIET_WAITING, **os.environ},
                 start_new_session=True,
             )
-        self.buffer = bytearray()
+        self.buffer = Lines()
         self.serial = 0
         self.hello: Mapping[str, Any] = {}
         with contextlib.suppress(ConnectionError):  # it died at once: that it says no hello tells
@@ -123,17 +124,15 @@ class Worker:
             raise WorkerLost("the worker process died; its last lines are in worker.log") from error
 
     def _receive(self) -> Any:
-        while b"\n" not in self.buffer:
+        while (message := self.buffer.take()) is None:
             try:
                 data = self.channel.recv(1 << 16)
             except OSError:
                 return None
             if not data:
                 return None
-            self.buffer += data
-        line, _, rest = bytes(self.buffer).partition(b"\n")
-        self.buffer = bytearray(rest)
-        return json.loads(line)
+            self.buffer.feed(data)
+        return message
 
 
 def _target(options: WorkerOptions) -> str:

@@ -48,3 +48,20 @@ def test_collecting_lets_the_compile_go_on() -> None:
         result = torch.compile(tiny)(torch.zeros(32))
     assert torch.equal(result, torch.zeros(32))
     assert len(sources) == 1
+
+
+def test_constants_of_equal_bytes_are_one_and_what_cannot_be_read_equals_no_other() -> None:
+    def fingerprint(value: object) -> str:
+        return source_capture._fingerprint(value)
+
+    weight = torch.arange(6.0).reshape(2, 3)
+    assert fingerprint(weight) == fingerprint(weight.clone())
+    assert fingerprint(weight) != fingerprint(weight + 1)
+    packed = object()
+    assert fingerprint(packed) != fingerprint(packed)
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN's own tensors")
+def test_a_constant_in_the_layout_of_a_library_is_read_as_a_plain_one() -> None:
+    weight = torch.arange(6.0).reshape(2, 3)
+    assert source_capture._fingerprint(weight.to_mkldnn()) == source_capture._fingerprint(weight)

@@ -132,6 +132,27 @@ def test_what_freezing_folds_is_held_by_a_module(run: Run) -> None:
     assert (plain.returncode, fixed.returncode) == (1, 0), plain.stdout + plain.stderr + fixed.stderr
 
 
+def test_one_module_holds_what_it_owned_and_the_constants_of_the_graph(run: Run) -> None:
+    class Constant(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("shift", torch.tensor([0.1, 0.2]))
+
+        def forward(self, x: torch.Tensor, weight: torch.nn.Parameter) -> tuple[torch.Tensor]:
+            return (x @ weight + self.shift,)
+
+    gm = torch.fx.symbolic_trace(Constant())
+    weight = torch.nn.Parameter(torch.tensor([[0.1, 0.2], [0.3, 0.4]]))
+    settings = {"inductor.freezing": True}
+    with torch.no_grad():
+        inputs, tolerances = [torch.ones(3, 2), weight], [(1e-5, 1e-5)]
+        text = write_repro(ReproSpec(gm, inputs, tolerances, settings=settings, grad_enabled=False))
+    assert text.count("class Model(") == 1
+    assert 'self.register_buffer("SHIFT", SHIFT)' in text
+    result = run(text)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def store_sum(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     x[:, 0] = shifted_exp_sum(x, scale)
     return scale + 1

@@ -11,15 +11,13 @@ import torch
 from .fixes import Statements, UseBackend, fix_statements, setting_statements
 from .inputs_source import ArgumentsSource, arguments_source
 from .literals import UNPACK, TensorSource
-from .module_source import module_source
 from .repro_spec import ReproSpec
 from .repro_text import DIFFERENCE, HEAD, MAIN, SIGNED_ZERO, TAIL
-from .run_source import run_source
+from .run_source import is_frozen, run_source
 from .source import FunctionSource, function_source, verify
 from .values import CannotWrite, value_source
 
 BLOB_WIDTH = 100
-FREEZING = "inductor.freezing"
 
 
 def write_repro(spec: ReproSpec) -> str:
@@ -32,15 +30,15 @@ def write_repro(spec: ReproSpec) -> str:
     function = function_source(spec.gm)
     with _ambient(spec):
         verify(function, spec.gm, spec.inputs, spec.seed or 0)
+    if is_frozen(spec):
+        function = function.given_constants()
     inputs, grads = _inputs(spec, function), _grad_outputs(spec)
     settings = _settings(spec)
     fix = fix_statements(spec.fix) if spec.fix is not None else Statements()
-    run = run_source(spec, function.parameters)
+    run = run_source(spec, function)
     blobs = _joined([inputs.blobs, grads.blobs, *(c.blobs for c in function.constants.values())])
-    frozen = bool(spec.settings.get(FREEZING)) and bool(function.constants)
-    program, made = module_source(function) if frozen else (function.text, "")
     blocks = [
-        program,
+        function.text,
         inputs.text,
         grads.text,
         _settings_text(spec, settings, fix),
@@ -48,7 +46,7 @@ def write_repro(spec: ReproSpec) -> str:
         run.text,
         DIFFERENCE.substitute(signed_zero=SIGNED_ZERO if spec.signed_zero else ""),
         MAIN.substitute(eager=run.eager, compiled=run.compiled),
-        _data(blobs, function.constants) + made,
+        _data(blobs, function.constants),
         TAIL,
     ]
     head = _head(spec, settings, fix, _imports({*function.imports, *settings.imports, *fix.imports}, blocks))

@@ -11,7 +11,7 @@ import torch
 from .fixes import UseBackend
 from .inputs_source import list_source
 from .repro_spec import ReproSpec
-from .source import autocast_source
+from .source import FunctionSource, autocast_source
 from .values import CannotWrite, call_source, value_source
 
 
@@ -28,20 +28,30 @@ class RunSource:
     compared: str
 
 
-def run_source(spec: ReproSpec, parameters: Sequence[str]) -> RunSource:
-    """Raises CannotWrite where the tolerances do not match what is compared."""
+def run_source(spec: ReproSpec, function: FunctionSource) -> RunSource:
+    """Runs `function`, which of a frozen repro takes its constants (`FunctionSource.given_constants`).
+
+    Raises CannotWrite where the tolerances do not match what is compared.
+    """
+    parameters = function.parameters
     compared = _compared(spec, parameters)
     owned = _owned(spec, parameters)
-    if not owned:
+    constants = list(function.constants) if is_frozen(spec) else []
+    if not owned and not constants:
         return RunSource(
             _run(spec, parameters), "fn", f"torch.compile({_compile_arguments('fn', spec)})", compared
         )
     return RunSource(
-        _module(spec, parameters, owned) + "\n\n" + _run(spec, parameters, owned),
+        _module(spec, parameters, owned, constants) + "\n\n" + _run(spec, parameters, owned),
         "lambda model: model",
         f"lambda model: torch.compile({_compile_arguments('model', spec)})",
         compared,
     )
+
+
+def is_frozen(spec: ReproSpec) -> bool:
+    """Whether Inductor folds what a module owns: freezing is on, and it acts in inference alone."""
+    return bool(spec.settings.get("inductor.freezing")) and not spec.grad_enabled
 
 
 def _compared(spec: ReproSpec, parameters: Sequence[str]) -> str:
@@ -65,7 +75,8 @@ def _compared(spec: ReproSpec, parameters: Sequence[str]) -> str:
     )
 
 
-def _run(spec: ReproSpec, parameters: Sequence[str], owned: Sequence[str] = ()) -> str:
+def _run(spec: ReproSpec, parameters: Sequence[str], owned: Sequence[str] | None = None) -> str:
+    """owned: the inputs that the module is made of; None where `function` is no maker of a module."""
     gradients = [f"args[{i}].grad" for i, flag in enumerate(spec.grad_flags) if flag]
     tensors = [i for i, value in enumerate(spec.inputs) if isinstance(value, torch.Tensor)]
     more = [
@@ -74,11 +85,11 @@ def _run(spec: ReproSpec, parameters: Sequence[str], owned: Sequence[str] = ()) 
     ]
     lines = [] if spec.seed is None else [f"torch.manual_seed({spec.seed})"]
     call = "function(*args)" if more else "function(*inputs())"
-    if owned:
+    if owned is not None:
         given = [f"args[{i}]" for i, name in enumerate(parameters) if name not in owned]
         members = [f"args[{i}]" for i, name in enumerate(parameters) if name in owned]
         call = f"function({call_source('Model', members)})({', '.join(given)})"
-    if owned or more:
+    if owned is not None or more:
         lines.append("args = inputs()")
     for depth, (device_type, dtype) in enumerate(spec.autocast):
         lines.append("    " * depth + f"with {autocast_source(device_type, dtype)}:")
@@ -100,17 +111,18 @@ def _compile_arguments(name: str, spec: ReproSpec) -> str:
 
 
 def _owned(spec: ReproSpec, parameters: Sequence[str]) -> list[str]:
-    """The inputs that must live on a module: freezing folds what a module owns, in inference alone."""
-    frozen = spec.settings.get("inductor.freezing") and not spec.grad_enabled
+    """The inputs that must live on a module, for freezing to fold them."""
     placeholders = [str(node.target) for node in spec.gm.graph.nodes if node.op == "placeholder"]
     return [
         name
         for name, value, placeholder in zip(parameters, spec.inputs, placeholders, strict=True)
-        if frozen and (isinstance(value, torch.nn.Parameter) or re.search(r"_buffers_", placeholder))
+        if is_frozen(spec) and (isinstance(value, torch.nn.Parameter) or re.search(r"_buffers_", placeholder))
     ]
 
 
-def _module(spec: ReproSpec, parameters: Sequence[str], owned: Sequence[str]) -> str:
+def _module(
+    spec: ReproSpec, parameters: Sequence[str], owned: Sequence[str], constants: Sequence[str]
+) -> str:
     values = dict(zip(parameters, spec.inputs, strict=True))
     lines = [
         "class Model(torch.nn.Module):  # freezing folds what a module owns",
@@ -122,8 +134,10 @@ def _module(spec: ReproSpec, parameters: Sequence[str], owned: Sequence[str]) ->
             lines.append(f"        self.{name} = torch.nn.Parameter({name}, requires_grad=False)")
         else:
             lines.append(f'        self.register_buffer("{name}", {name})')
+    lines += [f'        self.register_buffer("{name}", {name})' for name in constants]
     given = [p for p in parameters if p not in owned]
     passed = [f"self.{p}" if p in owned else p for p in parameters]
+    passed += [f"self.{name}" for name in constants]
     lines += [
         "",
         f"    def forward({', '.join(['self', *given])}):",

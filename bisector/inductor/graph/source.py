@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -36,6 +36,16 @@ class FunctionSource:
     parameters: tuple[str, ...]
     imports: tuple[str, ...] = ()
     constants: Mapping[str, TensorSource] = field(default_factory=dict)
+
+    def given_constants(self) -> FunctionSource:
+        """The same function where the constants are further parameters of the text, under their own names.
+
+        `parameters` stays what a caller gives: who holds the constants passes them after these.
+        """
+        *nested, main = self.text.split("\n\n")
+        _, body = main.split(":\n", 1)
+        head = call_source(f"def {self.name}", [*self.parameters, *self.constants])
+        return replace(self, text="\n\n".join([*nested, f"{head}:\n{body}"]))
 
 
 def function_source(gm: fx.GraphModule, name: str = "fn") -> FunctionSource:

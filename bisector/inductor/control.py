@@ -51,10 +51,21 @@ class Control:
 
         text: the decision in a sentence; where: the user's `file:line`. The first call for an ID sets both.
         """
-        decision_id = f"{kind}:{detail}@{node}"
-        if decision_id not in self._seen:
-            self._seen[decision_id] = Decision(decision_id, text, where)
-        return self.allows(decision_id)
+        return self.take(Decision(f"{kind}:{detail}@{node}", text, where))
+
+    def take(self, decision: Decision) -> bool:
+        """`ask` for a decision that is put into words already."""
+        self._seen.setdefault(decision.id, decision)
+        return self.allows(decision.id)
+
+    def refuses(self, decision: Decision) -> bool:
+        """Whether a decision is denied that could still come to nothing. A member is recorded: that it comes
+        to it is known from the listing."""
+        if self.allows(decision.id):
+            return False
+        if decision.id in self.members:
+            self.take(decision)
+        return True
 
     def switch(self, decision_id: str) -> int | None:
         """The number of the decision's switch if it is left open; None where `allows` is the answer."""

@@ -154,8 +154,9 @@ def run_compiled(subject: Subject, candidate: Candidate) -> Outputs:
 # These change the C++ compiler's command line. A precompiled header for a command line of its own costs
 # more than it saves on the few kernels of one probe (7 s against 2 s a kernel).
 HEADER_FLAG = "inductor.cpp_cache_precompile_headers"
+CONTRACTION = "inductor.cpp.enable_floating_point_contract_flag"
 COMMAND_LINE_FLAGS = {
-    "inductor.cpp.enable_floating_point_contract_flag",
+    CONTRACTION,
     "inductor.cpp.enable_unsafe_math_opt_flag",
     "inductor.cpp.simdlen",
 }

@@ -17,7 +17,7 @@ import torch._inductor.config as inductor_config
 
 from ..core.case import Case
 from ..core.model import Base, Candidate, Measurement, OutputMeasurement, kind_of
-from . import ambient, execute, probing, source_capture
+from . import ambient, compiling, execute, probing, source_capture
 from .control import Control
 from .hooks import switch
 from .record import Call
@@ -26,7 +26,6 @@ from .reference import first_line
 # Over the plain baseline a vector operation also decides whether its loop is vectorized at all.
 LOCAL = {Base.DEFAULT: frozenset({"cast", "fma", "vec"}), Base.PLAIN: frozenset({"cast", "fma"})}
 LOOP = "vec:loop"
-CONTRACTION = "inductor.cpp.enable_floating_point_contract_flag"
 
 
 class NotHeld(Exception):
@@ -121,7 +120,7 @@ def _compiled(call: Call, case: Case, candidate: Candidate, train: bool | None) 
     decisions = Control(candidate.base, candidate.members, kinds)
     with (
         source_capture.collected() as sources,
-        functorch_config.patch(force_non_lazy_backward_lowering=True),  # a fork cannot compile it later
+        functorch_config.patch({compiling.BACKWARD_AT_ONCE: True}),  # a fork cannot compile it later
         execute.active(decisions),
     ):
         compiled = execute.compile_subject(subject, candidate)
@@ -134,11 +133,11 @@ def _open_kinds(subject: execute.Subject, candidate: Candidate) -> tuple[frozens
     kinds = LOCAL[candidate.base]
     options = subject.call.graph.entry.options
     flags = dict(candidate.flags)
-    name = CONTRACTION.removeprefix("inductor.")
+    name = execute.CONTRACTION.removeprefix("inductor.")
     current = options.get(name, inductor_config.cpp.enable_floating_point_contract_flag)
-    if flags.get(CONTRACTION, current) == "off":
+    if flags.get(execute.CONTRACTION, current) == "off":
         return kinds - {"fma"}, candidate
-    return kinds, replace(candidate, flags=tuple(sorted({**flags, CONTRACTION: "off"}.items())))
+    return kinds, replace(candidate, flags=tuple(sorted({**flags, execute.CONTRACTION: "off"}.items())))
 
 
 def _check(held: Held, plain: Mapping[frozenset[str], Measurement]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 
 from ..core.case import Case
-from ..core.model import Candidate, Outcome, OutputMeasurement
+from ..core.model import Candidate, Outcome
 from . import ambient, evidence, execute, formula, held, hooks, probing
 from . import steer as steering
 from . import trace as tracing
@@ -28,10 +29,7 @@ def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
     _switch_off(request)
     call = loaded.recorder.calls[request["call"]]
     case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
-
-    def known(digest: str) -> tuple[OutputMeasurement, ...] | None:
-        return loaded.known.program(request, digest)
-
+    known = partial(loaded.known.program, request)
     return probing.probe(call, case, candidate, request["train"], known).to_json()
 
 

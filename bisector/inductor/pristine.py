@@ -54,18 +54,12 @@ class Pristine:
         _undo_fallbacks(self.lowerings)
         for graph in self.graphs:
             graph.restore()
-        self._restore_configs()
+        # Where the values of a config module belong to the process, not to a thread (before torch 2.12).
+        ambient.reset(self.configs)
         ambient.restore(self.settings)
         random.setstate(self.random)
         if self.numpy is not None:
             _numpy_random().set_state(self.numpy)
-
-    def _restore_configs(self) -> None:
-        """Where the values of a config module belong to the process, not to a thread (before torch 2.12)."""
-        for name, now in ambient.config_values().items():
-            for key, value in self.configs[name].items():
-                if not ambient.same_value(now.get(key), value):
-                    setattr(ambient.config_module(name), key, value)
 
     def release(self) -> str | None:
         """Free what the job held on the device. The reason why no other job can run here, else None."""

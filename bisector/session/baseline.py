@@ -57,5 +57,3 @@ def with_appeared(study: Study, case: Case, everything: list[str]) -> tuple[Prob
         everything += ordered(d.id for d in fresh)
         denied = study.denied(frozenset(everything), case)
     return denied, grown
-
-

@@ -62,6 +62,6 @@ def test_a_kind_of_other_devices_is_not_here_and_not_off() -> None:
 def test_a_hook_that_changes_what_it_only_lists_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from bisector.inductor.hooks import selftest
 
-    monkeypatch.setattr(Control, "ask", lambda self, kind, *parts: kind != "layout")
+    monkeypatch.setattr(Control, "take", lambda self, decision: decision.kind != "layout")
     found = selftest.run(())
     assert found["layout"] == "listing the decisions changes the generated source"

@@ -23,6 +23,7 @@ from torch._inductor.graph import GraphLowering
 from torch._inductor.virtualized import V, ops
 from torch.fx import Node
 
+from ...core.model import Decision
 from .. import naming
 from ..control import Control, current
 from . import cpp_ops, inline, tags
@@ -53,20 +54,20 @@ def install() -> None:
     cpp_ops.add_rule(_keep_cast)
 
 
-def _id_parts(node: Node, dtype: torch.dtype) -> tuple[str, str]:
-    return f"{str(dtype).removeprefix('torch.')}{naming.suffix(node)}", naming.node_name(node)
+def _decision(node: Node, dtype: torch.dtype) -> Decision:
+    text = f"the result of {tags.described(node)} is not rounded to {dtype} before its use in the same kernel"
+    return tags.decision("cast", node, text, f"{str(dtype).removeprefix('torch.')}{naming.suffix(node)}")
 
 
 def _elided(control: Control, node: Node, dtype: torch.dtype) -> int | str:
     """ELIDED or KEPT, or the number of the switch that says so at run time."""
-    decision_id = "cast:{}@{}".format(*_id_parts(node, dtype))
-    return _now_or_later(control, decision_id, allowed(control, node, dtype))
+    decision = _decision(node, dtype)
+    return _now_or_later(control, decision.id, control.take(decision))
 
 
 def allowed(control: Control, node: Node, dtype: torch.dtype) -> bool:
-    detail, name = _id_parts(node, dtype)
-    text = f"the result of {tags.described(node)} is not rounded to {dtype} before its use in the same kernel"
-    return control.ask("cast", detail, name, text, naming.where_of(node))
+    """Whether the rounding may be left out, for a backend that says so while it compiles."""
+    return control.take(_decision(node, dtype))
 
 
 def _now_or_later(control: Control, decision_id: str, allowed: bool) -> int | str:
@@ -111,7 +112,7 @@ def _keep_cast(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         return _up_cast(op, write)
     if tag is None:
         return write(op)
-    decision_id = "cast:{}@{}".format(*_id_parts(tag.node, dtype))
+    decision_id = _decision(tag.node, dtype).id
     how = _now_or_later(control, decision_id, control.allows(decision_id))
     if how is ELIDED:
         return write(op)

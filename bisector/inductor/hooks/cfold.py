@@ -21,6 +21,7 @@ from torch._inductor.constant_folding import ConstantFolder
 from torch._inductor.fx_passes import joint_graph
 from torch.fx import GraphModule, Node
 
+from ...core.model import Decision
 from .. import naming
 from ..control import current
 from . import decomp, stages, tags
@@ -31,7 +32,7 @@ from .patching import wrap
 class _Uniform:
     """A uniform value as it was before the pass, which erases nodes: their inputs are gone then."""
 
-    parts: tuple[str, str, str, str]
+    decision: Decision
     users: tuple[Node, ...]
     computes: bool
 
@@ -52,16 +53,14 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         if control is None or not stages.stage() or self.lifted_constant_names is not None:
             return result
         for node, value in list(self.node_replacements.items()):
-            parts = _parts(node if _uniform is not None else _computed(node))
-            allowed = control.allows(_id(parts))
             if _uniform is None and not _is_choice(node, value):
                 continue
-            if _uniform is not None and allowed:
-                _uniform[node] = _Uniform(parts, tuple(node.users), _computes(node))
-            elif _uniform is None or _id(parts) in control.members:
-                control.ask("cfold", *parts)
-            if not allowed:
+            decision = _decision(node if _uniform is not None else _computed(node))
+            refused = control.refuses(decision) if _uniform is not None else not control.take(decision)
+            if refused:
                 del self.node_replacements[node]
+            elif _uniform is not None:
+                _uniform[node] = _Uniform(decision, tuple(node.users), _computes(node))
         return result
 
     return run
@@ -80,7 +79,7 @@ def _list_changes(original: Callable[..., None]) -> Callable[..., None]:
             original(gm)
             for node, was in _uniform.items():
                 if node._erased and (was.computes or any(user._erased for user in was.users)):
-                    control.ask("cfold", *was.parts)
+                    control.take(was.decision)
         finally:
             _uniform = None
         return None
@@ -119,10 +118,5 @@ def _only_moves(node: Node) -> bool:
     return is_view or decomp.moves_data(naming.op_name(node)) or not node.all_input_nodes
 
 
-def _parts(node: Node) -> tuple[str, str, str, str]:
-    text = f"the value of {tags.described(node)} is computed in advance"
-    return naming.op_detail(node), naming.node_name(node), text, naming.where_of(node)
-
-
-def _id(parts: tuple[str, str, str, str]) -> str:
-    return f"cfold:{parts[0]}@{parts[1]}"
+def _decision(node: Node) -> Decision:
+    return tags.decision("cfold", node, f"the value of {tags.described(node)} is computed in advance")

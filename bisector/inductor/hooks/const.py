@@ -37,7 +37,7 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         dtype = str(value.dtype).removeprefix("torch.") if value is not None else ""
         text = f"the scalar operand of {tags.described(node)} is not rounded to {dtype}"
         detail = f"{dtype}{naming.suffix(node)}"
-        if control.ask("const", detail, naming.node_name(node), text, naming.where_of(node)):
+        if control.take(tags.decision("const", node, text, detail)):
             return original(self, node)
         with _args(node, args):
             return original(self, node)

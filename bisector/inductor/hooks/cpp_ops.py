@@ -68,7 +68,7 @@ _HELPERS = {ROUNDED: _HELPER, switch.ALLOWS: switch.HELPER}
 def install() -> None:
     require(common.CSEProxy, "_default", "store")
     require(cpp.CppScheduling, "define_kernel")
-    wrap(common.CSEProxy, "_default", _apply_rules)
+    wrap(common.CSEProxy, "_default", applying(_rules, lambda kernel: isinstance(kernel, cpp.CppKernel)))
     wrap(cpp.CppScheduling, "define_kernel", _add_helper)
     switch.install()
 
@@ -84,19 +84,25 @@ def body_op() -> Node | None:
     return getattr(V.interpreter, "current_node", None)
 
 
-def _apply_rules(original: Callable[..., Any]) -> Callable[..., Any]:
-    def write_through(op: Op, rules: tuple[Rule, ...]) -> Any:
-        if not rules:
-            return original(op.proxy, op.name, op.args, op.kwargs)
-        return rules[0](op, lambda changed: write_through(changed, rules[1:]))
+def applying(rules: list[Rule], covers: Callable[[Any], bool]) -> Callable[..., Callable[..., Any]]:
+    """For `wrap` of `CSEProxy._default`: each op of a loop body in a kernel that `covers` says goes through
+    the rules, as they are by then."""
 
-    def default(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        body = None if current() is None or not isinstance(V.kernel, cpp.CppKernel) else body_op()
-        if body is None or body.target != name:
-            return original(self, name, args, kwargs)
-        return write_through(Op(self, name, args, kwargs, body), tuple(_rules))
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def write_through(op: Op, rest: tuple[Rule, ...]) -> Any:
+            if not rest:
+                return original(op.proxy, op.name, op.args, op.kwargs)
+            return rest[0](op, lambda changed: write_through(changed, rest[1:]))
 
-    return default
+        def default(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            body = body_op() if current() is not None and covers(V.kernel) else None
+            if body is None or body.target != name:
+                return original(self, name, args, kwargs)
+            return write_through(Op(self, name, args, kwargs, body), tuple(rules))
+
+        return default
+
+    return make
 
 
 def rounded(op: Op, value: Any) -> Any:

@@ -21,6 +21,7 @@ from torch._inductor.codegen import common, cpp
 from torch._inductor.virtualized import V
 from torch.fx import Node
 
+from ...core.model import Decision
 from .. import naming
 from ..control import Control, current
 from . import cpp_ops, tags
@@ -79,14 +80,10 @@ class _Use:
     detail: str
 
     @property
-    def id(self) -> str:
-        return f"fma:{self.detail}@{naming.node_name(self.maker)}"
-
-    def ask(self, control: Control) -> bool:
+    def decision(self) -> Decision:
         product, consumer = tags.described(self.maker), tags.described(self.consumer)
         text = f"the product of {product} is contracted into {consumer}"
-        node = naming.node_name(self.maker)
-        return control.ask("fma", self.detail, node, text, naming.where_of(self.maker))
+        return tags.decision("fma", self.maker, text, self.detail)
 
 
 def _use(value: Any, body: Any, consumer: Node, copy: int) -> _Use | None:
@@ -109,7 +106,7 @@ def _round_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
     if op.name in ("add", "sub") and (tag := op.tag) is not None:
         places = zip(op.args, op.body.args[1:], tag.copies[1:], strict=True)
         uses = [_use(value, body, tag.node, copy) for value, body, copy in places]
-        asked = [use is None or use.ask(control) for use in uses]
+        asked = [use is None or control.take(use.decision) for use in uses]
         if (opened := _open(control, op, uses, write)) is not None:
             return opened
         kept = zip(op.args, uses, asked, strict=True)
@@ -132,13 +129,15 @@ def product_in(value: Any, body: Any, consumer: Node, copy: int) -> tuple[cpp_op
     body: the loop-body op behind the value; copy: as in `tags.Tag`.
     """
     control, use = current("fma"), _use(value, body, consumer, copy)
-    return (None, True) if control is None or use is None else (use.product, use.ask(control))
+    return (None, True) if control is None or use is None else (use.product, control.take(use.decision))
 
 
 def _open(control: Control, op: cpp_ops.Op, uses: list[_Use | None], write: cpp_ops.Write) -> Any:
     """The sum both ways, if it is left open and the compiler has no choice between two products."""
     places = [i for i, use in enumerate(uses) if use is not None]
-    if len(places) != 1 or (use := uses[places[0]]) is None or (number := control.switch(use.id)) is None:
+    if len(places) != 1 or (use := uses[places[0]]) is None:
+        return None
+    if (number := control.switch(use.decision.id)) is None:
         return None
     rounded = write(op)  # where decisions are left open the C++ compiler contracts nothing by itself
     return cpp_ops.either(op, number, contracted(op, use.product, places[0]), rounded)

@@ -62,10 +62,5 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _allowed(control: Control, node: Node) -> bool:
-    return control.ask(
-        "inline",
-        naming.op_detail(node),
-        naming.node_name(node),
-        f"the result of {tags.described(node)} is recomputed in each kernel that uses it",
-        naming.where_of(node),
-    )
+    text = f"the result of {tags.described(node)} is recomputed in each kernel that uses it"
+    return control.take(tags.decision("inline", node, text))

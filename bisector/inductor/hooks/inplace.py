@@ -12,10 +12,8 @@ from typing import Any
 
 from torch._inductor.scheduler import BaseSchedulerNode
 from torch._inductor.virtualized import V
-from torch.fx import Node
 
-from .. import naming
-from ..control import Control, current
+from ..control import current
 from . import tags
 from .patching import wrap
 
@@ -31,14 +29,14 @@ def _ask(original: Callable[..., None]) -> Callable[..., None]:
         node = tags.source_of_leaf(self) if control is not None and len(self.get_nodes()) == 1 else None
         if control is None or node is None:
             return original(self)
-        if not control.allows(_id(node)):
-            if _id(node) in control.members:  # whether it would have come to it is known from the listing
-                _record(control, node)
+        text = f"the result of {tags.described(node)} is written over one of its inputs"
+        decision = tags.decision("inplace", node, text)
+        if control.refuses(decision):
             return None
         before = _inplace()
         original(self)
         if _inplace() != before:
-            _record(control, node)
+            control.take(decision)
         return None
 
     return decide_inplace_update
@@ -46,12 +44,3 @@ def _ask(original: Callable[..., None]) -> Callable[..., None]:
 
 def _inplace() -> dict[str, Any]:
     return dict(getattr(getattr(V.kernel, "args", None), "inplace_buffers", {}))
-
-
-def _id(node: Node) -> str:
-    return f"inplace:{naming.op_detail(node)}@{naming.node_name(node)}"
-
-
-def _record(control: Control, node: Node) -> None:
-    text = f"the result of {tags.described(node)} is written over one of its inputs"
-    control.ask("inplace", naming.op_detail(node), naming.node_name(node), text, naming.where_of(node))

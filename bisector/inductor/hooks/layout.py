@@ -34,7 +34,7 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, node)
         text = f"{tags.described(node)} runs in channels-last order"
         detail = f"channels_last{naming.suffix(node)}"
-        if control.ask("layout", detail, naming.node_name(node), text, naming.where_of(node)):
+        if control.take(tags.decision("layout", node, text, detail)):
             return original(self, node)
         with _as_in_eager(self, node):
             return original(self, node)

@@ -17,7 +17,7 @@ from torch.fx import Node
 from .. import naming
 from ..control import current
 from .patching import require, wrap
-from .tags import described
+from .tags import decision, described
 
 
 def install() -> None:
@@ -38,12 +38,6 @@ def _ask(original: Callable[..., bool]) -> Callable[..., bool]:
         control = current("lower")
         if control is None or not _has_both(node):
             return False
-        return not control.ask(
-            "lower",
-            naming.op_detail(node),
-            naming.node_name(node),
-            f"Inductor's own code for {described(node)}",
-            naming.where_of(node),
-        )
+        return not control.take(decision("lower", node, f"Inductor's own code for {described(node)}"))
 
     return must_fall_back

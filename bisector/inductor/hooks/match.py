@@ -17,6 +17,7 @@ from typing import Any
 from torch._inductor import pattern_matcher
 from torch.fx import Graph, Node
 
+from ...core.model import Decision
 from .. import naming
 from ..control import current
 from . import stages, tags
@@ -81,38 +82,30 @@ def _make_ask(entry: Any) -> None:
         control = current(claim.kind)
         if control is None or random or not stages.stage() or not pattern_matcher.guard_or_false(found):
             return found
-        parts = _parts(claim, name, _output(match))
-        decision = _id(claim.kind, parts)
-        # Whether a denied match would have changed anything is not known: a member was listed before.
-        if not control.allows(decision) and decision in control.members:
-            control.ask(claim.kind, *parts)
-        return control.allows(decision)
+        # Whether a denied match would have changed anything is not known.
+        return not control.refuses(_decision(claim, name, _output(match)))
 
     def apply(match: Any, graph: Graph, node: Node) -> None:
         control = current(claim.kind)
         if control is None or random or not stages.stage():
             return apply_entry(match, graph, node)
-        # The parts are taken before: afterwards the output may be erased from the graph.
+        # It is put into words before: afterwards the output may be erased from the graph.
         output = _output(match)
-        parts, before = _parts(claim, name, output), _state(graph, match)
+        decision, before = _decision(claim, name, output), _state(graph, match)
         root, backward = naming.root_of(output), naming.is_backward(output)
         apply_entry(match, graph, node)
         if _state(graph, match) != before:
             naming.adopt(graph, root, backward)
-            control.ask(claim.kind, *parts)
+            control.take(decision)
         return None
 
     setattr(allowed, _ASKS, True)
     entry.extra_check, entry.apply = allowed, apply
 
 
-def _parts(claim: Claim, name: str, node: Node) -> tuple[str, str, str, str]:
+def _decision(claim: Claim, name: str, node: Node) -> Decision:
     text = claim.text.format(name, tags.described(node))
-    return f"{claim.name(name)}{naming.suffix(node)}", naming.node_name(node), text, naming.where_of(node)
-
-
-def _id(kind: str, parts: tuple[str, str, str, str]) -> str:
-    return f"{kind}:{parts[0]}@{parts[1]}"
+    return tags.decision(claim.kind, node, text, f"{claim.name(name)}{naming.suffix(node)}")
 
 
 def _state(graph: Graph, match: Any) -> object:

@@ -64,10 +64,5 @@ def _recomputed(joint: GraphModule, forward: GraphModule, backward: GraphModule)
 
 
 def _allowed(control: Control, node: Node) -> bool:
-    return control.ask(
-        "remat",
-        naming.op_detail(node),
-        naming.node_name(node),
-        f"the backward graph computes {tags.described(node)} again",
-        naming.where_of(node),
-    )
+    text = f"the backward graph computes {tags.described(node)} again"
+    return control.take(tags.decision("remat", node, text))

@@ -38,7 +38,7 @@ def _ask(original: Callable[..., bool]) -> Callable[..., bool]:
             return reuses
         text = f"{tags.described(node)} is written into the memory of {tags.described(dead)}"
         detail = f"{naming.handle(dead)}{naming.suffix(node)}"
-        if control.ask("reuse", detail, naming.node_name(node), text, naming.where_of(node)):
+        if control.take(tags.decision("reuse", node, text, detail)):
             return True
         setattr(free_line, _REFUSED, True)
         self.wrapper.estimate_peak.update_peak_between(free_line, self)

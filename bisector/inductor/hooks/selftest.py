@@ -14,7 +14,6 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
-import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch.fx import GraphModule
 
@@ -22,8 +21,8 @@ from .. import compiling, control, source_capture
 from ..control import Control
 from .selftest_programs import PROGRAMS, Program
 
-_NEVER_ASKED = "the self-test's program never came to such a decision"
-_CHANGED = "listing the decisions changes the generated source"
+NEVER_ASKED = "the self-test's program never came to such a decision"
+CHANGED = "listing the decisions changes the generated source"
 _FLAGS = frozenset(flag for program in PROGRAMS for flag in program.flags)
 
 
@@ -51,7 +50,7 @@ def _try(program: Program) -> dict[str, str | None]:
             listing = Control()
             base = source(listing)
             if base != source(None):
-                return dict.fromkeys(program.kinds, _CHANGED)
+                return dict.fromkeys(program.kinds, CHANGED)
             return {kind: _reason(kind, listing, base, source) for kind in program.kinds}
     except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
         return dict.fromkeys(program.kinds, _said(error))
@@ -63,15 +62,18 @@ def _reason(kind: str, listing: Control, base: str, source: Callable[[Control], 
     loops = [member for member in members if member.startswith("vec:loop")]
     others = [member for member in members if member not in loops]
     if not others:
-        return _NEVER_ASKED
-    for denied in filter(None, (others, loops)):
-        try:
-            changed = source(Control(members=denied)) != base
-        except Exception as error:  # noqa: BLE001 - as above
-            return _said(error)
-        if not changed:
-            return "denying it changes nothing"
-    return None
+        return NEVER_ASKED
+    found = (unbitten(denied, base, source) for denied in (others, loops) if denied)
+    return next((reason for reason in found if reason is not None), None)
+
+
+def unbitten(members: list[str], base: str, source: Callable[[Control], str]) -> str | None:
+    """None if denying the members changes the source from `base`, else why their hook must be off."""
+    try:
+        changed = source(Control(members=members)) != base
+    except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
+        return _said(error)
+    return None if changed else "denying it changes nothing"
 
 
 def _said(error: Exception) -> str:
@@ -104,11 +106,10 @@ class _Source:
 
 @contextmanager
 def _settings(program: Program) -> Iterator[None]:
-    caches_off = {"fx_graph_cache": False, "compile_threads": 1}
     with (
         torch.inference_mode(False),
         torch.set_grad_enabled(program.train),
-        inductor_config.patch({**caches_off, **program.settings}),
-        functorch_config.patch(enable_autograd_cache=False),
+        compiling.probe_caches(1),
+        inductor_config.patch(dict(program.settings)),
     ):
         yield

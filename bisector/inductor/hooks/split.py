@@ -15,7 +15,6 @@ from torch._inductor import ir
 from torch._inductor.virtualized import V
 from torch.fx import Node
 
-from .. import naming
 from ..control import current
 from . import tags
 from .patching import wrap
@@ -33,13 +32,7 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         control, node = current("split"), V.graph.current_node
         if control is None or parts == 1 or not isinstance(node, Node):
             return hint, parts
-        allowed = control.ask(
-            "split",
-            naming.op_detail(node),
-            naming.node_name(node),
-            f"the reduction of {tags.described(node)} is computed in parts",
-            naming.where_of(node),
-        )
-        return hint, (parts if allowed else 1)
+        text = f"the reduction of {tags.described(node)} is computed in parts"
+        return hint, (parts if control.take(tags.decision("split", node, text)) else 1)
 
     return num_splits

@@ -20,6 +20,7 @@ from torch._inductor.loop_body import LightTracer
 from torch._inductor.virtualized import NullHandler, V
 from torch.fx import Node
 
+from ...core.model import Decision
 from .. import naming
 from ..control import current
 from .patching import require, wrap
@@ -153,6 +154,12 @@ def storage_of(result: Any) -> ir.StorageBox | None:
 def is_low_precision(dtype: torch.dtype | None) -> bool:
     """float16 and bfloat16: stored as they are, computed in float32."""
     return dtype in (torch.float16, torch.bfloat16)
+
+
+def decision(kind: str, node: Node, text: str, detail: str | None = None) -> Decision:
+    """The decision `kind:detail@node`; detail: the node's op where there is no other."""
+    detail = naming.op_detail(node) if detail is None else detail
+    return Decision(f"{kind}:{detail}@{naming.node_name(node)}", text, naming.where_of(node))
 
 
 def described(node: Node) -> str:

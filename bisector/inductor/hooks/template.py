@@ -17,8 +17,7 @@ from torch._inductor.graph import GraphLowering
 from torch._ops import HigherOrderOperator
 from torch.fx import Node
 
-from .. import naming
-from ..control import Control, current
+from ..control import current
 from . import tags
 from .patching import require, wrap
 
@@ -42,24 +41,15 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         # A higher-order op (flex_attention) has no other kernel than its template.
         if control is None or not tuning() or isinstance(node.target, HigherOrderOperator):
             return original(self, node)
-        if not control.allows(_id(node)):
-            if _id(node) in control.members:  # that it comes to a template is known from the listing
-                _record(control, node)
+        text = f"{tags.described(node)} is generated from a kernel template"
+        decision = tags.decision("template", node, text)
+        if control.refuses(decision):
             with config.patch(dict.fromkeys(_TUNING, False)):
                 return original(self, node)
         before = len(self.operations)
         result = original(self, node)
         if any(isinstance(made, ir.TemplateBuffer) for made in self.operations[before:]):
-            _record(control, node)
+            control.take(decision)
         return result
 
     return run_node
-
-
-def _id(node: Node) -> str:
-    return f"template:{naming.op_detail(node)}@{naming.node_name(node)}"
-
-
-def _record(control: Control, node: Node) -> None:
-    text = f"{tags.described(node)} is generated from a kernel template"
-    control.ask("template", naming.op_detail(node), naming.node_name(node), text, naming.where_of(node))

@@ -57,8 +57,8 @@ def _write_exactly(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         return write(op)  # so already
     if op.name in ("truediv", "reciprocal") and not _float32(op):
         return write(op)  # the setting is about float32 alone
-    detail, where = f"{asked}{naming.suffix(tag.node)}", naming.where_of(tag.node)
-    if control.ask("vec", detail, naming.node_name(tag.node), f"{tags.described(tag.node)} {text}", where):
+    told = f"{tags.described(tag.node)} {text}"
+    if control.take(tags.decision("vec", tag.node, told, f"{asked}{naming.suffix(tag.node)}")):
         return write(op)
     with config.patch(settings):
         return write(op)

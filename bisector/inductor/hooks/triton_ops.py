@@ -26,7 +26,7 @@ from ...core.model import Base
 from .. import naming
 from ..control import Control, current
 from . import tags
-from .cpp_ops import Op, Rule, body_op
+from .cpp_ops import Rule, applying
 from .patching import require, wrap
 
 # Body ops that compute nothing that could be rounded otherwise.
@@ -47,7 +47,7 @@ def install() -> None:
     tags.install()
     require(common.CSEProxy, "_default")
     require(TritonKernel, "triton_meta_common", "codegen_kernel")
-    wrap(common.CSEProxy, "_default", _apply_rules)
+    wrap(common.CSEProxy, "_default", applying(_rules, is_triton))
     wrap(TritonKernel, "triton_meta_common", _change_options)
 
 
@@ -103,33 +103,14 @@ def allowed(control: Control, kind: str, detail: str, nodes: Iterable[Any], text
     True where there is nobody to ask.
     """
     answers = [
-        control.ask(
-            kind,
-            f"{detail}{naming.suffix(node)}",
-            naming.node_name(node),
-            text.format(tags.described(node)),
-            naming.where_of(node),
+        control.take(
+            tags.decision(kind, node, text.format(tags.described(node)), f"{detail}{naming.suffix(node)}")
         )
         for node in sources(nodes)
     ]
     if not answers:
         return True
     return any(answers) if control.base is Base.PLAIN else all(answers)
-
-
-def _apply_rules(original: Callable[..., Any]) -> Callable[..., Any]:
-    def write_through(op: Op, rules: tuple[Rule, ...]) -> Any:
-        if not rules:
-            return original(op.proxy, op.name, op.args, op.kwargs)
-        return rules[0](op, lambda changed: write_through(changed, rules[1:]))
-
-    def default(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        body = body_op() if current() is not None and is_triton(V.kernel) else None
-        if body is None or body.target != name:
-            return original(self, name, args, kwargs)
-        return write_through(Op(self, name, args, kwargs, body), tuple(_rules))
-
-    return default
 
 
 def _change_options(original: Callable[..., Options]) -> Callable[..., Options]:

@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 import torch
-import torch._functorch.config as functorch_config
-import torch._inductor.config as inductor_config
 
-from .. import control, source_capture
+from .. import compiling, control, source_capture
 from ..control import Control
 from . import triton_cast, triton_fma, triton_math, triton_reduce
+from .selftest import CHANGED, NEVER_ASKED, unbitten
 
 # Part -> how the IDs of its decisions begin.
 _PARTS = {
@@ -29,14 +28,11 @@ Inputs = Sequence[torch.Tensor]
 def run(make_inputs: Callable[[], Inputs] = lambda: _inputs()) -> dict[str, str | None]:
     """For each part None if its hook bites, else the reason why it must be switched off."""
     off = control.disabled()
-    with (
-        inductor_config.patch(fx_graph_cache=False, compile_threads=1),
-        functorch_config.patch(enable_autograd_cache=False),
-    ):
+    with compiling.probe_caches(1):
         inputs, listing = make_inputs(), Control()
         base = _source(listing, inputs)
         if base != _source(None, inputs):
-            return dict.fromkeys(_PARTS, "listing the decisions changes the generated source")
+            return dict.fromkeys(_PARTS, CHANGED)
         parts = _PARTS.items()
         return {part: off.get(part) or _reason(listing, start, base, inputs) for part, start in parts}
 
@@ -54,12 +50,8 @@ def _program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
 def _reason(listing: Control, start: str, base: str, inputs: Inputs) -> str | None:
     members = [decision.id for decision in listing.decisions() if decision.id.startswith(start)]
     if not members:
-        return "the self-test's program never came to such a decision"
-    try:
-        changed = _source(Control(members=members), inputs) != base
-    except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
-        return f"{type(error).__name__}: {error}".splitlines()[0]
-    return None if changed else "denying it changes nothing"
+        return NEVER_ASKED
+    return unbitten(members, base, lambda denied: _source(denied, inputs))
 
 
 def _source(active: Control | None, inputs: Inputs) -> str:

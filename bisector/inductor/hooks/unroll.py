@@ -15,7 +15,6 @@ import torch._inductor.config as inductor_config
 from torch._inductor import ir
 from torch._inductor.virtualized import V
 
-from .. import naming
 from ..control import current
 from . import tags
 from .patching import require, wrap
@@ -36,14 +35,10 @@ def install() -> None:
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def unroll(*args: Any, **kwargs: Any) -> Any:
         control, node = current("unroll"), V.graph.current_node
-        if control is not None and not control.ask(
-            "unroll",
-            naming.op_detail(node),
-            naming.node_name(node),
-            f"the reduction of {tags.described(node)} is written out as a chain of operations",
-            naming.where_of(node),
-        ):
-            raise _Denied
+        if control is not None:
+            text = f"the reduction of {tags.described(node)} is written out as a chain of operations"
+            if not control.take(tags.decision("unroll", node, text)):
+                raise _Denied
         return original(*args, **kwargs)
 
     return unroll

@@ -53,7 +53,7 @@ def has_vector_form(name: str) -> bool:
 
 def _ask_op(control: Control, name: str, node: Node) -> bool:
     text = f"{name} of {tags.described(node)} is computed by vector code"
-    return control.ask("vec", _op_detail(name, node), naming.node_name(node), text, naming.where_of(node))
+    return control.take(tags.decision("vec", node, text, _op_detail(name, node)))
 
 
 def _op_id(name: str, node: Node) -> str:
@@ -66,9 +66,7 @@ def _op_detail(name: str, node: Node) -> str:
 
 def _ask_loop(control: Control, node: Node) -> bool:
     text = f"the loop that computes {tags.described(node)} is vectorized"
-    return control.ask(
-        "vec", f"loop{naming.suffix(node)}", naming.node_name(node), text, naming.where_of(node)
-    )
+    return control.take(tags.decision("vec", node, text, f"loop{naming.suffix(node)}"))
 
 
 def _choose_scalar(original: Callable[..., Any]) -> Callable[..., Any]:

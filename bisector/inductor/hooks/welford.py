@@ -13,7 +13,6 @@ from typing import Any
 from torch._inductor import lowering
 from torch._inductor.virtualized import V
 
-from .. import naming
 from ..control import current
 from . import tags
 from .patching import wrap
@@ -30,13 +29,7 @@ def _ask(original: Callable[..., bool]) -> Callable[..., bool]:
         if control is None:
             return two_steps
         how = "in two passes, not by Welford's recurrence" if two_steps else "by Welford's recurrence"
-        allowed = control.ask(
-            "welford",
-            naming.op_detail(node),
-            naming.node_name(node),
-            f"the variance of {tags.described(node)} is computed {how}",
-            naming.where_of(node),
-        )
-        return two_steps if allowed else not two_steps
+        text = f"the variance of {tags.described(node)} is computed {how}"
+        return two_steps if control.take(tags.decision("welford", node, text)) else not two_steps
 
     return use_two_step_variance

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
+from torch._inductor import cpu_vec_isa
 
 from . import ambient, hooks, source_capture
 from .load import Loaded
@@ -17,12 +19,25 @@ def warm_up() -> None:
     """Install the hooks and run Inductor's front half once.
 
     One tiny compile registers the lazily built patterns, whose own compiles would otherwise show up as
-    decisions of the subject, and finds the vector instruction set, which takes a process of its own.
+    decisions of the subject.
     """
     inductor_config.compile_threads = 1  # no pool of processes: hooks and forks do not reach it
     hooks.install()
+    _try_vector_isas()
     source_capture.source_only(lambda: torch.compile(_tiny)(torch.ones(8, 8)))
     torch._dynamo.reset()
+
+
+def _try_vector_isas() -> None:
+    """Try the vector instruction sets of an x86 processor side by side.
+
+    Inductor builds and loads a library for one after the other when it first needs them, and remembers each.
+    """
+    processor = cpu_vec_isa.x86_isa_checker()
+    isas = [i for i in cpu_vec_isa.supported_vec_isa_list if set(str(i).split()) <= set(processor)]
+    if len(isas) > 1:
+        with ThreadPoolExecutor(len(isas)) as pool:
+            list(pool.map(bool, isas))
 
 
 def _tiny(x: torch.Tensor) -> torch.Tensor:

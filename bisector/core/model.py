@@ -53,12 +53,17 @@ class Decision:
 
     @property
     def node(self) -> str:
-        return self.id.rpartition("@")[2]
+        return node_of(self.id)
 
 
 def kind_of(decision_id: str) -> str:
     """The kind of a decision ID: `fma` of `fma:sub@mul_1`."""
     return decision_id.partition(":")[0]
+
+
+def node_of(decision_id: str) -> str:
+    """The node of a decision ID: `mul_1` of `fma:sub@mul_1`."""
+    return decision_id.rpartition("@")[2]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bisector.core.model import Json, kind_of
+from bisector.core.model import Json, kind_of, node_of
 
 Result = Mapping[str, Any]
 
@@ -152,7 +152,7 @@ def detail_of(decision_id: str) -> str:
 
 def short_decision(decision_id: str) -> str:
     """A decision in a few words: "the FMA contraction of `mul`"."""
-    kind, node = kind_of(decision_id), decision_id.rpartition("@")[2]
+    kind, node = kind_of(decision_id), node_of(decision_id)
     if kind not in KINDS:
         return f"`{decision_id}`"
     if kind in ("config", "pass", "cudagraph"):  # decisions about the whole graph

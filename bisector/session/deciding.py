@@ -19,12 +19,12 @@ from .baseline import needed_beside, with_appeared
 from .grading import grade, worth_grading
 from .grouping import PLACE, by_groups, ordered
 from .study import Study
+from .suspects import NOBODY, Suspects
 
 # More sets than this of either view are no longer an answer; the result says that the search stopped.
 MOST_SETS = 8
 # Where many decisions each suffice, the sets grow without end; what one allowance finds is reported.
 MOST_PROBES = 100
-RECOMPUTED = "inline"
 
 
 @dataclass
@@ -46,13 +46,13 @@ class Decided:
 
 
 def decide(
-    study: Study, case: Case, default: ProbeResult, flags: Sequence[str], suspected: frozenset[str]
+    study: Study, case: Case, default: ProbeResult, flags: Sequence[str], suspects: Suspects = NOBODY
 ) -> Decided:
     """Search causes and repairs among the decisions of this case's default compile, and those that appear
     when others are denied.
 
     flags: those that repair, alone or together. They stand in as decisions of kind `config` where the
-    finer kinds leave the plain baseline diverging. suspected: kinds to look into first.
+    finer kinds leave the plain baseline diverging.
     """
     decisions = tuple(d for d in default.measurement.decisions if d.kind not in study.hooks_off)
     elements = ordered(d.id for d in decisions if d.kind != PLACE)
@@ -64,7 +64,7 @@ def decide(
         found.decisions += tuple(grown)
         repairs = check_repairs(default, denied)
         causes = _plain_end(study, case, everything, found.beside)
-        _search(study, everything, causes, repairs, found, _likely(everything, suspected))
+        _search(study, everything, causes, repairs, found, suspects.sets(everything))
         if not found.places:
             shared = worth_grading(found.sets.repairs, everything)
             found.graded = grade(study, case, default, shared, repairs=bool(found.sets.repairs))
@@ -76,15 +76,6 @@ def decide(
 def _plain_end(study: Study, case: Case, everything: Sequence[str], beside: Sequence[str]) -> ContractCheck:
     plain = study.enabled(frozenset(), case, beside)
     return check_causes(plain, study.enabled(frozenset(everything), case, beside))
-
-
-def _likely(elements: Sequence[str], suspected: frozenset[str]) -> list[Members]:
-    """The elements of the suspected kinds; and those together with what decides where a value is computed,
-    since a rounding that a kernel skips shows where the same value was stored."""
-    if not suspected:
-        return []
-    choices = (suspected, suspected | {RECOMPUTED})
-    return [frozenset(e for e in elements if kind_of(e) in kinds) for kinds in choices]
 
 
 def _search(
@@ -131,7 +122,9 @@ def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[st
     return by_groups(places, Inverted(Denied(study, case))).members
 
 
-def one_repair(study: Study, case: Case, default: ProbeResult) -> MinimalSet | None:
+def one_repair(
+    study: Study, case: Case, default: ProbeResult, suspects: Suspects = NOBODY
+) -> MinimalSet | None:
     """One repair among all decisions, fallbacks included only if nothing finer repairs.
 
     First by groups (every `lower:aten.tanh`, say), then inside them if few are left: where a hundred equal
@@ -141,5 +134,8 @@ def one_repair(study: Study, case: Case, default: ProbeResult) -> MinimalSet | N
     fine = [i for i in ids if kind_of(i) != PLACE]
     for elements in (fine, ids):
         if elements and study.denied(frozenset(elements), case).outcome is Outcome.PASS:
-            return by_groups(elements, Inverted(Denied(study, case))).inverted()
+            some = suspects.sets(elements)
+            inside = next((s for s in some if study.denied(s, case).outcome is Outcome.PASS), elements)
+            members = [e for e in elements if e in inside]
+            return by_groups(members, Inverted(Denied(study, case))).inverted()
     return None

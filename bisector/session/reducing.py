@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bisector.core.case import Case
-from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult
+from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, node_of
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
 
 from .study import Study
+from .suspects import BACKWARD
 
 # That each member of a repair is needed is asked of repairs up to this size: a probe for each member.
 NEEDED_EACH = 3
@@ -37,7 +38,7 @@ class Anchor:
 
     def nodes(self) -> frozenset[str]:
         """The nodes of the graph that the repairs decide about."""
-        return frozenset(m.rpartition("@")[2].removeprefix("bwd.") for r in self.repairs for m in r)
+        return frozenset(node_of(m).removeprefix(BACKWARD) for r in self.repairs for m in r)
 
 
 @dataclass

@@ -26,6 +26,7 @@ from .run import Session
 from .settling import HeldRepair, Settling
 from .study import Study, config_id
 from .subject import Chosen
+from .suspects import Suspects, suspects
 
 LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
 _RUNGS = [(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS]
@@ -148,7 +149,7 @@ class Search:
         if self.walk.sets:
             return Anchor((frozenset(config_id(name) for name in self.walk.sets[0]),))
         with self.session.clock.stage("causes"):
-            repair = one_repair(self.study, self.start, self.default)
+            repair = one_repair(self.study, self.start, self.default, self._suspects())
         if repair is None:
             self.answer.notes.append("no flag and no set of decisions repairs the whole subject")
             return None
@@ -174,7 +175,7 @@ class Search:
 
     def _decide(self, case: Case, default: ProbeResult) -> Decided:
         with self.session.clock.stage("causes"):
-            decided = decide(self.study, case, default, self.walk.necessary, self.walk.suspected)
+            decided = decide(self.study, case, default, self.walk.necessary, self._suspects())
         self.answer.decisions = decided.decisions
         self.answer.places = decided.places
         self.answer.graded = decided.graded
@@ -183,6 +184,9 @@ class Search:
         found = len(decided.sets.causes), len(decided.sets.repairs)
         self.session.progress("causes", f"causes found: {found[0]}, repairs found: {found[1]}")
         return decided
+
+    def _suspects(self) -> Suspects:
+        return suspects(self.walk.suspected, self.answer.origin, self.study.signatures)
 
     def confirm(self, decided: Decided) -> list[HeldRepair]:
         """Ask a second worker, and write what it says into the answer. What repairs the whole comes back."""

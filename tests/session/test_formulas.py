@@ -29,7 +29,7 @@ def test_a_lowering_whose_plain_formula_diverges_is_the_cause_and_the_repair(tmp
         study.signatures = default.signatures
         plain = study.enabled(frozenset(), WHOLE, [])
         assert plain.outcome is Outcome.FAIL, "the plain baseline would say nothing here"
-        found = decide(study, WHOLE, default, [], frozenset())
+        found = decide(study, WHOLE, default, [])
         blamed = "lower:aten.sum@sum_1"
         assert found.beside == (blamed,)
         assert frozenset({blamed}) in as_sets(found.sets.causes)

@@ -10,6 +10,7 @@ from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
 from bisector.session.deciding import decide
 from bisector.session.grading import grade
+from bisector.session.suspects import Suspects
 from tests.session.planted import studied
 
 # Each product lies between two bfloat16 numbers, 1 part of 16384 above the lower one. Eager rounds both down
@@ -32,7 +33,7 @@ def test_the_shares_of_two_casts_in_a_sum_add_up(tmp_path: Path) -> None:
     with studied(tmp_path, SUM, tolerance=1e-7) as (session, study):
         default = study.probe(Candidate())
         study.signatures = default.signatures
-        found = decide(study, WHOLE, default, [], frozenset({"cast"}))
+        found = decide(study, WHOLE, default, [], Suspects(kinds=frozenset({"cast"})))
         asked = session.counts["cached"]
         assert found.graded is not None
         assert [share.decision.rpartition("@")[2] for share in found.graded.shares] == ["large", "small"]

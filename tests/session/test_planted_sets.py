@@ -45,7 +45,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
 
 def decided(program: Planted, *culprits: set[str]) -> SetsFound:
     study = program.plant(culprits)
-    found = decide(study, WHOLE, program.default, [], frozenset())
+    found = decide(study, WHOLE, program.default, [])
     assert found.checks == []
     assert found.sets.stopped_because is None
     assert all(s.confirmed for s in (*found.sets.causes, *found.sets.repairs))
@@ -114,7 +114,7 @@ def test_a_fusion_that_appears_where_another_is_denied_joins_the_search(tmp_path
         assert "fuse:c@a" in ids
         assert "fuse:c@b" not in ids
         study = program.plant([{"fuse:c@a"}, {"fuse:c@b"}], seen=True)
-        found = decide(study, WHOLE, program.default, [], frozenset())
+        found = decide(study, WHOLE, program.default, [])
         assert frozenset({"fuse:c@a"}) not in as_sets(found.sets.repairs)
         assert frozenset({"fuse:c@a", "fuse:c@b"}) in as_sets(found.sets.repairs)
         assert "fuse:c@b" in {d.id for d in found.decisions}, "it would be named without a word of what it is"
@@ -130,6 +130,6 @@ def test_a_decision_that_vanishes_with_another_is_no_part_of_a_repair(tmp_path: 
         both = study.denied(frozenset({whole, part}))
         assert both.measurement.vanished == (part,)
         assert (both.outcome, proof(both, {whole, part}).outcome) == (Outcome.PASS, Outcome.UNRESOLVED)
-        found = decide(study, WHOLE, program.default, [], frozenset())
+        found = decide(study, WHOLE, program.default, [])
         assert as_sets(found.sets.repairs) == {frozenset({whole}), frozenset({part})}
         assert as_sets(found.sets.causes) == {frozenset({whole, part})}

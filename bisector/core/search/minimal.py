@@ -97,8 +97,12 @@ def _narrowed(elements: list[str], ask: Asked, likely: Sequence[frozenset[str]])
     """The elements of the first likely set that FAILs; all of them where none does."""
     parts = [[e for e in elements if e in some] for some in likely]
     parts = [part for part in parts if 0 < len(part) < len(elements)]
-    ask.ahead(map(frozenset, parts))
-    return next((part for part in parts if ask(frozenset(part)) is Outcome.FAIL), elements)
+    for start in range(0, len(parts), ask.lanes):
+        some = parts[start : start + ask.lanes]
+        ask.ahead(map(frozenset, some))
+        if (found := next((p for p in some if ask(frozenset(p)) is Outcome.FAIL), None)) is not None:
+            return found
+    return elements
 
 
 def one_minimal(members: Sequence[str], ask: Asked, chunk: int = 1) -> MinimalSet:

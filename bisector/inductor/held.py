@@ -26,6 +26,10 @@ from .reference import first_line
 # Over the plain baseline a vector operation also decides whether its loop is vectorized at all.
 LOCAL = {Base.DEFAULT: frozenset({"cast", "fma", "vec"}), Base.PLAIN: frozenset({"cast", "fma"})}
 LOOP = "vec:loop"
+# A compile that leaves its decisions open costs two or three plain ones. It pays where a search among so many
+# decisions will ask more than that, or has done so.
+MANY_OPEN = 8
+SEVERAL_COMPILED = 3
 
 
 class NotHeld(Exception):
@@ -34,9 +38,23 @@ class NotHeld(Exception):
 
 def split(candidate: Candidate) -> tuple[Candidate, frozenset[str]]:
     """The candidate without its kernel-local members, and those."""
-    kinds = LOCAL[candidate.base]
-    local = frozenset(m for m in candidate.members if kind_of(m) in kinds and not m.startswith(LOOP))
+    local = frozenset(m for m in candidate.members if is_local(m, candidate.base))
     return replace(candidate, members=candidate.members - local), local
+
+
+def is_local(decision_id: str, base: Base) -> bool:
+    """Whether a compile can leave the decision open."""
+    return kind_of(decision_id) in LOCAL[base] and not decision_id.startswith(LOOP)
+
+
+def pays(candidate: Candidate, plain: Mapping[frozenset[str], Measurement]) -> bool:
+    """Whether to hold what differs from the candidate in kernel-local members alone.
+
+    plain: what is known of compiled ones, by those members; without any nothing could be checked.
+    """
+    listed = {decision.id for measurement in plain.values() for decision in measurement.decisions}
+    left_open = [i for i in listed if is_local(i, candidate.base)]
+    return len(plain) >= SEVERAL_COMPILED or len(left_open) >= MANY_OPEN
 
 
 @dataclass(frozen=True)

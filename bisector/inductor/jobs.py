@@ -39,8 +39,9 @@ def held_by(loaded: Loaded, request: Request) -> str | None:
     if request["job"] != "probe" or not request.get("series"):
         return None
     candidate = Candidate.from_json(request["candidate"])
-    worth_it = candidate.backend == "inductor" and held.split(candidate)[1]
-    return held_key(request) if worth_it and loaded.known.compiled_as(request) else None
+    if candidate.backend != "inductor" or not held.split(candidate)[1]:
+        return None
+    return held_key(request) if held.pays(candidate, loaded.known.compiled_as(request)) else None
 
 
 def hold(loaded: Loaded, request: Request) -> Callable[[Request], dict[str, Any]]:

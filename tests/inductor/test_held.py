@@ -11,6 +11,7 @@ import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Measurement
+from bisector.inductor import held
 from bisector.runner.worker import Worker, WorkerOptions
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -108,11 +109,11 @@ def test_one_compile_answers_for_each_choice_as_its_own_compile_does(asked: Aske
     assert len(local) >= 3
     candidates = [*(Candidate.deny([member]) for member in local[:3]), Candidate.deny(local)]
     plain = asked.probe(*candidates)
-    held = asked.probe(*candidates, series=True)
+    answered = asked.probe(*candidates, series=True)
     assert not any(map(is_held, plain))
-    assert all(map(is_held, held))
-    assert list(map(numbers, held)) == list(map(numbers, plain))
-    assert [{d.id for d in h.decisions} for h in held] == [{d.id for d in p.decisions} for p in plain]
+    assert all(map(is_held, answered))
+    assert list(map(numbers, answered)) == list(map(numbers, plain))
+    assert [{d.id for d in h.decisions} for h in answered] == [{d.id for d in p.decisions} for p in plain]
     assert len(set(map(numbers, plain))) > 1  # or nothing was told apart
 
 
@@ -129,19 +130,32 @@ def test_what_is_not_kernel_local_is_compiled_by_itself(asked: Asked) -> None:
 def test_a_member_that_the_compile_never_came_to_has_vanished_in_a_held_one_too(asked: Asked) -> None:
     [default] = asked.probe(Candidate())
     known = next(d.id for d in default.decisions if d.id.startswith("cast:"))
+    asked.probe(Candidate.deny([known]), Candidate.deny(["cast:float16@nowhere"]))
     [measurement] = asked.probe(Candidate.deny([known, "cast:float16@nowhere"]), series=True)
     assert is_held(measurement)
     assert measurement.vanished == ("cast:float16@nowhere",)
 
 
 @pytest.mark.parametrize("asked", ["casts"], indirect=True)
+def test_a_compile_of_few_decisions_is_held_once_several_were_made_by_themselves(asked: Asked) -> None:
+    [default] = asked.probe(Candidate(), series=True)
+    local = [d.id for d in default.decisions if d.id.startswith(LOCAL) and "vec:loop" not in d.id]
+    assert len(local) < held.MANY_OPEN
+    for made in range(1, held.SEVERAL_COMPILED):
+        [single] = asked.probe(Candidate.deny(local[:made]), series=True)
+        assert not is_held(single)
+    [again] = asked.probe(Candidate.deny(local[:1]), series=True)
+    assert is_held(again)
+
+
+@pytest.mark.parametrize("asked", ["fifty"], indirect=True)
 def test_the_first_of_a_series_is_compiled_by_itself_for_the_others_to_be_checked_against(
     asked: Asked,
 ) -> None:
-    members = ["cast:float16@half"]
-    first, *_ = asked.probe(Candidate.deny(members), series=True)
+    members = [f"vec:tanh@{name}" for name in ("x", "x_2")]
+    [first] = asked.probe(Candidate.deny(members[:1]), series=True)
     assert not is_held(first)
-    [second] = asked.probe(Candidate.deny(members), series=True)
+    [second] = asked.probe(Candidate.deny(members[:1]), series=True)
     assert is_held(second)
     assert numbers(second) == numbers(first)
 
@@ -151,7 +165,7 @@ def test_fifty_vector_operations_are_tried_one_by_one_in_one_compile(asked: Aske
     [default] = asked.probe(Candidate())
     local = [d.id for d in default.decisions if d.id.startswith("vec:tanh@")]
     assert len(local) == 50
-    held = asked.probe(*(Candidate.deny([member]) for member in local), series=True)
-    assert all(map(is_held, held))
-    assert len({m.code for m in held}) == 50
-    assert len({m.code.partition(" without ")[0] for m in held}) == 1
+    answered = asked.probe(*(Candidate.deny([member]) for member in local), series=True)
+    assert all(map(is_held, answered))
+    assert len({m.code for m in answered}) == 50
+    assert len({m.code.partition(" without ")[0] for m in answered}) == 1

@@ -9,6 +9,7 @@ from bisector.core.judge import proof
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.search.ahead import Members
+from bisector.core.search.sets import Ahead
 
 from .grouping import PLACE, ordered
 from .study import Study
@@ -102,6 +103,17 @@ class Enabled(_Asking):
 
     def candidate(self, members: Members) -> Candidate:
         return self.study.plain(members, self.beside)
+
+
+def side_by_side(denied: Denied, enabled: Enabled) -> Ahead:
+    """Probes a set of each view at the same time, where there are lanes for it."""
+
+    def ahead(to_deny: Members, to_enable: Members) -> None:
+        asked = [(denied.candidate(to_deny), denied.case), (enabled.candidate(to_enable), enabled.case)]
+        if denied.lanes > 1:
+            denied.study.probe_all(asked, hints=SERIES)
+
+    return ahead
 
 
 class Formulas(_Asking):

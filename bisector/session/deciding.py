@@ -14,7 +14,7 @@ from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
 
-from .asking import Allowance, Denied, Enabled
+from .asking import Allowance, Denied, Enabled, side_by_side
 from .baseline import needed_beside, with_appeared
 from .grading import grade, worth_grading
 from .grouping import PLACE, by_groups, ordered
@@ -90,7 +90,8 @@ def _search(
     denied = Denied(study, found.case, allowance, found.decisions)
     enabled = Enabled(study, found.case, allowance, found.beside)
     if causes.holds and repairs.holds:
-        found.sets = all_sets(everything, enabled, denied, MOST_SETS, likely, denied.appeared)
+        ahead = side_by_side(denied, enabled)
+        found.sets = all_sets(everything, enabled, denied, MOST_SETS, likely, denied.appeared, ahead)
         if not found.sets.repairs:
             # Too many causes for one allowance: a repair says more than the causes left out.
             found.sets = replace(found.sets, repairs=_first_repair(study, found.case, everything))

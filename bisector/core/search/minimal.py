@@ -54,6 +54,9 @@ class Asked:
             self._known[members] = self._test(members)
         return self._known[members]
 
+    def knows(self, members: frozenset[str]) -> bool:
+        return members in self._known
+
     def ahead(self, sets: Iterable[frozenset[str]]) -> None:
         """Let a test with several lanes probe what is not known yet, side by side."""
         if isinstance(self._test, Parallel) and self.lanes > 1:

@@ -18,10 +18,16 @@ from bisector.core.search.minimal import Asked, MinimalSet, minimal_set, one_min
 Members = tuple[str, ...]
 # The elements that exist only while these are denied; known ones may be among them.
 Appeared = Callable[[frozenset[str]], Sequence[str]]
+# Told of a set to deny and one to enable before either is asked: with lanes to spare both are probed at once.
+Ahead = Callable[[frozenset[str], frozenset[str]], None]
 
 
 def _nothing_new(denied: frozenset[str]) -> Sequence[str]:
     return ()
+
+
+def _one_by_one(denied: frozenset[str], enabled: frozenset[str]) -> None:
+    """Nothing is probed before it is asked."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ def all_sets(
     limit: int,
     likely: Sequence[frozenset[str]] = (),
     appeared: Appeared = _nothing_new,
+    ahead: Ahead = _one_by_one,
 ) -> SetsFound:
     """Find every minimal cause and every minimal repair, at most `limit` of each (a gap counts as a repair).
 
@@ -59,6 +66,7 @@ def all_sets(
     these are not probed again, and no set is asked twice in one view.
 
     likely: sets to look into first (see minimal_set). They save probes, and change no answer's proof.
+    ahead: see `Ahead`.
     appeared(S): asked where denying S, which the causes would have repair, does not: what came up instead
     joins the elements.
 
@@ -72,7 +80,7 @@ def all_sets(
     causes = _Causes(shared, enabled, likely)
     repairs = _Repairs(shared, denied, likely, appeared)
     try:
-        stopped_because = _search_both(causes, repairs, limit)
+        stopped_because = _search_both(causes, repairs, limit, ahead)
         mirrored = not (causes.unexplained or repairs.unresolved or repairs.unexpected)
         if stopped_because is None and not mirrored:
             stopped_because = repairs.search(limit)
@@ -113,8 +121,12 @@ def repairs_only(
     )
 
 
-def _search_both(causes: _Causes, repairs: _Repairs, limit: int) -> str | None:
-    """Try hitting sets of the causes until none is left; return why it stopped before, if it did."""
+def _search_both(causes: _Causes, repairs: _Repairs, limit: int, ahead: Ahead) -> str | None:
+    """Try hitting sets of the causes until none is left; return why it stopped before, if it did.
+
+    One that does not repair is followed by the question whether enabling all the rest FAILs, so both are told
+    ahead: a repair wastes the second.
+    """
     while True:
         unsettled = repairs.unresolved + causes.unexplained
         known_repairs = [frozenset(repair.members) for repair in repairs.found]
@@ -123,6 +135,8 @@ def _search_both(causes: _Causes, repairs: _Repairs, limit: int) -> str | None:
             return None
         if len(repairs.found) + len(unsettled) >= limit:
             return _limit_reached(limit)
+        if not repairs.knows(hitting):
+            ahead(hitting, frozenset(_outside(causes.elements, hitting)))
         outcome = repairs.denied(hitting)
         if outcome is Outcome.PASS:
             repairs.add_inside(hitting)
@@ -190,6 +204,9 @@ class _Repairs:
 
     def denied(self, members: frozenset[str]) -> Outcome:
         return self._inverted(members).inverted()
+
+    def knows(self, members: frozenset[str]) -> bool:
+        return self._inverted.knows(members)
 
     def grow(self, denied: frozenset[str]) -> frozenset[str]:
         """Take what exists only while these are denied into the elements; returns what is new of it."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..core.model import OutputMeasurement
+from .tensors import dtype_name
 
 _INT_OF = {
     torch.float16: torch.int16,
@@ -30,14 +31,14 @@ def compare(
         return None
     if not isinstance(eager, torch.Tensor) or not isinstance(compiled, torch.Tensor):
         return _compare_plain(index, path, eager, compiled)
-    shape, dtype = tuple(eager.shape), _dtype_name(eager)
+    shape, dtype = tuple(eager.shape), dtype_name(eager.dtype)
     head: dict[str, Any] = {
         "index": index, "path": path, "dtype": dtype, "shape": shape, "numel": eager.numel()
     }
     if tuple(compiled.shape) != shape:
         return OutputMeasurement(**head, shape_compiled=tuple(compiled.shape))
     if compiled.dtype != eager.dtype:
-        return OutputMeasurement(**head, dtype_compiled=_dtype_name(compiled))
+        return OutputMeasurement(**head, dtype_compiled=dtype_name(compiled.dtype))
     if _strides(compiled) != _strides(eager):
         head["stride_compiled"] = _strides(compiled)
     if eager.numel() == 0:
@@ -209,10 +210,6 @@ def measure_all(
         if found is not None:
             measured.append(found)
     return tuple(measured)
-
-
-def _dtype_name(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _strides(tensor: torch.Tensor) -> tuple[int, ...]:

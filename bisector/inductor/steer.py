@@ -75,7 +75,7 @@ class _Runs:
         return all(self._close(e, c) for e, c in zip(eager, compiled, strict=True))
 
     def _close(self, e: torch.Tensor, c: torch.Tensor) -> bool:
-        rtol, atol = self.tolerances.get(str(e.dtype).removeprefix("torch."), (0.0, 0.0))
+        rtol, atol = self.tolerances.get(tensors.dtype_name(e.dtype), (0.0, 0.0))
         return bool(torch.isclose(c, e, rtol=rtol, atol=atol, equal_nan=True).all())
 
 

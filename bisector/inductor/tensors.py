@@ -8,6 +8,11 @@ from typing import Any
 import torch
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """`float16` of `torch.float16`: as dtypes are written in answers, IDs and tolerances."""
+    return str(dtype).removeprefix("torch.")
+
+
 def snapshot(values: Sequence[Any]) -> list[Any]:
     """Detached copies of the tensors among `values`; other values as they are.
 

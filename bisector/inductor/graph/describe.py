@@ -30,7 +30,7 @@ def summary(loaded: Loaded) -> dict[str, Any]:
             "backward": bool(call.grad_outputs),
             "tolerances": {k: list(v) for k, v in call.tolerances.items()},
             "digest": tensors.digest(call.args),
-            "devices": sorted({a.device.type for a in call.args if isinstance(a, torch.Tensor)}),
+            "devices": sorted(call.devices()),
             "settings": call.ambient.settings() | _named(call.graph.entry.options),
             "backend": call.graph.entry.backend if isinstance(call.graph.entry.backend, str) else "custom",
         }
@@ -92,7 +92,7 @@ class _Shapes(torch.fx.Interpreter):
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
         if isinstance(result, torch.Tensor):
-            self.seen[n.name] = (list(result.shape), str(result.dtype).removeprefix("torch."))
+            self.seen[n.name] = (list(result.shape), tensors.dtype_name(result.dtype))
         return result
 
 

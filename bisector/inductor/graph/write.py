@@ -11,6 +11,7 @@ from torch._inductor.lowering import lowerings
 
 from ...core.criterion import Criterion
 from ..execute import Outputs, Subject, eager_program, run
+from ..tensors import dtype_name
 from .fixes import DisablePasses, FallBack, Fix, SetFlags, UseBackend
 from .repro import write_repro
 from .repro_spec import ReproSpec
@@ -79,7 +80,7 @@ def _tolerances(criterion: Criterion, eager: Outputs, family: str) -> list[tuple
 
 
 def _tolerance(criterion: Criterion, path: str, value: Any) -> tuple[float, float]:
-    dtype = str(value.dtype).removeprefix("torch.") if isinstance(value, torch.Tensor) else ""
+    dtype = dtype_name(value.dtype) if isinstance(value, torch.Tensor) else ""
     return criterion.tolerance(path, dtype)
 
 

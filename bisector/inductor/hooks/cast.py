@@ -26,6 +26,7 @@ from torch.fx import Node
 from ...core.model import Decision
 from .. import naming
 from ..control import Control, current
+from ..tensors import dtype_name
 from . import cpp_ops, inline, tags
 from .patching import require, wrap
 
@@ -56,7 +57,7 @@ def install() -> None:
 
 def _decision(node: Node, dtype: torch.dtype) -> Decision:
     text = f"the result of {tags.described(node)} is not rounded to {dtype} before its use in the same kernel"
-    return tags.decision("cast", node, text, f"{str(dtype).removeprefix('torch.')}{naming.suffix(node)}")
+    return tags.decision("cast", node, text, f"{dtype_name(dtype)}{naming.suffix(node)}")
 
 
 def _elided(control: Control, node: Node, dtype: torch.dtype) -> int | str:

@@ -18,6 +18,7 @@ from torch.fx import Node
 
 from .. import naming
 from ..control import current
+from ..tensors import dtype_name
 from . import tags
 from .patching import wrap
 
@@ -34,7 +35,7 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         if control is None or (args := _rounded_args(node)) is None:
             return original(self, node)
         value = naming.value_of(node)
-        dtype = str(value.dtype).removeprefix("torch.") if value is not None else ""
+        dtype = dtype_name(value.dtype) if value is not None else ""
         text = f"the scalar operand of {tags.described(node)} is not rounded to {dtype}"
         detail = f"{dtype}{naming.suffix(node)}"
         if control.take(tags.decision("const", node, text, detail)):

@@ -21,6 +21,8 @@ from torch._inductor.virtualized import V
 _COMMENT = re.compile(r"^\s*(# .*|//.*)$", re.MULTILINE)
 # `_frozen_param0 = None  # device(type='cpu') torch.float32 (8,) (1,) 7f9e4c169c20`: the last is an address.
 _CONSTANT = re.compile(r"^(\w+ = None  # device\(.*\)) [0-9a-f]+$", re.MULTILINE)
+# The name of an op that an `assert_size_stride` reports may be the repr of a function.
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _PATH = re.compile(r"/[\w./+-]*/\w+\.(?:cpp|py|so|h)\b")
 
 
@@ -81,7 +83,8 @@ def source_only(compile_and_call: Callable[[], object]) -> list[str]:
 def normalized(source: str) -> str:
     """The source without what changes from one compile to the next of the same program. Of a constant it has
     dtype, shape and strides, not the values."""
-    lines = _PATH.sub("PATH", _CONSTANT.sub(r"\1", _COMMENT.sub("", source))).splitlines()
+    code = _ADDRESS.sub("", _CONSTANT.sub(r"\1", _COMMENT.sub("", source)))
+    lines = _PATH.sub("PATH", code).splitlines()
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 

@@ -15,6 +15,7 @@ from bisector.report.words import (
     conjunction,
     count,
     detail_of,
+    middle_of,
     percent,
     short_decision,
     stopped,
@@ -82,9 +83,10 @@ def _only_places(result: Result) -> bool:
 
 
 def _names(members: Sequence[str]) -> str:
-    names = [short_decision(member) for member in members]
-    if len(set(names)) < len(names):
-        names = [f"{name} ({detail_of(member)})" for name, member in zip(names, members, strict=True)]
+    names = short = [short_decision(member) for member in members]
+    for tell_apart in (detail_of, middle_of):
+        if len(set(names)) < len(names):
+            names = [f"{name} ({tell_apart(member)})" for name, member in zip(short, members, strict=True)]
     return conjunction(_first(names))
 
 

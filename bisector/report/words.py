@@ -142,12 +142,15 @@ def stopped(text: str) -> str:
     return text if text.endswith((".", "!", "?")) or not text else f"{text}."
 
 
+def middle_of(decision_id: str) -> str:
+    """What stands between the kind and the node of an ID."""
+    return decision_id.partition(":")[2].rpartition("@")[0]
+
+
 def detail_of(decision_id: str) -> str:
     """The middle of an ID, without the `/name` that tells nodes of one Dynamo node apart."""
-    return (
-        decision_id.partition(":")[2].rpartition("@")[0].rpartition("/")[0]
-        or (decision_id.partition(":")[2].rpartition("@")[0])
-    )
+    middle = middle_of(decision_id)
+    return middle.rpartition("/")[0] or middle
 
 
 def short_decision(decision_id: str) -> str:

@@ -237,3 +237,11 @@ def test_many_outputs_and_flags_are_cut_with_a_count() -> None:
 )
 def test_a_bar_is_full_or_empty_only_where_that_is_exact(fraction: float | None, drawn: str) -> None:
     assert text.bar(fraction) == drawn
+
+
+def test_members_that_read_alike_are_told_apart_by_as_much_of_their_ids_as_it_takes() -> None:
+    result = samples.softmax_pair()
+    members = ["cast:bfloat16/first@bwd.gelu", "cast:bfloat16/second@bwd.gelu"]
+    result["causes"][0]["decisions"] = members
+    sentence = flat(render(result))
+    assert "`bwd.gelu` (bfloat16/first) and the elided cast of `bwd.gelu` (bfloat16/second)" in sentence

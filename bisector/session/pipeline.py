@@ -18,13 +18,14 @@ from .run import Session
 from .searching import Search, wanted_first
 from .settling import HeldRepair
 from .study import Study
-from .subject import Chosen, choose, nothing_found
+from .subject import Call, Chosen, choose, nothing_found
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 
 
 def begin(
-    session: Session, beside: Callable[[Study], Sequence[Mapping[str, Any]]] = lambda study: ()
+    session: Session,
+    beside: Callable[[Study, Call], Sequence[Mapping[str, Any]]] = lambda study, call: (),
 ) -> tuple[Chosen, Answer, str | None]:
     """The verdict, and why the run ends with it, or None when there is a divergence to work on.
 

@@ -25,7 +25,7 @@ from .reducing import Anchor, reduce_case
 from .run import Session
 from .settling import HeldRepair, Settling
 from .study import Study, config_id
-from .subject import Chosen
+from .subject import Call, Chosen
 from .suspects import Suspects, suspects
 
 LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
@@ -39,9 +39,17 @@ MANY_ELEMENTS = 100_000
 MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
 
 
-def wanted_first(study: Study) -> list[dict[str, Any]]:
-    """What a search asks whatever the verdict says: asked beside it, it costs no time."""
-    return [SELFTEST, *study.requests(_RUNGS)] if study.lab.jobs > 1 else []
+def wanted_first(study: Study, call: Call) -> list[dict[str, Any]]:
+    """What a search will ask: beside the verdict, which keeps one lane for long, it costs little time."""
+    if study.lab.jobs < 2:
+        return []
+    followed = _followed_whole(call) and call["elements"] <= MANY_ELEMENTS
+    trace = [following.request(study, WHOLE)] if followed else []
+    return [SELFTEST, *trace, *study.requests(_RUNGS)]
+
+
+def _followed_whole(call: Call) -> bool:
+    return int(call["nodes"]) <= following.MOST_CALLS
 
 
 @dataclass
@@ -116,11 +124,11 @@ class Search:
 
     @property
     def can_follow_whole(self) -> bool:
-        return int(self.chosen.call["nodes"]) <= following.MOST_CALLS
+        return _followed_whole(self.chosen.call)
 
     def _take_a_part(self) -> None:
         """Cut millions of elements down to some that diverge alike; the whole has the last word later."""
-        elements = _elements(self.study.describe(WHOLE))
+        elements = self.chosen.call["elements"]
         if elements > MANY_ELEMENTS:
             self.start, self.default = self.reduce(self.start, self.default, None, take_part)
             self.answer.notes.append(

@@ -40,7 +40,7 @@ def choose(
     lab: Lab,
     options: Options,
     study_of: Callable[[Call], Study],
-    beside: Callable[[Study], Sequence[Mapping[str, Any]]] = lambda study: (),
+    beside: Callable[[Study, Call], Sequence[Mapping[str, Any]]] = lambda study, call: (),
 ) -> Chosen:
     """The first recorded call that diverges, or the first of all where none does.
 
@@ -55,7 +55,7 @@ def choose(
     call = calls[0]
     study = study_of(call)
     asked = {"job": "verdict", "call": call["index"], "case": WHOLE.to_json(), "train": options.train}
-    answer = lab.ask_all([asked, *beside(study)])[0]
+    answer = lab.ask_all([asked, *beside(study, call)])[0]
     evidence = _evidence(answer)
     verdict = _classified(evidence, study, call)
     study.signatures = verdict.signatures

@@ -30,6 +30,7 @@ def summary(loaded: Loaded) -> dict[str, Any]:
             "backward": bool(call.grad_outputs),
             "tolerances": {k: list(v) for k, v in call.tolerances.items()},
             "digest": tensors.digest(call.args),
+            "elements": sum(a.numel() for a in call.args if isinstance(a, torch.Tensor)),
             "devices": sorted(call.devices()),
             "settings": call.ambient.settings() | _named(call.graph.entry.options),
             "backend": call.graph.entry.backend if isinstance(call.graph.entry.backend, str) else "custom",

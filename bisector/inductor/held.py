@@ -6,7 +6,6 @@ each run, so it never runs a parallel loop in its main thread.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from .control import Control
 from .hooks import switch
 from .record import Call
 from .reference import first_line
+from .threads import run_in_thread
 
 # Over the plain baseline a vector operation also decides whether its loop is vectorized at all.
 LOCAL = {Base.DEFAULT: frozenset({"cast", "fma", "vec"}), Base.PLAIN: frozenset({"cast", "fma"})}
@@ -120,9 +120,7 @@ def hold(
         except Exception as error:  # noqa: BLE001 - whatever it is, the probes are then made one by one
             reasons.append(first_line(error))
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    run_in_thread(work, "hold")
     if not found:
         raise NotHeld(reasons[0] if reasons else "the thread that compiled it ended")
     return found[0]

@@ -6,7 +6,6 @@ import contextlib
 import linecache
 import os
 import sys
-import threading
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from .intercept import Comparisons, intercepted
 from .known import Known
 from .record import Recorder
 from .reference import first_line
+from .threads import run_in_thread
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,7 @@ def load(options: LoadOptions) -> Loaded:
     region, so the main thread, which forks, never has one, whatever the script ran.
     """
     loaded = Loaded(Recorder())
-    thread = threading.Thread(target=_run, args=(options, loaded), daemon=True, name="subject")
-    thread.start()
-    thread.join(options.timeout_s)
-    if thread.is_alive():
+    if not run_in_thread(lambda: _run(options, loaded), "subject", options.timeout_s):
         loaded.ended = f"stopped after {options.timeout_s:g} s"
     _note_script_comparisons(loaded)
     loaded.problem = loaded.problem or _problem(options, loaded)

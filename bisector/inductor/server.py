@@ -10,7 +10,6 @@ import json
 import os
 import selectors
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,6 +19,7 @@ from . import forked
 from .forked import Child, RunJob
 from .holders import NO_HOLDERS, REFUSED, Holder, Holders
 from .reference import first_line
+from .threads import run_in_thread
 
 
 class Server:
@@ -147,9 +147,7 @@ class Server:
             except Exception as error:  # noqa: BLE001 - whatever it raises is the answer, as in a child
                 reply["error"] = first_line(error)
 
-        thread = threading.Thread(target=job)
-        thread.start()
-        thread.join()
+        run_in_thread(job, request["job"])
         self.channel.sendall(json.dumps(reply).encode() + b"\n")
 
     def _fork(self, request: Mapping[str, Any]) -> None:

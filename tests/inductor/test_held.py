@@ -74,6 +74,7 @@ class Asked:
         requests = [self._request(candidate, series) for candidate in candidates]
         answers: dict[int, Any] = {}
         self.worker.ask(requests, 2, answers.__setitem__)
+        assert [reply["error"] for reply in answers.values() if "error" in reply] == []
         return [Measurement.from_json(answers[i]["answer"]) for i in range(len(requests))]
 
     def _request(self, candidate: Candidate, series: bool) -> dict[str, Any]:

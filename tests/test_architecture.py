@@ -19,6 +19,7 @@ EVERYWHERE = ("core", "errors")  # what each stage may import beside itself
 WIRING = ("session", "cli", "__main__")  # these alone join stages; a later one may import an earlier one
 WORKER = "inductor"  # runs in its own process; the others start it and speak with it
 WORKER_LIBRARIES = {"torch", "triton"}
+SERVING = "bisector.inductor.serving"  # the processes; what is done in them knows nothing of them
 
 # The core computes and does nothing else: no process, clock, file, thread or machine.
 EFFECTS = {
@@ -60,6 +61,8 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
             found.append(f"{module} imports {name}: the core needs nothing but the standard library")
         if stage == "core" and library in EFFECTS:
             found.append(f"{module} imports {name}: the core has no effects")
+        if f"{name}.".startswith(f"{SERVING}.") and not f"{module}.".startswith(f"{SERVING}."):
+            found.append(f"{module} imports {name}: only {SERVING} does")
         if library == "bisector" and not may_import(stage, stage_of(name)):
             found.append(f"{module} imports {name}: against the arrows")
     if stage == "core":
@@ -105,13 +108,15 @@ def test_the_check_sees_the_modules() -> None:
         ("bisector.runner.worker", "import torch._inductor.config"),
         ("bisector.report.html", "import triton"),
         ("bisector.cli", "def late():\n    import torch"),
-        ("bisector.session", "import bisector.inductor.worker"),
+        ("bisector.session", "import bisector.inductor.serving.worker"),
         ("bisector.subject.script", "from bisector.inductor import capture"),
         ("bisector.runner.worker", "from bisector.subject import script"),
         ("bisector.report.html", "from bisector.runner.journal import Journal"),
         ("bisector.report.html", "import bisector.runner"),
-        ("bisector.inductor.worker", "from bisector.runner.journal import Journal"),
-        ("bisector.inductor.worker", "import bisector.subject"),
+        ("bisector.inductor.serving.worker", "from bisector.runner.journal import Journal"),
+        ("bisector.inductor.serving.worker", "import bisector.subject"),
+        ("bisector.inductor.probing", "from .serving.holders import Holders"),
+        ("bisector.inductor.capture.load", "from .. import serving"),
         ("bisector.session", "from bisector import cli"),
         ("bisector.runner.worker", "from bisector import session"),
         ("bisector.errors", "from bisector.core import model"),
@@ -127,7 +132,7 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
     [
         ("bisector.core.judge", "from __future__ import annotations\nimport math, json, re"),
         ("bisector.core.search.sets", "from .minimal import Asked\nfrom ..model import Outcome"),
-        ("bisector.inductor.worker", "import torch\nfrom bisector.core import model\nfrom . import capture"),
+        ("bisector.inductor.serving.worker", "import torch\nfrom bisector.core import model\nfrom . import capture"),
         ("bisector.runner.worker", "import subprocess, os\nfrom bisector.errors import WorkerLost"),
         ("bisector.report.html", "print(open('page'))\nfrom bisector import __version__"),
         ("bisector.session", "from bisector import errors, report, runner, subject\nimport rich"),

@@ -11,9 +11,9 @@ import torch
 from ..core.case import Case
 from ..core.model import Candidate, Measurement
 from . import measure, tensors
+from .capture.record import Call
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
 from .probing import compiled_measurement
-from .record import Call
 from .reference import FinestEps, Float64, NoReference, OneUlp, first_line, widened
 
 

@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..core.case import WHOLE, Case
 from ..core.model import Base, Candidate
 from . import ambient, compiling, control, measure, tensors
+from .capture.record import Call
 from .graph import edit
-from .record import Call
 from .reference import first_line
 
 Outputs = dict[str, Any]  # path (`output[0]`, `grad[x]`, `mutated[x]`) -> value

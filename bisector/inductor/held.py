@@ -17,9 +17,9 @@ import torch._inductor.config as inductor_config
 from ..core.case import Case
 from ..core.model import Base, Candidate, Measurement, OutputMeasurement, kind_of
 from . import ambient, compiling, execute, probing, source_capture
+from .capture.record import Call
 from .control import Control
 from .hooks import switch
-from .record import Call
 from .reference import first_line
 from .threads import run_in_thread
 

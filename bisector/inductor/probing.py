@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..core.case import Case
 from ..core.model import Candidate, Measurement, OutputMeasurement
 from . import control, measure, source_capture
+from .capture.record import Call
 from .execute import (
     NotCompiled,
     Outputs,
@@ -20,7 +21,6 @@ from .execute import (
     run,
     run_compiled,
 )
-from .record import Call
 from .reference import first_line
 
 Known = Callable[[str], tuple[OutputMeasurement, ...] | None]  # what a program of this digest gave before

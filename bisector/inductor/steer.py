@@ -19,8 +19,8 @@ import torch
 from ..core.case import Case
 from ..core.model import Candidate, Outcome
 from . import ambient, execute, source_capture, tensors
+from .capture.record import Call
 from .graph.smaller_inputs import scale
-from .record import Call
 
 Wanted = Sequence[tuple[Candidate, Outcome]]
 Tolerances = dict[str, Sequence[float]]  # dtype -> (rtol, atol); a dtype that is missing is compared exactly

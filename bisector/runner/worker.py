@@ -24,7 +24,7 @@ QUIET_WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """What a worker is started with. `load` are the fields of bisector.inductor.load.LoadOptions but threads.
+    """What a worker is started with. `load` are the fields of bisector.inductor.capture.load.LoadOptions but threads.
 
     config: baseline settings (`-c`), by the names users write. memory_bytes: limit of one probe.
     folder: the working directory of the script. first: build the compiler's precompiled header meanwhile;
@@ -52,7 +52,7 @@ class Worker:
         # A group of its own: Ctrl-C on the terminal reaches us alone, and we close the worker in order.
         with theirs, open(options.log, "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "bisector.inductor.worker", str(theirs.fileno())],
+                [sys.executable, "-m", "bisector.inductor.serving.worker", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -17,9 +17,11 @@ import torch
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Base, Candidate
-from bisector.inductor import autotuned, execute, load, source_capture, warm
+from bisector.inductor import autotuned, execute, source_capture
+from bisector.inductor.capture import load
 from bisector.inductor.graph.describe import machine
-from bisector.inductor.pristine import Pristine
+from bisector.inductor.serving import warm
+from bisector.inductor.serving.pristine import Pristine
 
 HERE = Path(__file__).parent
 GOLDENS = HERE.parent / "goldens" / "gpu"

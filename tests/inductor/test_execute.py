@@ -11,7 +11,7 @@ import torch
 
 from bisector.core.case import WHOLE
 from bisector.inductor import evidence, execute
-from bisector.inductor.load import LoadOptions, load
+from bisector.inductor.capture.load import LoadOptions, load
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 

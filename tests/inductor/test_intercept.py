@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from bisector.inductor.load import Loaded, LoadOptions, load
+from bisector.inductor.capture.load import Loaded, LoadOptions, load
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 
@@ -303,7 +303,7 @@ def test_an_assert_close_that_fails_before_the_call_ends_it(run: Any) -> None:
 def test_how_the_script_ends_after_the_call_is_told_and_spoils_nothing(
     run: Any, ending: str, said: str
 ) -> None:
-    from bisector.inductor.load import quiet_stdin
+    from bisector.inductor.capture.load import quiet_stdin
 
     with quiet_stdin():
         loaded = run(f"torch.compile(fn)(x)\n{ending}")

@@ -10,8 +10,8 @@ import pytest
 from bisector.core.case import WHOLE, Case, Slice
 from bisector.core.model import Candidate, Outcome
 from bisector.inductor import probing
-from bisector.inductor.load import LoadOptions, load
-from bisector.inductor.record import Call
+from bisector.inductor.capture.load import LoadOptions, load
+from bisector.inductor.capture.record import Call
 from bisector.inductor.steer import steer
 
 pytestmark = pytest.mark.usefixtures("undisturbed")

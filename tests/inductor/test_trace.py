@@ -15,10 +15,11 @@ from bisector.core.judge import judge
 from bisector.core.model import Measurement, Outcome
 from bisector.core.trace import NodeTrace, Trace, amplified, amplifier, origin
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
-from bisector.inductor import evidence, execute, taps
-from bisector.inductor.load import LoadOptions, load
-from bisector.inductor.record import Call
-from bisector.inductor.trace import trace
+from bisector.inductor import evidence, execute
+from bisector.inductor.capture.load import LoadOptions, load
+from bisector.inductor.capture.record import Call
+from bisector.inductor.following import taps
+from bisector.inductor.following.trace import trace
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 

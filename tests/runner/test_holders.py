@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bisector.inductor.forked import RunJob
-from bisector.inductor.holders import MOST, REFUSED, Holders
-from bisector.inductor.server import Server
+from bisector.inductor.serving.forked import RunJob
+from bisector.inductor.serving.holders import MOST, REFUSED, Holders
+from bisector.inductor.serving.server import Server
 from tests.runner.client import Client
 
 Request = Mapping[str, Any]

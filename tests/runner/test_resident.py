@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bisector.inductor.resident import Resident
+from bisector.inductor.serving.resident import Resident
 from tests.runner.client import Client
 
 MARKS: list[str] = []

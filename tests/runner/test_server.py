@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bisector.inductor.server import Server
+from bisector.inductor.serving.server import Server
 from tests.runner.client import Client
 
 Job = Callable[[Mapping[str, Any]], Mapping[str, Any]]

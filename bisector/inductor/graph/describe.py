@@ -11,8 +11,8 @@ from torch._inductor import cpu_vec_isa
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from .. import ambient, naming, tensors
+from ..capture.load import Loaded
 from ..execute import Subject
-from ..load import Loaded
 from . import edit, liveness
 
 _OPS = {"placeholder": "input", "get_attr": "constant", "call_function": "call", "call_method": "call"}

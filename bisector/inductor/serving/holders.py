@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.lines import Lines
+from ...core.lines import Lines
 from .forked import RunJob, die_with, kill
 
 Request = Mapping[str, Any]

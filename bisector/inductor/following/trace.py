@@ -17,15 +17,16 @@ import torch.fx
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
-from ..core.case import Case
-from ..core.model import Candidate, Measurement
-from ..core.trace import NodeTrace, Trace
-from . import ambient, execute, local_error, measure, naming, taps, tensors
+from ...core.case import Case
+from ...core.model import Candidate, Measurement
+from ...core.trace import NodeTrace, Trace
+from .. import ambient, execute, measure, naming, tensors
+from ..capture.record import Call
+from ..graph import edit, liveness
+from ..reference import Float64, NoReference, first_line, widen
 from . import gain as gains
-from .graph import edit, liveness
+from . import local_error, taps
 from .listed import Listed
-from .record import Call
-from .reference import Float64, NoReference, first_line, widen
 
 # What is returned only for us to look at must not be brought into eager's memory format for that.
 _ANY_STRIDES = {"keep_output_stride": False} if hasattr(inductor_config, "keep_output_stride") else {}

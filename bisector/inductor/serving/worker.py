@@ -1,4 +1,4 @@
-"""The worker process: `python -m bisector.inductor.worker FD`, started by `bisector.runner.worker`.
+"""The worker process: `python -m bisector.inductor.serving.worker FD`, started by `bisector.runner.worker`.
 
 It reads one line of options from the channel, loads torch and the target, answers with what was
 recorded, and then serves jobs until the channel closes: in forked children, or, once the script has used
@@ -46,7 +46,8 @@ def main(fd: int) -> None:
 def _serve_one_at_a_time(
     channel: socket.socket, run_job: Any, options: Mapping[str, Any], hello: Mapping[str, Any], loaded: Any
 ) -> None:
-    from . import autotuned, pristine, resident
+    from .. import autotuned
+    from . import pristine, resident
 
     if options["choices"] is not None:
         autotuned.pin(options["choices"])
@@ -75,7 +76,8 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
 
     threads = torch.get_num_threads()  # what a plain run of the script would have
     torch.set_num_threads(1)
-    from . import load, warm
+    from ..capture import load
+    from . import warm
 
     if unknown := warm.unknown_flags(options["config"]):
         problem = f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"
@@ -90,7 +92,7 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     if loaded.problem is not None:
         return {"problem": loaded.problem}, None
     warm.apply_baseline(loaded, options["config"])
-    from .graph.describe import summary
+    from ..graph.describe import summary
 
     on_cuda = torch.cuda.is_initialized()
     one_at_a_time = on_cuda if options["forks"] is None else not options["forks"]

@@ -20,10 +20,10 @@ import torch._dynamo.utils
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from torch._inductor import async_compile, lowering, metrics
 
-from . import ambient, control
-from .load import Loaded
-from .record import GraphRecord
-from .reference import first_line
+from .. import ambient, control
+from ..capture.load import Loaded
+from ..capture.record import GraphRecord
+from ..reference import first_line
 
 
 class Pristine:

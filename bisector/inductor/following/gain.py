@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from . import measure
+from .. import measure
 from .local_error import Pair, difference, eps, largest
 
 WATCHED = 256  # elements, those that differ most, between whose two inputs the steepest place is looked for

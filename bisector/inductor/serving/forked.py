@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .reference import first_line
+from ..reference import first_line
 
 RunJob = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 

@@ -11,8 +11,8 @@ import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch._inductor import cpu_vec_isa
 
-from . import ambient, hooks, source_capture
-from .load import Loaded
+from .. import ambient, hooks, source_capture
+from ..capture.load import Loaded
 
 
 def warm_up() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from . import ambient, tensors
+from .. import ambient, tensors
 
 # Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls
 # already show whether it diverges; later ones are looked at only up to this number and memory.

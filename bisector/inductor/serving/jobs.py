@@ -8,18 +8,18 @@ from typing import Any
 
 import torch
 
-from ..core.case import Case
-from ..core.model import Candidate, Outcome
-from . import ambient, evidence, execute, formula, held, hooks, probing
-from . import steer as steering
-from . import trace as tracing
-from .graph import describe, write
+from ...core.case import Case
+from ...core.model import Candidate, Outcome
+from .. import ambient, evidence, execute, formula, held, hooks, probing
+from .. import steer as steering
+from ..capture.load import Loaded
+from ..capture.record import Call
+from ..following import trace as tracing
+from ..graph import describe, write
+from ..hooks import selftest as hooks_selftest
+from ..hooks import triton_selftest
+from ..known import held_key
 from .holders import REFUSED
-from .hooks import selftest as hooks_selftest
-from .hooks import triton_selftest
-from .known import held_key
-from .load import Loaded
-from .record import Call
 
 Request = Mapping[str, Any]
 

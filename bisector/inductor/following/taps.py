@@ -12,9 +12,9 @@ import torch.fx
 import torch.utils._pytree as pytree
 from torch.fx.node import map_arg
 
-from . import tensors
-from .execute import Subject
-from .graph import liveness
+from .. import tensors
+from ..execute import Subject
+from ..graph import liveness
 
 MOST_BYTES = 1 << 30  # of intermediate values; two programs' are held side by side
 

@@ -1,7 +1,7 @@
 """The warm fork server: one process with torch and the subject loaded, a forked child for each job.
 
 A child starts in a tenth of a second, and a crash, a hang or a change of global state stays in it. The
-main thread, which forks, runs no tensor code with more than one thread (see load.load).
+main thread, which forks, runs no tensor code with more than one thread (see `capture.load`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..core.lines import Lines
+from ...core.lines import Lines
+from ..reference import first_line
+from ..threads import run_in_thread
 from . import forked
 from .forked import Child, RunJob
 from .holders import NO_HOLDERS, REFUSED, Holder, Holders
-from .reference import first_line
-from .threads import run_in_thread
 
 
 class Server:

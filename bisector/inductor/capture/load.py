@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
+from ..known import Known
+from ..reference import first_line
+from ..threads import run_in_thread
 from .intercept import Comparisons, intercepted
-from .known import Known
 from .record import Recorder
-from .reference import first_line
-from .threads import run_in_thread
 
 
 @dataclass(frozen=True)

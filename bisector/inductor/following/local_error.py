@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from . import measure
+from .. import measure
 
 # Steps of the dtype by which a basic operation (a sum, a product, a cast) may be off: it is right to the last
 # one, or to the last but one where it is made of two.

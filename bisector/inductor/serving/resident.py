@@ -21,9 +21,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from ..core.lines import Lines
+from ...core.lines import Lines
+from ..reference import first_line
 from .forked import memory_limit
-from .reference import first_line
 
 Reply = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""The target is run once: its compiled calls, with graphs, inputs and the settings around them."""

@@ -107,6 +107,9 @@ def minimize(target: str, **given: Any) -> int:
 
 @main.command()
 @click.argument("target", required=False)
+@click.option("--family", metavar="NAME", help="Of the catalogue, this family alone.")
+@click.option("--all", "every", is_flag=True, help="The catalogue, and every other setting of torch.")
+@click.option("--unknown", is_flag=True, help="Settings that shape code and that the catalogue lacks.")
 @options(_PROBING, _OUTPUT)
 @one_line_errors
 def flags(target: str | None, **given: Any) -> int:
@@ -114,8 +117,8 @@ def flags(target: str | None, **given: Any) -> int:
     from bisector.session import commands
 
     if target is None:
-        return commands.catalogue(given["json_path"])
-    return commands.probing("flags", target, given)
+        return commands.list_flags(given)
+    return commands.walk_flags(target, given)
 
 
 @main.command()

@@ -132,7 +132,7 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
     [
         ("bisector.core.judge", "from __future__ import annotations\nimport math, json, re"),
         ("bisector.core.search.sets", "from .minimal import Asked\nfrom ..model import Outcome"),
-        ("bisector.inductor.serving.worker", "import torch\nfrom bisector.core import model\nfrom . import capture"),
+        ("bisector.inductor.serving.worker", "import torch\nfrom ...core import model\nfrom . import jobs"),
         ("bisector.runner.worker", "import subprocess, os\nfrom bisector.errors import WorkerLost"),
         ("bisector.report.html", "print(open('page'))\nfrom bisector import __version__"),
         ("bisector.session", "from bisector import errors, report, runner, subject\nimport rich"),

@@ -181,6 +181,8 @@ def _flags(page: Page, result: Result) -> None:
         names = [flag["name"] for flag in idle[:MAX_IDLE_FLAGS]]
         rest = [f"{len(idle) - MAX_IDLE_FLAGS} more"] if len(idle) > MAX_IDLE_FLAGS else []
         page.paragraph((f"No effect: {conjunction([*names, *rest])}.", "dim"))
+        if unchanged := sum(flag["told_by"] == "code" for flag in idle):
+            page.paragraph((f"Of these {unchanged} leave the generated code as it is.", "dim"))
 
 
 def _flag_row(flag: Mapping[str, Any], result: Result) -> list[Text]:

@@ -24,8 +24,9 @@ QUIET_WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """What a worker is started with. `load` are the fields of bisector.inductor.capture.load.LoadOptions but threads.
+    """What a worker is started with.
 
+    load: the fields of bisector.inductor.capture.load.LoadOptions, but threads.
     config: baseline settings (`-c`), by the names users write. memory_bytes: limit of one probe.
     folder: the working directory of the script. first: build the compiler's precompiled header meanwhile;
     a later worker of the same run finds it built. forks: each job in a forked child, or all jobs in the

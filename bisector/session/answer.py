@@ -15,7 +15,7 @@ from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Verdict
 
 from .fixes import Fix
-from .flagwalk import FlagWalk
+from .flags.walk import FlagWalk
 
 
 @dataclass

@@ -13,8 +13,9 @@ from bisector.errors import BadOption, BadTarget
 from bisector.report import markdown, text
 from bisector.runner import rundir
 
-from . import flagcatalogue, pipeline
+from . import pipeline
 from .display import Display
+from .flags import catalogue, table
 from .options import Options
 from .run import Session
 
@@ -57,13 +58,23 @@ def report(path: str, form: str, no_color: bool) -> int:
     return 0
 
 
-def catalogue(json_path: str | None) -> int:
-    """The curated flags with the values of the installed torch."""
-    rows = flagcatalogue.live_catalogue()
-    if json_path is not None:
-        _write_json(json_path, rows)
+def walk_flags(target: str, given: Mapping[str, Any]) -> int:
+    """`numbisect flags TARGET`. Raises BadOption for an option of the catalogue."""
+    for option, value in {"family": "family", "all": "every", "unknown": "unknown"}.items():
+        if given[value]:
+            raise BadOption(f"--{option} is for the catalogue; leave it out, or leave out {target}")
+    return probing("flags", target, given)
+
+
+def list_flags(given: Mapping[str, Any]) -> int:
+    """The curated flags with what the installed torch says of them, or what else torch has."""
+    asked = catalogue.Asked(given["family"], given["device"], given["every"], given["unknown"])
+    rows = catalogue.rows(asked)
+    if given["json_path"] is not None:
+        _write_json(given["json_path"], rows)
         return 0
-    print(flagcatalogue.table(rows, _width(), sys.stdout.isatty()), end="")
+    color = sys.stdout.isatty() and not given["no_color"]
+    print(table.table(rows, _width(), color), end="")
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from bisector.core.model import ProbeResult, kind_of
 from bisector.core.search.minimal import MinimalSet
 
-from .flagwalk import FlagWalk
+from .flags.walk import FlagWalk
 
 # Of two fixes with the same residual, the one that changes less of the compiler comes first.
 _KINDS = ("flag", "pass", "decomposition", "lowering", "decision", "backend")

@@ -57,6 +57,7 @@ def to_json(
                 "outcome": t.result.outcome.value,
                 "removed_fraction": t.removed_fraction,
                 "role": t.role,
+                "told_by": t.told_by,
             }
             for t in answer.walk.trials
         ],

@@ -16,9 +16,11 @@ from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
 from bisector.core.search.minimal import MinimalSet
 
-from . import flagcatalogue, flagwalk, following
+from . import following
 from .answer import Answer
 from .deciding import Decided, decide, one_repair
+from .flags.catalogue import catalogue
+from .flags.walk import FlagWalk, holds_on_whole, walk
 from .grading import grade
 from .grouping import FINEST_FIRST, finest
 from .reducing import Anchor, reduce_case
@@ -66,7 +68,7 @@ class Search:
     answer: Answer
     start: Case = WHOLE
     default: ProbeResult = field(init=False)
-    walk: flagwalk.FlagWalk = field(default_factory=flagwalk.FlagWalk)
+    walk: FlagWalk = field(default_factory=FlagWalk)
     group: MinimalSet | None = None
 
     def __post_init__(self) -> None:
@@ -92,15 +94,15 @@ class Search:
         """Walk the catalogue: over a part of large inputs, if what repairs that part repairs the whole."""
         self._take_a_part()
         with self.session.clock.stage("fixes"):
-            flags = flagcatalogue.catalogue(self.chosen.call.get("devices", ()))
+            flags = catalogue(self.chosen.call.get("devices", ()))
             asked = {"job": "flags", "call": self.study.call, "names": [f.name for f in flags]}
             current = self.session.lab.ask(asked)
             measured = self.default.measurement
-            self.walk = flagwalk.walk(self.study, flags, current, self.start, measured, self._beside_flags())
-            if self.start != WHOLE and not flagwalk.holds_on_whole(self.study, self.walk):
+            self.walk = walk(self.study, flags, current, self.start, measured, self._beside_flags())
+            if self.start != WHOLE and not holds_on_whole(self.study, self.walk):
                 self.start, self.default = WHOLE, judge(self.chosen.evidence.default, self.study.criterion)
                 measured = self.default.measurement
-                self.walk = flagwalk.walk(self.study, flags, current, WHOLE, measured)
+                self.walk = walk(self.study, flags, current, WHOLE, measured)
         self.answer.walk = self.walk
         names = [t.flag.name for t in self.walk.fixes] or [" + ".join(s) for s in self.walk.sets]
         self.session.progress("flags", f"repair it: {', '.join(names) or 'none of those tried'}")

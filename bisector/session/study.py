@@ -111,6 +111,14 @@ class Study:
             for case, answer in zip(cases, answers, strict=True)
         ]
 
+    def codes(self, candidates: Sequence[Candidate], case: Case) -> list[str | None]:
+        """Digests of the code that is generated for each; None where that cannot be told. Nothing is run."""
+        if (reason := self.exhausted()) is not None:
+            raise BudgetSpent(reason)
+        asked = {"job": "code", "call": self.call, "case": case.to_json(), "train": self.train}
+        answers = self.lab.ask_all([{**asked, "candidate": c.to_json()} for c in candidates])
+        return [answer.get("code") for answer in answers]
+
     def describe(self, case: Case) -> GraphInfo:
         """The graph of a case. Raises BudgetSpent like a probe."""
         answer = self.lab.ask({"job": "info", "call": self.call, "case": case.to_json(), "train": self.train})

@@ -216,7 +216,9 @@ def softmax_pair() -> dict[str, Any]:
     return result
 
 
-def flag(name: str, default: Any, tried: Any, outcome: str, removed: Any, role: str) -> dict[str, Any]:
+def flag(
+    name: str, default: Any, tried: Any, outcome: str, removed: Any, role: str, told_by: str = "run"
+) -> dict[str, Any]:
     """One entry of `flags`."""
     return {
         "name": name,
@@ -225,6 +227,7 @@ def flag(name: str, default: Any, tried: Any, outcome: str, removed: Any, role: 
         "outcome": outcome,
         "removed_fraction": removed,
         "role": role,
+        "told_by": told_by,
     }
 
 

@@ -23,7 +23,8 @@ import json
 from pathlib import Path
 
 import torch
-from bisector.inductor import compiling, control, jobs, known
+from bisector.inductor import compiling, control, known
+from bisector.inductor.serving import jobs
 
 compile_graph = compiling.compile_graph
 # What is planted is not in the generated code, by which a program is known and a compile held.

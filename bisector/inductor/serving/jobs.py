@@ -14,6 +14,7 @@ from .. import ambient, evidence, execute, formula, held, hooks, probing
 from .. import steer as steering
 from ..capture.load import Loaded
 from ..capture.record import Call
+from ..flags.codes import code_of
 from ..following import trace as tracing
 from ..graph import describe, write
 from ..hooks import selftest as hooks_selftest
@@ -31,6 +32,13 @@ def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
     case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
     known = partial(loaded.known.program, request)
     return probing.probe(call, case, candidate, request["train"], known).to_json()
+
+
+def code(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """The code generated for one candidate, neither built nor run -> {"code": digest or None}."""
+    call = loaded.recorder.calls[request["call"]]
+    case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
+    return {"code": code_of(call, case, candidate, request["train"])}
 
 
 def held_by(loaded: Loaded, request: Request) -> str | None:
@@ -158,6 +166,7 @@ IN_WORKER = frozenset({"warm"})
 
 JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "probe": probe,
+    "code": code,
     "steer": steer,
     "trace": trace,
     "warm": warm,

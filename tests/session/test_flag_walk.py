@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Signature
-from bisector.session.flagcatalogue import Flag
-from bisector.session.flagwalk import FlagWalk, walk
+from bisector.session.flags.catalogue import Flag
+from bisector.session.flags.walk import FlagWalk, walk
 from bisector.session.study import Study, as_measurement
 
 Flags = frozenset[str]
-FLAGS = [Flag(f"inductor.f{i}", "family", 1, "does something", (f"kind{i}",)) for i in range(6)]
+FLAGS = [
+    Flag(f"inductor.f{i}", "family", 1, "does something", "graph", "2.1", "#1", (f"kind{i}",))
+    for i in range(6)
+]
 CURRENT = {flag.name: 0 for flag in FLAGS}
 
 
 @dataclass
 class FakeLab:
-    """differing: how many elements of the output differ under these flags. acting: flags in the program."""
+    """differing: how many elements of the output differ under these flags. acting: flags in the program.
+
+    asked: what was run; codes: False where the program cannot be told without a run.
+    """
 
     differing: Callable[[Flags], int]
     acting: Flags
+    codes: bool = True
     jobs: int = 2
     asked: list[Flags] = field(default_factory=list)
 
     def ask_all(
         self, requests: Sequence[Mapping[str, Any]], hints: Mapping[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        return [self.answer(frozenset(n for n, _ in r["candidate"]["flags"])) for r in requests]
+        answers = {"probe": self.answer, "code": self.code}
+        return [answers[r["job"]](frozenset(n for n, _ in r["candidate"]["flags"])) for r in requests]
+
+    def code(self, flags: Flags) -> dict[str, Any]:
+        return {"code": self.program(flags) if self.codes else None}
+
+    def program(self, flags: Flags) -> str:
+        return "+".join(sorted(flags & self.acting))
 
     def answer(self, flags: Flags) -> dict[str, Any]:
         if flags not in self.asked:
@@ -40,13 +54,13 @@ class FakeLab:
             "index": 0, "path": "output[0]", "dtype": "uint8", "shape": [8], "numel": 8, "n_diff": n,
             "max_abs": float(n > 0), "frontier": [[1.0, 1.0]] * min(n, 1),
         }  # fmt: skip
-        return {"outputs": [output], "code": "+".join(sorted(flags & self.acting))}
+        return {"outputs": [output], "code": self.program(flags)}
 
 
-def walked(lab: FakeLab) -> FlagWalk:
+def walked(lab: FakeLab, flags: Sequence[Flag] = FLAGS) -> FlagWalk:
     study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
     study.signatures = (Signature("output[0]", DivergenceKind.VALUE),)
-    return walk(study, FLAGS, CURRENT, WHOLE, as_measurement(lab.answer(frozenset())))
+    return walk(study, list(flags), CURRENT, WHOLE, as_measurement(lab.answer(frozenset())))
 
 
 def named(*numbers: int) -> Flags:
@@ -65,8 +79,8 @@ def test_two_flags_that_each_move_the_divergence_are_tried_together_before_all_t
     found = walked(lab)
     assert [frozenset(s) for s in found.sets] == [named(1, 4)]
     assert found.suspected == {"kind1", "kind4"}
-    # The default, six alone, and the pair: that each alone does not repair was seen before.
-    assert lab.asked[7:] == [named(1, 4)]
+    # The default, the five that act alone, and the pair: that each alone does not repair was seen before.
+    assert lab.asked[6:] == [named(1, 4)]
 
 
 def test_flags_that_show_nothing_alone_are_found_among_all_that_act() -> None:
@@ -74,9 +88,33 @@ def test_flags_that_show_nothing_alone_are_found_among_all_that_act() -> None:
     assert [frozenset(s) for s in walked(lab).sets] == [named(0, 3)]
 
 
-def test_a_flag_that_moves_numbers_but_no_code_acts_too() -> None:
+def test_a_flag_that_acts_outside_the_code_is_run_whatever_the_code_is() -> None:
     lab = FakeLab(lambda flags: 0 if named(0, 3) <= flags else 3 - len(flags & named(0, 3)), named(0, 2))
-    assert [frozenset(s) for s in walked(lab).sets] == [named(0, 3)]
+    flags = [replace(flag, outside_code=flag.name == "inductor.f3") for flag in FLAGS]
+    assert [frozenset(s) for s in walked(lab, flags).sets] == [named(0, 3)]
+
+
+def test_a_flag_that_leaves_the_code_as_it_is_is_not_run_and_told_so() -> None:
+    lab = FakeLab(lambda flags: 0 if named(2) <= flags else 3, named(1, 2))
+    trials = {t.flag.name: t for t in walked(lab).trials}
+    assert lab.asked == [frozenset(), named(1), named(2)]
+    assert trials["inductor.f0"].told_by == "code"
+    assert (trials["inductor.f0"].role, trials["inductor.f0"].removed_fraction) == ("no effect", 0.0)
+    assert trials["inductor.f1"].told_by == "run"
+
+
+def test_flags_of_one_program_are_run_once() -> None:
+    lab = FakeLab(lambda flags: 0 if flags & named(2, 4) else 3, named(2, 4))
+    lab.program = lambda flags: "both alike" if flags & named(2, 4) else ""  # type: ignore[method-assign]
+    found = walked(lab)
+    assert lab.asked == [frozenset(), named(2)]
+    assert [t.flag.name for t in found.fixes] == ["inductor.f2", "inductor.f4"]
+
+
+def test_where_the_code_cannot_be_told_every_flag_is_run() -> None:
+    lab = FakeLab(lambda flags: 3, named(1), codes=False)
+    walked(lab)
+    assert lab.asked[:7] == [frozenset(), *(named(i) for i in range(6))]
 
 
 def test_where_all_flags_together_do_not_repair_no_set_is_claimed() -> None:

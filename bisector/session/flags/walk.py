@@ -11,24 +11,30 @@ from bisector.core.judge import removed_fraction
 from bisector.core.model import Candidate, Measurement, Outcome, ProbeResult
 from bisector.core.search.sets import repairs_only
 
-from .asking import Denied
-from .flagcatalogue import Flag
-from .study import Study, config_id, flag_of
+from ..asking import Denied
+from ..study import Study, config_id, flag_of
+from .catalogue import Flag
 
 ABSENT = "absent"  # what the worker says of a flag that this torch does not have
+DEFAULT_CODE = "default"
+SAME_PROGRAM = "the generated code is the default's"
 # More sets of flags than this tell the user nothing; the search stops there and the result says so.
 MOST_SETS = 4
 
 
 @dataclass(frozen=True)
 class FlagTrial:
-    """One flag at its conservative value, everything else as the user has it."""
+    """One flag at its conservative value, everything else as the user has it.
+
+    told_by: `run`, or `code` where the generated code is the default's, so that there was nothing to run.
+    """
 
     flag: Flag
     default: Any
     result: ProbeResult
     removed_fraction: float
     role: str
+    told_by: str = "run"
 
 
 @dataclass
@@ -79,13 +85,33 @@ def walk(
         else:
             tried.append(flag)
             study.conservative[flag.name] = flag.conservative
-    results = study.probe_all([(_alone(f), case) for f in tried], beside)
-    for flag, result in zip(tried, results, strict=True):
+    programs = _programs(study, tried, case)
+    run: dict[str, Flag] = {}
+    for flag in tried:
+        if programs[flag.name] != DEFAULT_CODE:
+            run.setdefault(programs[flag.name], flag)
+    results = dict(zip(run, study.probe_all([(_alone(f), case) for f in run.values()], beside), strict=True))
+    for flag in tried:
+        result = results.get(programs[flag.name], ProbeResult(Outcome.FAIL, SAME_PROGRAM, default))
         share = removed_fraction(default, result.measurement, study.criterion_of(case))
-        found.trials.append(FlagTrial(flag, current[flag.name], result, share, _role(result)))
+        told_by = "code" if programs[flag.name] == DEFAULT_CODE else "run"
+        found.trials.append(FlagTrial(flag, current[flag.name], result, share, _role(result), told_by))
     if not found.fixes:
         _search_sets(study, found, case, default)
     return found
+
+
+def _programs(study: Study, tried: Sequence[Flag], case: Case) -> dict[str, str]:
+    """What each flag makes of the case: flags of equal programs need one run, and the default's needs none.
+
+    A flag that acts outside the code, or whose code is not known, makes a program of its own.
+    """
+    plain, *codes = study.codes([Candidate(), *map(_alone, tried)], case)
+    programs: dict[str, str] = {}
+    for flag, code in zip(tried, codes, strict=True):
+        told = code is not None and plain is not None and not flag.outside_code
+        programs[flag.name] = (DEFAULT_CODE if code == plain else str(code)) if told else flag.name
+    return programs
 
 
 def holds_on_whole(study: Study, found: FlagWalk) -> bool:

@@ -1,0 +1,1 @@
+"""What the installed torch says of its own settings."""

@@ -1,0 +1,103 @@
+"""Prints what the installed torch says of its settings: `python -m bisector.inductor.flags.live REQUEST`.
+
+The request is one JSON object: `names` of flags; `all`: every setting of the config modules; `unknown`: the
+settings beside those named that code which shapes graphs or kernels reads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from .. import ambient
+from . import readers, source
+
+_TORCH = Path(torch.__file__).parent
+
+
+def facts(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """{name: {"type", "default", "value", "env", "comment", "read_by"}}, of what this torch has of them."""
+    named = [name for name in request["names"] if _has(name)]
+    every = [name for name in _settings() if name not in named]
+    read = readers.of(_TORCH, every) if request.get("unknown") else {}
+    wanted = every if request.get("all") else [name for name in every if name in read]
+    return {name: _of(name) | {"read_by": read.get(name, [])} for name in [*named, *wanted]}
+
+
+def _settings() -> list[str]:
+    """Every public setting of the config modules, by the name users write."""
+    return [
+        f"{family}.{key}"
+        for family in ambient.CONFIG_MODULES
+        for key in _module(family)._config
+        if not any(part.startswith("_") for part in key.split("."))
+    ]
+
+
+def _has(name: str) -> bool:
+    family, _, key = name.partition(".")
+    return key in _module(family)._config if family in ambient.CONFIG_MODULES else ambient.has_flag(name)
+
+
+def _of(name: str) -> dict[str, Any]:
+    family, _, key = name.partition(".")
+    if family not in ambient.CONFIG_MODULES:
+        value = ambient.current_flag(name)
+        return {"type": type(value).__name__, "default": None, "value": value, "env": None, "comment": ""}
+    entry, written = _module(family)._config[key], _written(family).get(key)
+    return {
+        "type": _type(entry.value_type),
+        "default": _plain(entry.default),
+        "value": _plain(_current(_module(family), key)),
+        "env": written.env if written is not None else None,
+        "comment": written.comment if written is not None else "",
+    }
+
+
+@cache
+def _module(family: str) -> Any:
+    """The config module without what its package imports (all of Dynamo, a second and more): the package is
+    a bare one, which this process uses for nothing else."""
+    name = ambient.CONFIG_MODULES[family]
+    package = name.rpartition(".")[0]
+    if package not in sys.modules:
+        bare = ModuleType(package)
+        bare.__path__ = [str(_file(family).parent)]
+        sys.modules[package] = bare
+        setattr(torch, package.rpartition(".")[2], bare)
+    return importlib.import_module(name)
+
+
+def _file(family: str) -> Path:
+    return _TORCH.parent.joinpath(*ambient.CONFIG_MODULES[family].split(".")).with_suffix(".py")
+
+
+@cache
+def _written(family: str) -> dict[str, source.Written]:
+    return source.settings(_file(family).read_text(encoding="utf-8"))
+
+
+def _current(module: Any, key: str) -> Any:
+    for part in key.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def _type(value_type: Any) -> str:
+    return getattr(value_type, "__name__", None) or str(value_type).replace("typing.", "")
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
+
+
+if __name__ == "__main__":
+    json.dump(facts(json.loads(sys.argv[1])), sys.stdout)

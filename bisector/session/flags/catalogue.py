@@ -1,0 +1,112 @@
+"""The curated flags of configs/flags.yaml, joined with what the installed torch says of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from bisector.errors import BadOption, MissingTool
+
+_PULL = "https://github.com/pytorch/pytorch/pull/"
+_BLOB = "https://github.com/pytorch/pytorch/blob/v{}/{}"
+ABSENT: Mapping[str, Any] = {
+    "type": None, "default": None, "value": None, "env": None, "comment": "", "read_by": []
+}  # fmt: skip
+DEVICES = ("cpu", "cuda")
+_READ_AT = "2.13.0"  # the release whose files the catalogue refers to where it names no other
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One entry of configs/flags.yaml, which says what each field means."""
+
+    name: str
+    family: str
+    conservative: Any
+    effect: str
+    backend: str
+    since: str
+    reference: str
+    kinds: tuple[str, ...] = ()
+    values: tuple[Any, ...] = ()
+    device: str | None = None
+    outside_code: bool = False
+    performance: bool = False
+
+    @property
+    def url(self) -> str:
+        """The public page that the reference stands for."""
+        if self.reference.startswith("#"):
+            return _PULL + self.reference[1:]
+        release, colon, path = self.reference.partition(":")
+        return _BLOB.format(release, path) if colon else _BLOB.format(_READ_AT, self.reference)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of the catalogue to show. family, device: None for any. every: also settings that nobody
+    curated; unknown: of these, those that code which shapes graphs or kernels reads, and nothing else."""
+
+    family: str | None = None
+    device: str | None = None
+    every: bool = False
+    unknown: bool = False
+
+
+@cache
+def _read() -> tuple[Flag, ...]:
+    text = resources.files("bisector.configs").joinpath("flags.yaml").read_text()
+    entries: list[dict[str, Any]] = yaml.safe_load(text)
+    return tuple(Flag(**e | {k: tuple(e.get(k, ())) for k in ("kinds", "values")}) for e in entries)
+
+
+def catalogue(devices: Sequence[str] | None = None) -> list[Flag]:
+    """The curated flags, in the order of the file; of these what concerns the devices, if they are given."""
+    return [f for f in _read() if devices is None or f.device is None or f.device in devices]
+
+
+def families() -> list[str]:
+    return list(dict.fromkeys(flag.family for flag in _read()))
+
+
+def rows(asked: Asked) -> list[dict[str, Any]]:
+    """One object for each flag: what is curated, and what this torch says. Raises BadOption for a family or
+    a device that there is none of."""
+    if asked.family is not None and asked.family not in families():
+        raise BadOption(f"--family {asked.family}: there is none; one of: {', '.join(families())}")
+    if asked.device not in (None, *DEVICES):
+        raise BadOption(f"--device {asked.device}: no flag is about it; one of: {', '.join(DEVICES)}")
+    curated = [] if asked.unknown else catalogue([asked.device] if asked.device else None)
+    shown = [f for f in curated if asked.family in (None, f.family)]
+    live = _live({"names": [f.name for f in _read()], "all": asked.every, "unknown": asked.unknown})
+    found = [_row(flag, live.get(flag.name)) for flag in shown]
+    if (asked.every or asked.unknown) and asked.family is None:
+        known = {flag.name for flag in _read()}
+        found += [{"name": n, "family": None, "present": True} | f for n, f in live.items() if n not in known]
+    return found
+
+
+def _row(flag: Flag, live: Mapping[str, Any] | None) -> dict[str, Any]:
+    curated = asdict(flag) | {"reference": flag.url, "present": live is not None}
+    return curated | dict(ABSENT if live is None else live)
+
+
+def _live(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "bisector.inductor.flags.live", json.dumps(request)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise MissingTool("torch cannot be imported; `numbisect doctor` says what is wrong")
+    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    return found

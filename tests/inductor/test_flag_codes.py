@@ -1,0 +1,81 @@
+"""The code that a flag makes, without a run: it changes where a probe's code changes, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.core.case import WHOLE
+from bisector.core.model import Candidate
+from bisector.runner.worker import Worker, WorkerOptions
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+INFERENCE = """
+import torch
+torch.manual_seed(0)
+
+def f(x, w):
+    return torch.softmax(torch.tanh(x @ w).half().float() * 3, -1)
+
+torch.compile(f, dynamic=False)(torch.randn(33, 70), torch.randn(70, 5))
+"""
+TRAINING = """
+import torch
+torch.manual_seed(0)
+
+def f(x):
+    return torch.sigmoid(x.to(torch.bfloat16) * 2).float().exp()
+
+torch.compile(f, dynamic=False)(torch.randn(32, 48, requires_grad=True)).sum().backward()
+"""
+FLAGS: dict[str, Any] = {
+    "inductor.cpp.simdlen": 1,
+    "inductor.emulate_precision_casts": True,
+    "inductor.max_fusion_size": 1,
+    "inductor.pattern_matcher": False,
+    "inductor.layout_optimization": False,
+    "inductor.online_softmax": False,
+    "inductor.cpp.enable_loop_tail_vec": False,
+    "functorch.cse": False,
+    "inductor.allow_buffer_reuse": False,
+}
+
+
+@pytest.fixture(params=[INFERENCE, TRAINING], ids=["inference", "training"])
+def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worker]:
+    script = tmp_path / "script.py"
+    script.write_text(request.param)
+    load = {"target": str(script)}
+    started = Worker(WorkerOptions(load=load, first=False, log=str(tmp_path / "log")))
+    started.wait_until_ready()
+    yield started
+    started.close()
+
+
+def codes(worker: Worker, job: str, candidates: list[Candidate]) -> list[str | None]:
+    what = {"job": job, "call": 0, "case": WHOLE.to_json(), "train": None, "timeout_s": 120}
+    answers: dict[int, Any] = {}
+    worker.ask([{**what, "candidate": c.to_json()} for c in candidates], 2, answers.__setitem__)
+    return [answers[i]["answer"]["code"] for i in range(len(candidates))]
+
+
+def test_a_flag_changes_the_code_where_a_probe_says_so(worker: Worker) -> None:
+    candidates = [Candidate(), *(Candidate.with_flags({name: value}) for name, value in FLAGS.items())]
+    told, *looked = codes(worker, "code", candidates)
+    compiled, *probed = codes(worker, "probe", candidates)
+    changed = {name for name, code in zip(FLAGS, looked, strict=True) if code != told}
+    assert changed == {name for name, code in zip(FLAGS, probed, strict=True) if code != compiled}
+    assert {"inductor.cpp.simdlen", "inductor.emulate_precision_casts"} <= changed < FLAGS.keys()
+
+
+def test_a_flag_that_this_torch_lacks_has_no_code(worker: Worker) -> None:
+    assert codes(worker, "code", [Candidate.with_flags({"inductor.no_such": 1})]) == [None]
+
+
+def test_a_program_that_cannot_be_compiled_has_no_code(worker: Worker) -> None:
+    broken = Candidate.with_flags({"inductor.cpu_backend": "no such"})
+    assert codes(worker, "code", [broken]) == [None]

@@ -1,0 +1,111 @@
+"""The curated flags: what each entry must say, and that it is true of the installed torch."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.version import Version
+
+from bisector.errors import BadOption
+from bisector.report.words import KINDS
+from bisector.session.flags.catalogue import Asked, Flag, catalogue, families, rows
+
+FAMILIES = {
+    "fma", "unroll", "rematerialization", "pattern passes", "precision casts", "reductions",
+    "transcendental and division", "vectorization", "layout and padding", "fusion",
+    "matmul precision and autotuning", "random", "caching and buffers",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", catalogue(), ids=lambda flag: flag.name)
+def test_an_entry_says_what_its_flag_does_and_where(flag: Flag) -> None:
+    assert flag.effect
+    assert flag.backend in ("graph", "cpp", "triton", "aten")
+    assert flag.device in (None, "cpu", "cuda")
+    assert flag.url.startswith("https://github.com/pytorch/pytorch/")
+    assert not flag.values or flag.values[0] == flag.conservative
+    assert flag.since.startswith("2.")
+    assert set(flag.kinds) <= set(KINDS)
+
+
+def test_every_family_has_flags_and_no_name_is_there_twice() -> None:
+    names = [flag.name for flag in catalogue()]
+    assert set(families()) == FAMILIES
+    assert len(names) == len(set(names)) >= 60
+
+
+def test_flags_of_another_device_are_not_offered() -> None:
+    on_cpu, on_cuda = catalogue(["cpu"]), catalogue(["cuda"])
+    assert {flag.device for flag in on_cpu} == {None, "cpu"}
+    assert {flag.device for flag in on_cuda} == {None, "cuda"}
+    assert catalogue(["cpu", "cuda"]) == catalogue()
+
+
+@pytest.fixture(scope="module")
+def everything() -> list[dict[str, Any]]:
+    """The catalogue and every other setting of the installed torch."""
+    pytest.importorskip("torch")
+    return rows(Asked(every=True))
+
+
+def test_this_torch_has_every_flag_since_the_release_that_the_entry_names(
+    everything: list[dict[str, Any]],
+) -> None:
+    installed = Version(Version(importlib.metadata.version("torch")).base_version)
+    curated = [row for row in everything if row["family"] is not None]
+    assert len(curated) == len(catalogue())
+    wrong = [r["name"] for r in curated if r["present"] != (Version(r["since"]) <= installed)]
+    assert wrong == []
+
+
+def test_the_file_that_an_entry_refers_to_names_the_flag() -> None:
+    if Version(importlib.metadata.version("torch")).release[:2] != (2, 13):
+        pytest.skip("the references are to files of torch 2.13")
+    found = importlib.util.find_spec("torch")
+    assert found is not None and found.submodule_search_locations
+    above = Path(found.submodule_search_locations[0]).parent
+    flags = [f for f in catalogue() if not f.reference.startswith("#") and ":" not in f.reference]
+    assert len(flags) >= 60
+    lost = [f.name for f in flags if f.name.rpartition(".")[2] not in (above / f.reference).read_text()]
+    assert lost == []
+
+
+def test_a_row_has_what_torch_says_of_the_setting(everything: list[dict[str, Any]]) -> None:
+    [row] = [r for r in everything if r["name"] == "inductor.cpp.enable_floating_point_contract_flag"]
+    assert (row["type"], row["default"], row["value"]) == ("str", "off", "off")
+    assert row["env"] == "TORCHINDUCTOR_CPP_ENABLE_FLOATING_POINT_CONTRACT_FLAG"
+    [row] = [r for r in everything if r["name"] == "inductor.max_fusion_size"]
+    assert row["comment"] == "how many nodes to allow into a single fusion"
+
+
+def test_settings_that_nobody_curated_are_there_on_request(everything: list[dict[str, Any]]) -> None:
+    extra = {row["name"]: row for row in everything if row["family"] is None}
+    assert len(extra) > 500
+    assert {"inductor.size_asserts", "functorch.debug_partitioner", "dynamo.verbose"} <= extra.keys()
+    assert not any("._" in name for name in extra)
+
+
+def test_unknown_settings_are_those_that_code_which_shapes_kernels_reads() -> None:
+    pytest.importorskip("torch")
+    unknown = {row["name"]: row["read_by"] for row in rows(Asked(unknown=True))}
+    assert "_inductor/codegen/triton.py" in unknown["inductor.triton.dense_indexing"]
+    assert not unknown.keys() & {flag.name for flag in catalogue()}
+    assert "inductor.worker_start_method" not in unknown
+    assert all(unknown.values())
+
+
+def test_a_family_or_a_device_shows_its_flags_alone() -> None:
+    pytest.importorskip("torch")
+    shown = rows(Asked(family="vectorization", device="cpu"))
+    assert {row["family"] for row in shown} == {"vectorization"}
+    assert rows(Asked(family="vectorization", device="cuda")) == []
+
+
+@pytest.mark.parametrize("asked", [Asked(family="vectors"), Asked(device="abacus")])
+def test_a_family_or_device_that_there_is_none_of_is_refused_in_a_line(asked: Asked) -> None:
+    with pytest.raises(BadOption, match="one of: "):
+        rows(asked)

@@ -34,6 +34,7 @@ _PROBING: list[Callable[[Any], Any]] = [
     click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout."),
     click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (with --atol)."),
     click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (with --rtol)."),
+    click.option("--profile", metavar="NAME|FILE", help="Tolerances and options under a name."),
     click.option("--signed-zero", is_flag=True, help="-0.0 and +0.0 differ."),
     click.option("-c", "config", type=Flag(), multiple=True, help="A flag of the default compile."),
     click.option("--device", help="Where a module target runs; a script chooses for itself."),
@@ -41,7 +42,7 @@ _PROBING: list[Callable[[Any], Any]] = [
     click.option("--train/--infer", default=None, help="Compare gradients too, or the forward alone."),
     click.option("--seed", type=int, help="Set before the script's first line."),
     click.option(
-        "--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Trials of each probe."
+        "--repeat", type=click.IntRange(min=1), help="Trials of each probe.  [default: 1]"
     ),
     click.option("--jobs", type=click.IntRange(min=1), help="Probes at a time; default: one for each core."),
     click.option(
@@ -107,6 +108,7 @@ def minimize(target: str, **given: Any) -> int:
 
 @main.command()
 @click.argument("target", required=False)
+@click.option("--against", metavar="FILE", help="YAML of flags: which of them make the difference.")
 @click.option("--family", metavar="NAME", help="Of the catalogue, this family alone.")
 @click.option("--all", "every", is_flag=True, help="The catalogue, and every other setting of torch.")
 @click.option("--unknown", is_flag=True, help="Settings that shape code and that the catalogue lacks.")

@@ -34,6 +34,7 @@ RUN_HERE = {
     "numbisect flags --unknown --json -": 0,
     "numbisect flags repros/fp16_round_trip/case.py": 0,
     "numbisect check repros/fp16_round_trip/case.py": 1,
+    "numbisect check repros/fp16_round_trip/case.py --profile low-precision": 0,
     f"numbisect report {SHOWN_RUN} --format markdown": 0,
     f"numbisect resume {SHOWN_RUN}": 1,
     "numbisect doctor": 0,

@@ -72,7 +72,7 @@ def run_again(subject: Subject, fn: Callable[..., Any], args: list[Any] | None =
     flat = list(result) if isinstance(result, (tuple, list)) else [result]
     outputs: Outputs = {f"output[{i}]": _detached(v) for i, v in enumerate(flat)}
     if subject.train:
-        _backward(subject, flat)
+        backward(subject, flat)
         for name, value in zip(subject.names, inputs, strict=True):
             if isinstance(value, torch.Tensor) and value.requires_grad:
                 outputs[f"grad[{name}]"] = None if value.grad is None else value.grad.detach()
@@ -85,7 +85,8 @@ def _detached(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
-def _backward(subject: Subject, flat: list[Any]) -> None:
+def backward(subject: Subject, flat: list[Any]) -> None:
+    """The backward pass from the outputs of a forward one, seeded as the script seeded it, else by ones."""
     roots, grads = [], []
     for i, output in enumerate(flat):
         if not isinstance(output, torch.Tensor) or not output.requires_grad:

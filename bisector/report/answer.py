@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bisector.core.model import kind_of
+from bisector.report.contrast import contrast_lines
 from bisector.report.fixes import fix_title
 from bisector.report.words import (
     CLASS_SENTENCES,
@@ -42,6 +43,8 @@ def diverges(result: Result) -> bool:
 def answer(result: Result) -> str:
     """The answer in one sentence: the first line of every report."""
     verdict = result["verdict"]
+    if (contrast := result.get("contrast")) and not result["flags"]:
+        return contrast_lines(contrast)[0]
     if verdict["class"] == "agrees":
         return f"Nothing to find: eager and torch.compile agree{_on_outputs(verdict['outputs'])}."
     if not diverges(result):

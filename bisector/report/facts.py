@@ -107,15 +107,24 @@ def _aside(*facts: str | None) -> str:
 
 def fix_facts(fix: Mapping[str, Any]) -> str:
     """What a fix brings and costs, in one line."""
-    slowdown = "speed not measured" if fix["slowdown"] is None else f"{number(fix['slowdown'])}× the time"
     return ", ".join(
         [
             f"removes {percent(fix['removed_fraction'])}",
             f"residual max abs {number(fix['residual_max_abs'])}",
-            slowdown,
+            _cost(fix),
             "confirmed" if fix["confirmed"] else "not confirmed",
         ]
     )
+
+
+def _cost(fix: Mapping[str, Any]) -> str:
+    if fix["slowdown"] is None:
+        return "speed not measured"
+    low, high = fix.get("slowdown_spread") or (fix["slowdown"], fix["slowdown"])
+    if low <= 1.0 <= high:
+        return "as fast, within noise"
+    spread = f" ({low:.2f} to {high:.2f})" if low < high else ""
+    return f"{fix['slowdown']:.2f}× the time{spread}"
 
 
 def role_words(flag: Mapping[str, Any]) -> str:

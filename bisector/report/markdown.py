@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bisector.report import answer, facts
+from bisector.report.contrast import contrast_lines
 from bisector.report.fixes import fix_lines, fix_title
 from bisector.report.markup import (
     code,
@@ -48,6 +49,7 @@ def render(result: Result, repro_source: str | None) -> str:
         _why(result),
         _workaround(result),
         _flags(result),
+        _compared(result),
         _unknown(result),
         _versions(result),
     ]
@@ -223,6 +225,11 @@ def _flags(result: Result) -> list[str]:
     if len(rows) > 12:  # a longer table hides what follows it
         lines = ["<details>", f"<summary>{len(rows)} flags</summary>", "", *lines, "", "</details>"]
     return ["## Flags tried", "", *lines]
+
+
+def _compared(result: Result) -> list[str]:
+    contrast = result.get("contrast")
+    return [f"## Compared with {contrast['with']}", "", *_list(contrast_lines(contrast))] if contrast else []
 
 
 def _unknown(result: Result) -> list[str]:

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 from rich.text import Text
 
-from bisector.report import answer, facts
+from bisector.report import answer, facts, flags
 from bisector.report.fixes import fix_lines, fix_title
 from bisector.report.page import Page
 from bisector.report.words import (
     CLASS_SENTENCES,
     Result,
     bar,
-    conjunction,
     count,
     decision_sentence,
     decision_source,
     decision_where,
     number,
     percent,
-    python_literal,
     short_decision,
     stopped,
 )
 
 MAX_OUTPUTS = 8  # rows of the table of outputs; result.json has them all
 MAX_FIXES = 5  # they are ranked: who scrolls past five reads result.json
-MAX_IDLE_FLAGS = 12  # names of flags that changed nothing
 
 
 def render(result: Result, width: int, color: bool) -> str:
@@ -47,7 +43,8 @@ def render(result: Result, width: int, color: bool) -> str:
     _shares(page, result, labels)
     _places(page, result)
     _fixes(page, result)
-    _flags(page, result)
+    flags.tried(page, result)
+    flags.compared(page, result)
     _minimal(page, result)
     _unknown(page, result)
     _files(page, result)
@@ -165,36 +162,6 @@ def _fixes(page: Page, result: Result) -> None:
             page.paragraph("Plain torch has no setting for this.", indent=7)
     if len(result["fixes"]) > MAX_FIXES:
         page.paragraph((f"{len(result['fixes']) - MAX_FIXES} more in result.json.", "dim"))
-
-
-def _flags(page: Page, result: Result) -> None:
-    flags = result["flags"]
-    if not flags:
-        return
-    idle = [flag for flag in flags if facts.role_words(flag) == "no effect"]
-    telling = [flag for flag in flags if flag not in idle]
-    page.heading("Flags", f"{len(flags)} tried alone; how much of the difference each removes")
-    if telling:
-        rows = [_flag_row(flag, result) for flag in telling]
-        page.table(rows, ("removed", "", "role", "flag"), right=frozenset({1}))
-    if idle:
-        names = [flag["name"] for flag in idle[:MAX_IDLE_FLAGS]]
-        rest = [f"{len(idle) - MAX_IDLE_FLAGS} more"] if len(idle) > MAX_IDLE_FLAGS else []
-        page.paragraph((f"No effect: {conjunction([*names, *rest])}.", "dim"))
-        if unchanged := sum(flag["told_by"] == "code" for flag in idle):
-            page.paragraph((f"Of these {unchanged} leave the generated code as it is.", "dim"))
-
-
-def _flag_row(flag: Mapping[str, Any], result: Result) -> list[Text]:
-    role = facts.role_words(flag)
-    style = {"fix": "green", "necessary": "cyan", "unresolved": "yellow"}.get(role, "")
-    change = f"{flag['name']} = {python_literal(flag['tried'])}"
-    return [
-        Text(bar(flag["removed_fraction"]), style=style),
-        Text(percent(flag["removed_fraction"])),
-        Text(role, style=style),
-        Text.assemble(change, (f"  (was {facts.flag_before(flag, result)})", "dim")),
-    ]
 
 
 def _minimal(page: Page, result: Result) -> None:

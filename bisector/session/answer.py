@@ -15,6 +15,7 @@ from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Verdict
 
 from .fixes import Fix
+from .flags.contrast import Contrast
 from .flags.walk import FlagWalk
 
 
@@ -44,6 +45,7 @@ class Answer:
     origin: NodeTrace | None = None
     amplifier: NodeTrace | None = None
     walk: FlagWalk = field(default_factory=FlagWalk)
+    contrast: Contrast | None = None
     repairs: list[Repair] = field(default_factory=list)
     causes: list[tuple[MinimalSet, bool]] = field(default_factory=list)
     places: tuple[str, ...] = ()
@@ -67,4 +69,5 @@ class Answer:
             any(r.confirmed for r in self.repairs)
             or any(confirmed for _, confirmed in self.causes)
             or any(confirmed for _, confirmed in self.fixes)
+            or (self.contrast is not None and bool(self.contrast.repairs or self.contrast.causes))
         )

@@ -37,7 +37,7 @@ class Allowance:
         self.asked += 1
 
 
-class _Asking:
+class Asking:
     """One question at a time, or as many ahead as the lab has lanes; the lab's journal is the memory."""
 
     def __init__(self, study: Study, case: Case, allowance: Allowance | None = None) -> None:
@@ -62,7 +62,7 @@ class _Asking:
         self.study.probe_all([(self.candidate(members), self.case) for members in sets], hints=SERIES)
 
 
-class Denied(_Asking):
+class Denied(Asking):
     """PASS where denying the members over the default compile repairs; UNRESOLVED where it seems to, and not
     one of them came up.
 
@@ -94,7 +94,7 @@ class Denied(_Asking):
         return self.study.deny(members)
 
 
-class Enabled(_Asking):
+class Enabled(Asking):
     """FAIL where the members alone, over the plain baseline, make the case diverge."""
 
     def __init__(self, study: Study, case: Case, allowance: Allowance, beside: Sequence[str]) -> None:
@@ -116,7 +116,7 @@ def side_by_side(denied: Denied, enabled: Enabled) -> Ahead:
     return ahead
 
 
-class Formulas(_Asking):
+class Formulas(Asking):
     """PASS where the plain baseline agrees once the members, which are lowerings, are denied."""
 
     def candidate(self, members: Members) -> Candidate:

@@ -9,15 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from bisector.errors import BadOption, BadTarget
 from bisector.report import markdown, text
 from bisector.runner import rundir
 
-from . import pipeline
+from . import pipeline, profiles
 from .display import Display
 from .flags import catalogue, table
-from .options import Options
+from .options import Against, Options
 from .run import Session
+from .settings import full_name
 
 PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
 # A probe that takes more than this share of the memory, times the lanes, would drive the machine to swap.
@@ -79,6 +82,8 @@ def list_flags(given: Mapping[str, Any]) -> int:
 
 
 def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
+    profile = profiles.load(given["profile"]) if given["profile"] else profiles.Profile("")
+    given = _completed(given, profile.options)
     jobs = given["jobs"] or len(os.sched_getaffinity(0))
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Options(
@@ -86,7 +91,9 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
         command=command,
         rtol=given["rtol"],
         atol=given["atol"],
-        signed_zero=given["signed_zero"],
+        profile=profile.name or None,
+        tolerances=profile.tolerances,
+        signed_zero=given["signed_zero"] or profile.signed_zero,
         config=dict(given["config"]),
         device=given["device"],
         dynamic=given["dynamic"],
@@ -99,7 +106,30 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
         memory_bytes=int(total * MEMORY_SHARE / jobs),
         entry=given["entry"],
         folder=os.getcwd(),
+        against=_against(given.get("against")),
     )
+
+
+def _completed(given: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, Any]:
+    """What the command line says, and where it says nothing, the profile; their settings together."""
+    told = {**given, "repeat": given["repeat"] or profile.get("repeat", 1)}
+    told |= {name: profile.get(name) for name in ("train", "dynamic", "seed") if given[name] is None}
+    return told | {"config": {**profile.get("config", {}), **dict(given["config"])}}
+
+
+def _against(path: str | None) -> Against | None:
+    """The settings of a YAML file, `FLAG: VALUE` a line. Raises BadOption for any other file."""
+    if path is None:
+        return None
+    try:
+        read = yaml.safe_load(Path(path).read_text())
+    except OSError as error:
+        raise BadOption(f"--against {path}: {error.strerror}; name a YAML file of flags") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadOption(f"--against {path}: no YAML; write lines like `inductor.cpp.simdlen: 1`") from error
+    if not isinstance(read, dict) or not read or not all(isinstance(name, str) for name in read):
+        raise BadOption(f"--against {path}: no flags in it; write lines like `inductor.cpp.simdlen: 1`")
+    return Against(Path(path).name, {full_name(name): value for name, value in read.items()})
 
 
 def _run(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bisector.core.model import ProbeResult, kind_of
+from bisector.core.model import Candidate, ProbeResult, kind_of
 from bisector.core.search.minimal import MinimalSet
 
+from .flags.cost import Cost, cost
 from .flags.walk import FlagWalk
+from .study import Study
 
 # Of two fixes with the same residual, the one that changes less of the compiler comes first.
 _KINDS = ("flag", "pass", "decomposition", "lowering", "decision", "backend")
@@ -19,7 +21,7 @@ _KIND_OF_DECISION = {"pass": "pass", "decomp": "decomposition", "lower": "loweri
 @dataclass(frozen=True)
 class Fix:
     """One fix. values: the settings of a flag fix. plain: what `repro.py --fixed` does, in the terms of
-    the worker's repro job, None where plain torch cannot express it."""
+    the worker's repro job, None where plain torch cannot express it. cost: None where it was not timed."""
 
     id: str
     kind: str
@@ -27,6 +29,7 @@ class Fix:
     residual_max_abs: float
     removed_fraction: float
     plain: Mapping[str, Any] | None
+    cost: Cost | None = None
 
 
 def residual(result: ProbeResult) -> float:
@@ -75,9 +78,21 @@ def _plain(kind: str, members: tuple[str, ...]) -> Mapping[str, Any] | None:
     return None if plain_kind is None else {"kind": plain_kind, "names": names}
 
 
+def timed(study: Study, fixes: Iterable[Fix], most: int) -> list[Fix]:
+    """The fixes, of those that set flags the first few with what they cost."""
+    found = list(fixes)
+    for position, fix in enumerate(found[:most]):
+        if fix.values is not None:
+            found[position] = replace(fix, cost=cost(study, Candidate.with_flags(fix.values)))
+    return found
+
+
 def ranked(fixes: Iterable[Fix]) -> list[Fix]:
-    """Best first: a backend that gives up compiling last, then by residual, then by how little it changes."""
-    return sorted(
-        fixes,
-        key=lambda f: (f.kind == "backend", f.plain is None, f.residual_max_abs, _KINDS.index(f.kind)),
-    )
+    """Best first: a backend that gives up compiling last, then by cost, as far as it is known, by residual,
+    and by how little it changes."""
+
+    def rank(fix: Fix) -> tuple[bool, bool, float, float, int]:
+        price = 1.0 if fix.cost is None else fix.cost.ranked
+        return fix.kind == "backend", fix.plain is None, price, fix.residual_max_abs, _KINDS.index(fix.kind)
+
+    return sorted(fixes, key=rank)

@@ -8,18 +8,29 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Against:
+    """A configuration to compare the target's own with. name: of its file; settings: flag -> value."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Options:
     """One invocation of a probing command.
 
-    command: minimize, flags or check. rtol, atol: both or neither. config: baseline flags by the names
+    command: minimize, flags or check. rtol, atol: both or neither. profile: the name of
+    what gave the tolerances by dtype. config: baseline flags by the names
     users write. dynamic, train: None leaves it to the script. timeout_s: one probe. budget_s: the whole
-    run, None for any time. memory_bytes: one probe, None for no limit.
+    run, None for any time. memory_bytes: one probe, None for no limit. against: of `flags` alone.
     """
 
     target: str
     command: str = "minimize"
     rtol: float | None = None
     atol: float | None = None
+    profile: str | None = None
+    tolerances: Mapping[str, tuple[float, float]] | None = None
     signed_zero: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None
@@ -33,10 +44,12 @@ class Options:
     memory_bytes: int | None = None
     entry: str | None = None
     folder: str | None = None
+    against: Against | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Options:
-        return cls(**raw)
+        against = raw.get("against")
+        return cls(**{**raw, "against": Against(**against) if against else None})

@@ -12,7 +12,9 @@ from bisector.core.probe import BudgetSpent
 from bisector.core.verdict import VerdictClass
 
 from . import environment, fixes, reproducing
+from .against import against
 from .answer import Answer
+from .options import Against
 from .result import to_json
 from .run import Session
 from .searching import Search, wanted_first
@@ -21,6 +23,7 @@ from .study import Study
 from .subject import Call, Chosen, choose, nothing_found
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
+MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
 def begin(
@@ -142,14 +145,32 @@ def check(session: Session) -> dict[str, Any]:
 
 
 def flags(session: Session) -> dict[str, Any]:
-    """The flag walk alone."""
+    """The flag walk alone, or the target's configuration beside another one."""
     chosen, answer, end = begin(session)
+    if (other := session.options.against) is not None:
+        return _beside(session, chosen, answer, other)
     if end is not None:
         return _finish(session, answer, _ended(chosen, answer, end))
     try:
         search = _search(session, chosen, answer)
         search.flags()
-        answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_flags(search.walk))]
+        search.bring_back()
+        with session.clock.stage("fixes"):
+            priced = fixes.timed(search.study, fixes.from_flags(search.walk), MOST_TIMED)
+        answer.fixes = [(f, True) for f in fixes.ranked(priced)]
     except BudgetSpent as spent:
         answer.stopped_because = spent.reason
     return _finish(session, answer, FOUND if answer.fixes else UNCONFIRMED)
+
+
+def _beside(session: Session, chosen: Chosen, answer: Answer, other: Against) -> dict[str, Any]:
+    try:
+        with session.clock.stage("fixes"):
+            answer.contrast = against(session, chosen, other)
+    except BudgetSpent as spent:
+        answer.stopped_because = spent.reason
+        return _finish(session, answer, UNCONFIRMED)
+    found = answer.contrast
+    if found.repairs or found.causes:
+        return _finish(session, answer, FOUND)
+    return _finish(session, answer, NOTHING if found.target is Outcome.PASS else UNCONFIRMED)

@@ -13,6 +13,7 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
 
 from .answer import Answer
+from .flags.contrast import Contrast
 
 
 def to_json(
@@ -44,7 +45,8 @@ def to_json(
                 "set": dict(fix.values) if fix.values else None,
                 "removed_fraction": fix.removed_fraction,
                 "residual_max_abs": fix.residual_max_abs,
-                "slowdown": None,
+                "slowdown": fix.cost.slowdown if fix.cost else None,
+                "slowdown_spread": list(fix.cost.spread) if fix.cost else None,
                 "confirmed": confirmed,
             }
             for fix, confirmed in answer.fixes
@@ -61,6 +63,7 @@ def to_json(
             }
             for t in answer.walk.trials
         ],
+        "contrast": None if answer.contrast is None else _contrast(answer.contrast),
         "minimal": _minimal(answer),
         "neighbour": None,
         "builds": None,
@@ -150,6 +153,16 @@ def _graded(graded: Graded | None) -> dict[str, Any]:
         ],
         "adds_up": graded.adds_up if graded is not None else None,
         "removed_together": graded.together if graded is not None else None,
+    }
+
+
+def _contrast(contrast: Contrast) -> dict[str, Any]:
+    return {
+        "with": contrast.name,
+        "target": contrast.target.value,
+        "repairs": [dict(settings) for settings in contrast.repairs],
+        "causes": [dict(settings) for settings in contrast.causes],
+        "unknown": contrast.unknown,
     }
 
 

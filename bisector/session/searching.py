@@ -20,6 +20,7 @@ from . import following
 from .answer import Answer
 from .deciding import Decided, decide, one_repair
 from .flags.catalogue import catalogue
+from .flags.contrast import Between, contrast
 from .flags.walk import FlagWalk, holds_on_whole, walk
 from .grading import grade
 from .grouping import FINEST_FIRST, finest
@@ -32,6 +33,7 @@ from .suspects import Suspects, suspects
 
 LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
 _RUNGS = [(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS]
+CONSERVATIVE = "conservative values"  # of every flag that acts
 SELFTEST = {"job": "selftest"}
 # Graphs of up to this many nodes are searched whole before they are reduced; a probe of a larger one
 # takes seconds, and its plain baseline a kernel for every node.
@@ -106,6 +108,18 @@ class Search:
         self.answer.walk = self.walk
         names = [t.flag.name for t in self.walk.fixes] or [" + ".join(s) for s in self.walk.sets]
         self.session.progress("flags", f"repair it: {', '.join(names) or 'none of those tried'}")
+
+    def bring_back(self) -> None:
+        """Which flags, as they are, make the subject diverge when all others that act are conservative."""
+        acting = self.walk.programs(self.default.measurement)
+        if not acting:
+            return
+        good = {t.flag.name: t.flag.conservative for t in acting}
+        as_is = {t.flag.name: t.default for t in acting}
+        likely = [frozenset(config_id(t.flag.name) for t in acting if t.role == "fix")]
+        with self.session.clock.stage("fixes"):
+            between = Between(self.study, self.start, good, as_is, as_is)
+            self.answer.contrast = contrast(between, CONSERVATIVE, [s for s in likely if s])
 
     def follow(self, case: Case, default: ProbeResult) -> None:
         """Where the difference arises and grows; the class follows from it where the case has every node."""

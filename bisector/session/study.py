@@ -119,6 +119,13 @@ class Study:
         answers = self.lab.ask_all([{**asked, "candidate": c.to_json()} for c in candidates])
         return [answer.get("code") for answer in answers]
 
+    def slowdown(self, candidate: Candidate, case: Case, seconds: float) -> Mapping[str, Any]:
+        """Runs of the candidate and of the default, timed in turn with nothing beside them."""
+        if (reason := self.exhausted()) is not None:
+            raise BudgetSpent(reason)
+        asked = {"job": "slowdown", "call": self.call, "case": case.to_json(), "train": self.train}
+        return self.lab.ask({**asked, "candidate": candidate.to_json(), "seconds": seconds})
+
     def describe(self, case: Case) -> GraphInfo:
         """The graph of a case. Raises BudgetSpent like a probe."""
         answer = self.lab.ask({"job": "info", "call": self.call, "case": case.to_json(), "train": self.train})

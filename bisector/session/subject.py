@@ -72,9 +72,13 @@ def _classified(evidence: Evidence, study: Study, call: Call) -> Verdict:
 
 
 def criterion_for(options: Options, call: Call) -> Criterion:
-    """Command line over the script's own comparison over the defaults by dtype."""
+    """Command line over a profile over the script's own comparison over the defaults by dtype."""
     if options.rtol is not None and options.atol is not None:
         return Criterion((options.rtol, options.atol), signed_zero=options.signed_zero, source="command line")
+    if options.tolerances is not None:
+        by_dtype = {dtype: (rtol, atol) for dtype, (rtol, atol) in options.tolerances.items()}
+        source = f"profile {options.profile}"
+        return Criterion(by_dtype=by_dtype, signed_zero=options.signed_zero, source=source)
     by_path = {path: (r, a) for path, (r, a) in call["tolerances"].items() if path != "*"}
     if "*" in call["tolerances"]:
         everywhere = tuple(call["tolerances"]["*"])

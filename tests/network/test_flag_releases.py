@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
+import tempfile
 import urllib.request
 import zipfile
 from typing import Any
-from urllib.parse import urljoin
 
 import pytest
 
@@ -20,7 +22,6 @@ from bisector.session.flags.catalogue import Flag, catalogue
 
 pytestmark = pytest.mark.network
 
-INDEX = "https://pypi.org/pypi/torch/json"
 FIRST = 1  # 2.0 has none of these config modules on this Python
 MODULES = {"inductor": "_inductor", "functorch": "_functorch", "dynamo": "_dynamo"}
 
@@ -60,19 +61,28 @@ class Remote(io.RawIOBase):
         return urllib.request.Request(self.url, headers={"Range": f"bytes={first}-{last}"})
 
 
+def wheel_url(release: str) -> str | None:
+    """Where pip would take that release of torch from, in its smallest form; None where there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [
+                sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed", "--no-deps",
+                "--report", "-", "--target", folder, "--only-binary", ":all:", "--python-version", "3.11",
+                "--platform", "macosx_14_0_arm64", f"torch=={release}",
+            ],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    return str(json.loads(done.stdout)["install"][0]["download_info"]["url"]) if done.stdout else None
+
+
 @pytest.fixture(scope="module")
 def releases() -> dict[str, set[str]]:
     """{"2.1": names of all settings, …} of every minor release on the index, oldest first."""
-    with urllib.request.urlopen(INDEX, timeout=60) as answer:
-        listed = json.load(answer)["releases"]
     found: dict[str, set[str]] = {}
     for minor in range(FIRST, 100):
-        files = [f for f in listed.get(f"2.{minor}.0", []) if f["filename"].endswith(".whl")]
-        if not files:
+        if (url := wheel_url(f"2.{minor}.0")) is None:
             break
-        smallest = min(files, key=lambda f: f["size"])
-        reader = io.BufferedReader(Remote(urljoin(INDEX, smallest["url"])), 1 << 16)
-        with zipfile.ZipFile(reader) as wheel:
+        with zipfile.ZipFile(io.BufferedReader(Remote(url), 1 << 16)) as wheel:
             found[f"2.{minor}"] = {
                 f"{family}.{name}"
                 for family, package in MODULES.items()

@@ -14,6 +14,7 @@ from .. import ambient, evidence, execute, formula, held, hooks, probing
 from .. import steer as steering
 from ..capture.load import Loaded
 from ..capture.record import Call
+from ..flags import timing
 from ..flags.codes import code_of
 from ..following import trace as tracing
 from ..graph import describe, write
@@ -39,6 +40,13 @@ def code(loaded: Loaded, request: Request) -> dict[str, Any]:
     call = loaded.recorder.calls[request["call"]]
     case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
     return {"code": code_of(call, case, candidate, request["train"])}
+
+
+def slowdown(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """Times of one candidate and of the default in turn -> {"ratios", "default_s"} or {"problem": …}."""
+    call = loaded.recorder.calls[request["call"]]
+    case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
+    return timing.slowdown(call, case, candidate, request["train"], request["seconds"])
 
 
 def held_by(loaded: Loaded, request: Request) -> str | None:
@@ -167,6 +175,7 @@ IN_WORKER = frozenset({"warm"})
 JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "probe": probe,
     "code": code,
+    "slowdown": slowdown,
     "steer": steer,
     "trace": trace,
     "warm": warm,

@@ -21,9 +21,9 @@ def table(rows: Sequence[Mapping[str, Any]], width: int, color: bool) -> str:
     for family in dict.fromkeys(row["family"] for row in rows):
         console.print(Text(family or NOT_CURATED, style="bold"))
         for row in (r for r in rows if r["family"] == family):
-            console.print(Padding(Text(_head(row)), (0, 0, 0, 2)))
+            console.print(Padding(Text(_head(row)), (0, 0, 0, 2), expand=False))
             for line in _about(row):
-                console.print(Padding(Text(line, style="dim"), (0, 0, 0, 6)))
+                console.print(Padding(Text(line, style="dim"), (0, 0, 0, 6), expand=False))
     return out.getvalue()
 
 

@@ -50,6 +50,12 @@ class FlagWalk:
     def fixes(self) -> list[FlagTrial]:
         return [t for t in self.trials if t.role == "fix"]
 
+    def programs(self, default: Measurement) -> list[FlagTrial]:
+        """The flags that act, of those that make one program the first."""
+        acting = [t for t in self.trials if t.role != "unresolved" and _acts(t.result.measurement, default)]
+        by_program = {_program(t): t for t in reversed(acting)}
+        return [t for t in acting if by_program[_program(t)] is t]
+
     @property
     def necessary(self) -> list[str]:
         """Flags that repair, alone or as a member of a set."""
@@ -141,6 +147,10 @@ def _role(result: ProbeResult) -> str:
     return names[result.outcome]
 
 
+def _program(trial: FlagTrial) -> str:
+    return trial.flag.name if trial.flag.outside_code else trial.result.measurement.code or trial.flag.name
+
+
 def _acts(measured: Measurement, default: Measurement) -> bool:
     """Whether a flag changed the generated code, or what it computes: a library's file is not in the code."""
     return not default.code or measured.code != default.code or measured.outputs != default.outputs
@@ -161,7 +171,7 @@ def _likely_first(
 
 def _search_sets(study: Study, found: FlagWalk, case: Case, default: Measurement) -> None:
     """Minimal sets among the flags that change the program at all, if all of them together repair."""
-    acting = [t for t in found.trials if t.role != "unresolved" and _acts(t.result.measurement, default)]
+    acting = found.programs(default)
     denied = Denied(study, case)
     for flags in _likely_first(acting, default, {s.path for s in study.signatures}):
         elements = [config_id(t.flag.name) for t in flags]

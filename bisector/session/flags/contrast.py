@@ -1,0 +1,89 @@
+"""Two configurations, one that agrees and one that diverges: which of their settings make the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.core.case import Case
+from bisector.core.model import Candidate, Outcome
+from bisector.core.search.ahead import Members
+from bisector.core.search.minimal import MinimalSet
+from bisector.core.search.sets import all_sets
+
+from ..asking import Asking
+from ..study import Study, config_id, flag_of
+
+# More sets of settings than this tell the user nothing; the search stops there and says so.
+MOST_SETS = 4
+Settings = Mapping[str, Any]  # flag -> value
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What makes the difference between two configurations.
+
+    name: of the one that the target's own was compared with. target: FAIL where the target's own diverges,
+    PASS where it is the other that does.
+    repairs: smallest sets of settings that make the diverging configuration agree, as the agreeing one has
+    them. causes: smallest sets that make the agreeing one diverge, as the diverging one has them.
+    unknown: why there are none, or might be more; None if all were found.
+    """
+
+    name: str
+    target: Outcome
+    repairs: tuple[Settings, ...] = ()
+    causes: tuple[Settings, ...] = ()
+    unknown: str | None = None
+
+
+class Between(Asking):
+    """The diverging configuration with the members as the agreeing one has them.
+
+    good, bad: the values of the settings in which the two differ. as_is: what the subject has without any.
+    """
+
+    def __init__(self, study: Study, case: Case, good: Settings, bad: Settings, as_is: Settings) -> None:
+        super().__init__(study, case)
+        self.good, self.bad, self.as_is = good, bad, as_is
+        self.elements = [config_id(name) for name in good]
+
+    def candidate(self, members: Members) -> Candidate:
+        changed = {flag_of(member) for member in members}
+        values = {name: self.good[name] if name in changed else value for name, value in self.bad.items()}
+        return Candidate.with_flags({n: v for n, v in values.items() if v != self.as_is[n]})
+
+    @property
+    def target(self) -> Outcome:
+        """What the subject's own configuration is taken for."""
+        return Outcome.FAIL if self.bad == {n: self.as_is[n] for n in self.bad} else Outcome.PASS
+
+
+def contrast(between: Between, name: str, likely: Sequence[Members] = ()) -> Contrast:
+    """Search both ways. Each set works alone, and each of its members was left out once.
+
+    likely: sets that are worth a probe each before any bisection.
+    """
+    whole = frozenset(between.elements)
+    diverging, agreeing = frozenset[str](), whole
+    between.ahead([diverging, agreeing])
+    for members, wanted in ((diverging, Outcome.FAIL), (agreeing, Outcome.PASS)):
+        if (found := between.ask(members)).outcome is not wanted:
+            own = wanted is between.target
+            which = "the target's own configuration" if own else f"the configuration of {name}"
+            unknown = f"{which} gives {found.outcome.value} where {wanted.value} was expected"
+            return Contrast(name, between.target, unknown=unknown)
+    sets = all_sets(between.elements, lambda s: between(whole - s), between, MOST_SETS, likely)
+    return Contrast(
+        name,
+        between.target,
+        _settings(sets.repairs, between.good),
+        _settings(sets.causes, between.bad),
+        sets.stopped_because,
+    )
+
+
+def _settings(sets: Sequence[MinimalSet], values: Settings) -> tuple[Settings, ...]:
+    confirmed = [found.members for found in sets if found.confirmed]
+    return tuple({flag_of(m): values[flag_of(m)] for m in members} for members in confirmed)

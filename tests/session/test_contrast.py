@@ -1,0 +1,110 @@
+"""Which settings make the difference between two configurations, on planted truths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from bisector.core.case import WHOLE
+from bisector.core.criterion import Criterion
+from bisector.core.model import DivergenceKind, Outcome, Signature
+from bisector.session.flags.contrast import Between, Contrast, contrast
+from bisector.session.study import Study
+
+Settings = dict[str, Any]
+NAMES = [f"inductor.f{i}" for i in range(6)]
+ONES: Settings = dict.fromkeys(NAMES, 1)
+ZEROS: Settings = dict.fromkeys(NAMES, 0)
+
+
+@dataclass
+class FakeLab:
+    """diverges: told the value of every setting. as_is: what a setting is that a probe does not name."""
+
+    diverges: Callable[[Settings], bool]
+    as_is: Settings = field(default_factory=lambda: dict(ONES))
+    jobs: int = 1
+    asked: list[Settings] = field(default_factory=list)
+
+    def ask_all(
+        self, requests: Sequence[Mapping[str, Any]], hints: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        return [self.answer(dict(request["candidate"]["flags"])) for request in requests]
+
+    def answer(self, flags: Settings) -> dict[str, Any]:
+        if flags not in self.asked:
+            self.asked.append(flags)
+        n = int(self.diverges({**self.as_is, **flags}))
+        output = {
+            "index": 0, "path": "output[0]", "dtype": "uint8", "shape": [8], "numel": 8, "n_diff": n,
+            "max_abs": float(n), "frontier": [[1.0, 1.0]] * n,
+        }  # fmt: skip
+        return {"outputs": [output], "code": "any"}
+
+
+def between(lab: FakeLab, good: Settings, bad: Settings) -> Between:
+    study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
+    study.signatures = (Signature("output[0]", DivergenceKind.VALUE),)
+    return Between(study, WHOLE, good, bad, lab.as_is)
+
+
+def ones(*numbers: int) -> Settings:
+    return {f"inductor.f{i}": 1 for i in numbers}
+
+
+def zeros(*numbers: int) -> Settings:
+    return {f"inductor.f{i}": 0 for i in numbers}
+
+
+def test_two_settings_that_are_both_needed_are_one_cause_and_two_repairs() -> None:
+    lab = FakeLab(lambda s: bool(s["inductor.f1"] and s["inductor.f4"]))
+    found = contrast(between(lab, ZEROS, ONES), "other")
+    assert found.causes == (ones(1, 4),)
+    assert sorted(map(str, found.repairs)) == sorted(map(str, (zeros(1), zeros(4))))
+    assert (found.target, found.unknown) == (Outcome.FAIL, None)
+
+
+def test_two_settings_of_which_each_will_do_are_two_causes_and_one_repair() -> None:
+    lab = FakeLab(lambda s: bool(s["inductor.f0"] or s["inductor.f5"]))
+    found = contrast(between(lab, ZEROS, ONES), "other")
+    assert found.repairs == (zeros(0, 5),)
+    assert sorted(map(str, found.causes)) == sorted(map(str, (ones(0), ones(5))))
+
+
+def test_where_the_other_configuration_diverges_the_sets_are_in_its_terms() -> None:
+    lab = FakeLab(lambda s: not s["inductor.f3"])
+    found = contrast(between(lab, ONES, ZEROS), "other")
+    assert (found.target, found.repairs, found.causes) == (Outcome.PASS, (ones(3),), (zeros(3),))
+
+
+def test_what_a_setting_is_already_is_not_set() -> None:
+    lab = FakeLab(lambda s: bool(s["inductor.f1"]))
+    contrast(between(lab, ZEROS, ONES), "other")
+    assert {} in lab.asked
+    assert all(value == 0 for flags in lab.asked for value in flags.values())
+
+
+@pytest.mark.parametrize(
+    ("diverges", "said"),
+    [
+        (lambda s: True, "the configuration of other gives FAIL where PASS was expected"),
+        (lambda s: False, "the target's own configuration gives PASS where FAIL was expected"),
+    ],
+)
+def test_two_configurations_that_are_alike_give_no_sets(diverges: Any, said: str) -> None:
+    found = contrast(between(FakeLab(diverges), ZEROS, ONES), "other")
+    assert found == Contrast("other", Outcome.FAIL, unknown=said)
+
+
+def test_the_sets_that_are_likely_save_probes() -> None:
+    def lab() -> FakeLab:
+        return FakeLab(lambda s: bool(s["inductor.f1"] and s["inductor.f4"]))
+
+    plain, told = lab(), lab()
+    contrast(between(plain, ZEROS, ONES), "other")
+    likely = [frozenset({"config:inductor.f1@graph", "config:inductor.f4@graph"})]
+    assert contrast(between(told, ZEROS, ONES), "other", likely).causes == (ones(1, 4),)
+    assert len(told.asked) < len(plain.asked)

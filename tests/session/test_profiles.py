@@ -1,0 +1,98 @@
+"""`--profile`: named tolerances, the examples, and files of users."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from bisector.core.criterion import DTYPE_TOLERANCES
+from bisector.errors import BadOption
+from bisector.session import profiles
+from bisector.session.options import Options
+from bisector.session.subject import criterion_for
+
+CALL = {"tolerances": {"*": (0.5, 0.5)}}
+
+
+def test_the_named_criteria_and_the_examples_all_load() -> None:
+    assert profiles.names()[:5] == ["default", "strict", "bitwise", "training", "low-precision"]
+    assert len(profiles.names()) >= 8
+    for name in profiles.names():
+        assert profiles.load(name).name == name
+
+
+def test_the_strict_criterion_is_two_units_in_the_last_place() -> None:
+    strict = profiles.load("strict").tolerances
+    assert strict is not None
+    for dtype, (rtol, atol) in strict.items():
+        ulps = rtol / torch.finfo(getattr(torch, dtype)).eps
+        assert 1.9 < ulps < 2.01
+        assert atol == 0.0
+
+
+def test_bitwise_names_every_dtype_that_has_a_tolerance_by_default() -> None:
+    bitwise = profiles.load("bitwise")
+    assert bitwise.tolerances == dict.fromkeys(DTYPE_TOLERANCES, (0.0, 0.0))
+    assert bitwise.signed_zero
+
+
+def test_a_file_gives_tolerances_flags_and_options(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "criterion: {tolerances: {float32: [1, 0.5]}}\nconfig: {cpp.simdlen: 1}\ntrain: true\nrepeat: 3\n"
+    )
+    found = profiles.load(str(path))
+    assert (found.name, found.tolerances) == ("mine.yaml", {"float32": (1.0, 0.5)})
+    assert found.options == {"config": {"inductor.cpp.simdlen": 1}, "train": True, "repeat": 3}
+
+
+def test_a_profile_without_a_criterion_leaves_the_script_its_own() -> None:
+    frozen = profiles.load("frozen")
+    options = Options("x.py", profile=frozen.name, tolerances=frozen.tolerances)
+    assert criterion_for(options, CALL).source == "the script's own comparison"
+
+
+def test_a_criterion_stands_over_the_scripts_own_comparison_and_under_the_command_line() -> None:
+    training = profiles.load("training")
+    options = Options("x.py", profile="training", tolerances=training.tolerances)
+    criterion = criterion_for(options, CALL)
+    assert criterion.source == "profile training"
+    assert criterion.tolerance("output[0]", "float32") == (1e-3, 1e-3)
+    told = dataclasses.replace(options, rtol=0.0, atol=0.25)
+    assert criterion_for(told, CALL).tolerance("output[0]", "float32") == (0.0, 0.25)
+
+
+def test_the_options_come_back_from_a_run_directory() -> None:
+    training = profiles.load("training")
+    options = Options("x.py", profile="training", tolerances=training.tolerances)
+    again = Options.from_json(options.to_json())
+    assert criterion_for(again, CALL) == criterion_for(options, CALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("flags: {a: 1}", "unknown key flags"),
+        ("train: 1", "train cannot be 1"),
+        ("repeat: true", "repeat cannot be True"),
+        ("criterion: strictest", "there is no criterion strictest"),
+        ("criterion: {tolerances: {float32: 1}}", "float32 needs"),
+        ("criterion: {tolerances: {float32: [1, -1]}}", "float32 needs"),
+        ("- 1", "no settings in it"),
+        ("a: [", "no YAML"),
+    ],
+)
+def test_a_file_that_is_no_profile_is_refused_in_a_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(BadOption, match=said) as error:
+        profiles.load(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_name_that_there_is_none_of_lists_those_that_there_are() -> None:
+    with pytest.raises(BadOption, match="default, strict, bitwise"):
+        profiles.load("loose")

@@ -10,6 +10,8 @@ torch = pytest.importorskip("torch")
 
 from bisector.inductor.formula import source_of  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("compiler")  # as in a worker, where the hooks stand around the formulas
+
 TORCH = Path(torch.__file__).parents[1]
 
 

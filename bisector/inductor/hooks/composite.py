@@ -7,6 +7,7 @@ on torch 2.13. Eager runs the C++ kernel of the same op there; denied, so does t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,6 +45,7 @@ def _registered() -> Iterator[OpOverload]:
 def _asking(op: OpOverload, key: DispatchKey, kernel: _Kernel, allowed: _Allowed) -> _Kernel:
     eager = _eager_key(op)
 
+    @functools.wraps(kernel)  # whoever looks for the formula finds torch's
     def call(*args: Any, **kwargs: Any) -> Any:
         if current("decomp") is None or allowed(op):
             return kernel(*args, **kwargs)

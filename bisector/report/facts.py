@@ -111,6 +111,7 @@ def fix_facts(fix: Mapping[str, Any]) -> str:
         [
             f"removes {percent(fix['removed_fraction'])}",
             f"residual max abs {number(fix['residual_max_abs'])}",
+            *(["the same program as above"] if fix.get("same_program") else []),
             _cost(fix),
             "confirmed" if fix["confirmed"] else "not confirmed",
         ]

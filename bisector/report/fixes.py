@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bisector.core.model import Json
 from bisector.report.words import conjunction, detail_of, python_literal, short_decision
 
-# Flags that torch/_inductor/config.py (2.11 to 2.13) also reads from the environment, at import.
-ENVIRONMENT_NAMES = {
-    "inductor.comprehensive_padding": "TORCHINDUCTOR_COMPREHENSIVE_PADDING",
-    "inductor.cpp.enable_floating_point_contract_flag": (
-        "TORCHINDUCTOR_CPP_ENABLE_FLOATING_POINT_CONTRACT_FLAG"
-    ),
-    "inductor.cpp.enable_unsafe_math_opt_flag": "TORCHINDUCTOR_CPP_ENABLE_UNSAFE_MATH_OPT_FLAG",
-    "inductor.cpp.use_decompose_tanh": "TORCHINDUCTOR_CPP_USE_DECOMPOSE_TANH",
-    "inductor.cpp.weight_prepack": "TORCHINDUCTOR_CPP_WEIGHT_PREPACK",
-    "inductor.disabled_passes": "TORCHINDUCTOR_DISABLED_PASSES",
-    "inductor.emulate_precision_casts": "TORCHINDUCTOR_EMULATE_PRECISION_CASTS",
-    "inductor.freezing": "TORCHINDUCTOR_FREEZING",
-    "inductor.layout_optimization": "TORCHINDUCTOR_LAYOUT_OPTIMIZATION",
-    "inductor.max_autotune": "TORCHINDUCTOR_MAX_AUTOTUNE",
-    "inductor.online_softmax": "TORCHINDUCTOR_ONLINE_SOFTMAX",
-    "inductor.permute_fusion": "TORCHINDUCTOR_PERMUTE_FUSION",
-    "inductor.shape_padding": "TORCHINDUCTOR_SHAPE_PADDING",
-    "inductor.triton.cooperative_reductions": "TORCHINDUCTOR_COOPERATIVE_REDUCTIONS",
-    "inductor.triton.persistent_reductions": "TORCHINDUCTOR_PERSISTENT_REDUCTIONS",
-    "inductor.use_fast_math": "TORCHINDUCTOR_USE_FAST_MATH",
-}
+# The flag whose variable gives settings to single graphs, by their number (torch/_dynamo/graph_id_filter.py).
+PER_GRAPH = "dynamo.debug_inductor_config_override"
+PASSES = "inductor.disabled_passes"
+EVERY_GRAPH = ">=0"
 _MODULES = {
     "inductor": "torch._inductor.config",
     "functorch": "torch._functorch.config",
@@ -58,21 +42,25 @@ def fix_title(fix: Mapping[str, Any]) -> str:
     return title.format(names)
 
 
-def fix_lines(fix: Mapping[str, Any], settings: Mapping[str, Json] | None = None) -> list[str]:
-    """The ways to apply a fix with plain torch, one line each; empty where plain torch has none.
+def fix_lines(
+    fix: Mapping[str, Any],
+    settings: Mapping[str, Json] | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The ways to apply a fix with plain torch, one line each, any one does; empty where it has none.
 
-    settings: what the subject sets itself. The environment is then no way to set the same flag, since
-    the subject's own line would win. A flag fix gives an assignment, and where that exists the
-    `torch.compile` option and the shell variable; any one of the lines does. A lowering or a
-    decomposition can only be left out for all nodes of its operator, not for one.
+    Each line runs as it is, in Python or, where it starts with `export`, in a shell; a comment says what to
+    do with the name that it makes. A lowering can only be left out for all nodes of its operator.
+    settings: what the subject sets itself; the environment is then no way to set the same flag, since the
+    subject's own line would win. variables: flag -> the environment variable that torch reads it from.
     """
     if fix["set"]:
-        return _flag_lines(fix["set"], settings or {})
+        return _flag_lines(fix["set"], settings or {}, variables or {})
     details = list(dict.fromkeys(detail_of(member) for member in fix["id"].split(" + ")))
     if fix["kind"] == "backend":
-        return [f'torch.compile(..., backend="{_backend(fix)}")']
+        return [f'backend = "{_backend(fix)}"  # torch.compile(..., backend=backend)']
     if fix["kind"] == "pass":
-        return _flag_lines({"inductor.disabled_passes": ",".join(details)}, settings or {})
+        return _flag_lines({PASSES: ",".join(details)}, settings or {}, variables or {})
     statement = {"lowering": _fallback_line, "decomposition": _whole_line}.get(fix["kind"])
     if statement is None or not all(_OPERATOR.fullmatch(detail) for detail in details):
         return []
@@ -97,25 +85,30 @@ def _whole_line(operators: Sequence[str]) -> str:
     return "; ".join(["from torch._inductor.decomposition import decompositions as table", *each])
 
 
-def _flag_lines(values: Mapping[str, Json], settings: Mapping[str, Json]) -> list[str]:
-    shell = [_shell_word(name, value) for name, value in values.items()]
-    shell_line = " ".join([*shell, "python ..."])
-    in_python = [name for name in values if not name.startswith("env.")]
-    if not in_python:
-        return [shell_line]
-    line = "; ".join(_assignment(name, values[name]) for name in in_python)
-    if len(in_python) < len(values):
-        variables = " ".join(_shell_word(name, values[name]) for name in values if name not in in_python)
-        return [f"{line}  # run with {variables}"]
-    lines = [line]
+def _flag_lines(
+    values: Mapping[str, Json], settings: Mapping[str, Json], variables: Mapping[str, str]
+) -> list[str]:
+    named = {name: name.removeprefix("env.") for name in values if name.startswith("env.")}
+    variables = {**variables, **named}
+    in_shell = [_shell_word(variables[n], v) for n, v in values.items() if n in variables and v is not None]
+    exported = [f"export {' '.join(in_shell)}"] if len(in_shell) == len(values) else []
+    if named:
+        return exported
+    lines = ["; ".join(_assignment(name, value) for name, value in values.items())]
     if all(name.startswith("inductor.") for name in values):
-        options = ", ".join(
-            f'"{name.removeprefix("inductor.")}": {python_literal(value)}' for name, value in values.items()
-        )
-        lines.append(f"torch.compile(..., options={{{options}}})")
-    if all(shell) and not settings.keys() & values.keys():
-        lines.append(shell_line)
-    return lines
+        plain = {name.removeprefix("inductor."): value for name, value in values.items()}
+        options = "{" + ", ".join(f'"{name}": {python_literal(v)}' for name, v in plain.items()) + "}"
+        lines.append(f"options = {options}  # torch.compile(..., options=options)")
+        lines.append(f"patch = torch._inductor.config.patch({options})  # with patch: the first call")
+        if PER_GRAPH in variables and all(map(_is_word, plain.values())):
+            rule = ",".join(f"{name}={value}" for name, value in plain.items())
+            lines.append(f"export {variables[PER_GRAPH]}='{EVERY_GRAPH}:{rule}'")
+    return lines if settings.keys() & values.keys() else lines + exported
+
+
+def _is_word(value: Json) -> bool:
+    """Whether the rule of a graph can hold the value, which it reads as a constant if it looks like one."""
+    return isinstance(value, (bool, int, float, type(None))) or bool(re.fullmatch(r"[a-z]\w*", str(value)))
 
 
 def _assignment(name: str, value: Json) -> str:
@@ -125,9 +118,5 @@ def _assignment(name: str, value: Json) -> str:
     return f"{before}{_MODULES.get(module, module)}.{rest} = {python_literal(value)}"
 
 
-def _shell_word(name: str, value: Json) -> str:
-    variable = name.removeprefix("env.") if name.startswith("env.") else ENVIRONMENT_NAMES.get(name)
-    if variable is None:
-        return ""
-    text = str(int(value)) if isinstance(value, bool) else str(value)
-    return f"{variable}={text}" if re.fullmatch(r"[\w.,+-]*", text) else f"{variable}='{text}'"
+def _shell_word(variable: str, value: Json) -> str:
+    return f"{variable}={shlex.quote(str(int(value)) if isinstance(value, bool) else str(value))}"

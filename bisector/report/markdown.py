@@ -11,7 +11,7 @@ from typing import Any
 
 from bisector.report import answer, facts
 from bisector.report.contrast import contrast_lines
-from bisector.report.fixes import fix_lines, fix_title
+from bisector.report.fixes import fix_title
 from bisector.report.markup import (
     code,
     escape,
@@ -193,7 +193,7 @@ def _workaround(result: Result) -> list[str]:
     ]
     for fix in fixes:
         lines += ["", f"- {_fix_name(fix)}: {facts.fix_facts(fix)}."]
-        ways = fix_lines(fix, result.get("settings"))
+        ways = fix["paste"]
         if ways:
             block = fenced(without_folders("\n".join(ways)))
             lines += ["", *(f"  {line}" for part in block for line in part.splitlines())]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from rich.text import Text
 
 from bisector.report import answer, facts, flags
-from bisector.report.fixes import fix_lines, fix_title
+from bisector.report.fixes import fix_title
 from bisector.report.page import Page
 from bisector.report.words import (
     CLASS_SENTENCES,
@@ -155,7 +155,7 @@ def _fixes(page: Page, result: Result) -> None:
     for position, fix in enumerate(result["fixes"][:MAX_FIXES], 1):
         page.item(f"{position}.", (fix_title(fix), "bold green" if fix["confirmed"] else "bold yellow"))
         page.paragraph((facts.fix_facts(fix), "dim"), indent=5)
-        lines = fix_lines(fix, result.get("settings"))
+        lines = fix["paste"]
         for line in lines:
             page.verbatim(line, indent=7)
         if not lines:

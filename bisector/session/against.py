@@ -8,7 +8,7 @@ from bisector.core.model import Candidate, Outcome
 from bisector.errors import BadOption
 
 from .flags.contrast import Between, Contrast, contrast
-from .flags.walk import ABSENT
+from .flags.current import current
 from .options import Against
 from .run import Session
 from .subject import Chosen
@@ -17,9 +17,8 @@ from .subject import Chosen
 def against(session: Session, chosen: Chosen, other: Against) -> Contrast:
     """Which settings make the difference. Raises BadOption for a flag that this torch does not have."""
     study = chosen.study
-    asked = {"job": "flags", "call": study.call, "names": list(other.settings)}
-    as_is = session.lab.ask(asked)
-    if absent := [name for name, value in as_is.items() if value == ABSENT]:
+    as_is = {name: found.value for name, found in current(study, list(other.settings)).items()}
+    if absent := [name for name in other.settings if name not in as_is]:
         raise BadOption(f"--against {other.name}: this torch has no flag {absent[0]}; leave it out")
     theirs = {name: value for name, value in other.settings.items() if value != as_is[name]}
     ours = {name: as_is[name] for name in theirs}

@@ -10,7 +10,7 @@ from bisector.core.model import Candidate, ProbeResult, kind_of
 from bisector.core.search.minimal import MinimalSet
 
 from .flags.cost import Cost, cost
-from .flags.walk import FlagWalk
+from .flags.walk import FlagWalk, program_of
 from .study import Study
 
 # Of two fixes with the same residual, the one that changes less of the compiler comes first.
@@ -21,7 +21,8 @@ _KIND_OF_DECISION = {"pass": "pass", "decomp": "decomposition", "lower": "loweri
 @dataclass(frozen=True)
 class Fix:
     """One fix. values: the settings of a flag fix. plain: what `repro.py --fixed` does, in the terms of
-    the worker's repro job, None where plain torch cannot express it. cost: None where it was not timed."""
+    the worker's repro job, None where plain torch cannot express it. cost: None where it was not timed.
+    program: equal for fixes that make the same program, None where that is not known."""
 
     id: str
     kind: str
@@ -30,6 +31,11 @@ class Fix:
     removed_fraction: float
     plain: Mapping[str, Any] | None
     cost: Cost | None = None
+    program: str | None = None
+
+    def same_as(self, others: Iterable[Fix]) -> Fix | None:
+        """The first of the others that makes the same program."""
+        return next((o for o in others if self.program is not None and o.program == self.program), None)
 
 
 def residual(result: ProbeResult) -> float:
@@ -39,7 +45,10 @@ def residual(result: ProbeResult) -> float:
 
 def from_flags(walk: FlagWalk) -> list[Fix]:
     """Flags that repair alone, then sets of flags that do together."""
-    fixes = [_flags({t.flag.name: t.flag.conservative}, t.result) for t in walk.fixes]
+    fixes = []
+    for trial in walk.fixes:
+        alone = _flags({trial.flag.name: trial.flag.conservative}, trial.result)
+        fixes.append(replace(alone, program=program_of(trial)))
     values = {t.flag.name: t.flag.conservative for t in walk.trials}
     for names, result in zip(walk.sets, walk.set_results, strict=True):
         fixes.append(_flags({n: values[n] for n in names}, result))
@@ -79,11 +88,14 @@ def _plain(kind: str, members: tuple[str, ...]) -> Mapping[str, Any] | None:
 
 
 def timed(study: Study, fixes: Iterable[Fix], most: int) -> list[Fix]:
-    """The fixes, of those that set flags the first few with what they cost."""
-    found = list(fixes)
-    for position, fix in enumerate(found[:most]):
-        if fix.values is not None:
-            found[position] = replace(fix, cost=cost(study, Candidate.with_flags(fix.values)))
+    """The fixes, of those that set flags the first few programs with what they cost."""
+    found: list[Fix] = []
+    for fix in fixes:
+        if (same := fix.same_as(found)) is not None:
+            fix = replace(fix, cost=same.cost)
+        elif fix.values is not None and len({f.program or f.id for f in found if f.cost is not None}) < most:
+            fix = replace(fix, cost=cost(study, Candidate.with_flags(fix.values)))
+        found.append(fix)
     return found
 
 

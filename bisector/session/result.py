@@ -11,8 +11,10 @@ from bisector.core.model import OutputMeasurement
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
+from bisector.report.fixes import fix_lines
 
 from .answer import Answer
+from .fixes import Fix
 from .flags.contrast import Contrast
 
 
@@ -48,6 +50,8 @@ def to_json(
                 "slowdown": fix.cost.slowdown if fix.cost else None,
                 "slowdown_spread": list(fix.cost.spread) if fix.cost else None,
                 "confirmed": confirmed,
+                "paste": _paste(fix, answer),
+                "same_program": _same_program(fix, answer),
             }
             for fix, confirmed in answer.fixes
         ],
@@ -60,6 +64,7 @@ def to_json(
                 "removed_fraction": t.removed_fraction,
                 "role": t.role,
                 "told_by": t.told_by,
+                "env": answer.walk.variables.get(t.flag.name),
             }
             for t in answer.walk.trials
         ],
@@ -154,6 +159,18 @@ def _graded(graded: Graded | None) -> dict[str, Any]:
         "adds_up": graded.adds_up if graded is not None else None,
         "removed_together": graded.together if graded is not None else None,
     }
+
+
+def _paste(fix: Fix, answer: Answer) -> list[str]:
+    told = {"id": fix.id, "kind": fix.kind, "set": fix.values}
+    return fix_lines(told, answer.settings, answer.walk.variables)
+
+
+def _same_program(fix: Fix, answer: Answer) -> str | None:
+    """The ID of an earlier fix."""
+    fixes = [f for f, _ in answer.fixes]
+    same = fix.same_as(fixes[: fixes.index(fix)])
+    return None if same is None else same.id
 
 
 def _contrast(contrast: Contrast) -> dict[str, Any]:

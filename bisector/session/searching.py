@@ -15,12 +15,14 @@ from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
 from bisector.core.search.minimal import MinimalSet
+from bisector.report.fixes import PASSES, PER_GRAPH
 
 from . import following
 from .answer import Answer
 from .deciding import Decided, decide, one_repair
 from .flags.catalogue import catalogue
 from .flags.contrast import Between, contrast
+from .flags.current import current
 from .flags.walk import FlagWalk, holds_on_whole, walk
 from .grading import grade
 from .grouping import FINEST_FIRST, finest
@@ -97,14 +99,13 @@ class Search:
         self._take_a_part()
         with self.session.clock.stage("fixes"):
             flags = catalogue(self.chosen.call.get("devices", ()))
-            asked = {"job": "flags", "call": self.study.call, "names": [f.name for f in flags]}
-            current = self.session.lab.ask(asked)
+            settings = current(self.study, [*(flag.name for flag in flags), PER_GRAPH, PASSES])
             measured = self.default.measurement
-            self.walk = walk(self.study, flags, current, self.start, measured, self._beside_flags())
+            self.walk = walk(self.study, flags, settings, self.start, measured, self._beside_flags())
             if self.start != WHOLE and not holds_on_whole(self.study, self.walk):
                 self.start, self.default = WHOLE, judge(self.chosen.evidence.default, self.study.criterion)
                 measured = self.default.measurement
-                self.walk = walk(self.study, flags, current, WHOLE, measured)
+                self.walk = walk(self.study, flags, settings, WHOLE, measured)
         self.answer.walk = self.walk
         names = [t.flag.name for t in self.walk.fixes] or [" + ".join(s) for s in self.walk.sets]
         self.session.progress("flags", f"repair it: {', '.join(names) or 'none of those tried'}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from bisector.report.fixes import fix_lines
+
 FAST = "inductor.cpp.enable_floating_point_contract_flag"
 INLINE = "inline:aten.mul@mul"
 FMA = "fma:sub@mul"
@@ -138,6 +140,7 @@ def softmax_pair() -> dict[str, Any]:
                 "residual_max_abs": 0.0,
                 "slowdown": 1.02,
                 "confirmed": True,
+                "paste": fix_lines({"id": "", "kind": "flag", "set": {FAST: "off"}}, {FAST: "fast"}),
             },
             {
                 "id": "lower:aten.sub@sub",
@@ -147,6 +150,7 @@ def softmax_pair() -> dict[str, Any]:
                 "residual_max_abs": 0.0,
                 "slowdown": 1.9,
                 "confirmed": True,
+                "paste": fix_lines({"id": "lower:aten.sub@sub", "kind": "lowering", "set": None}),
             },
             {
                 "id": FMA,
@@ -156,6 +160,7 @@ def softmax_pair() -> dict[str, Any]:
                 "residual_max_abs": 0.0,
                 "slowdown": None,
                 "confirmed": True,
+                "paste": [],
             },
         ],
         "flags": [
@@ -217,7 +222,7 @@ def softmax_pair() -> dict[str, Any]:
 
 
 def flag(
-    name: str, default: Any, tried: Any, outcome: str, removed: Any, role: str, told_by: str = "run"
+    name: str, default: Any, tried: Any, outcome: str, removed: Any, role: str, env: str | None = None
 ) -> dict[str, Any]:
     """One entry of `flags`."""
     return {
@@ -227,7 +232,8 @@ def flag(
         "outcome": outcome,
         "removed_fraction": removed,
         "role": role,
-        "told_by": told_by,
+        "told_by": "run",
+        "env": env,
     }
 
 

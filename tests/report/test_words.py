@@ -15,6 +15,14 @@ def fix(kind: str = "flag", id: str = "flag:x", **values: Any) -> dict[str, Any]
     return {"id": id, "kind": kind, "set": values.pop("set", None)}
 
 
+OVERRIDE = "TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS"
+VARIABLES = {
+    "inductor.emulate_precision_casts": "TORCHINDUCTOR_EMULATE_PRECISION_CASTS",
+    "inductor.disabled_passes": "TORCHINDUCTOR_DISABLED_PASSES",
+    fixes.PER_GRAPH: OVERRIDE,
+}
+
+
 @pytest.mark.parametrize(
     ("change", "lines"),
     [
@@ -22,19 +30,20 @@ def fix(kind: str = "flag", id: str = "flag:x", **values: Any) -> dict[str, Any]
             fix(set={"inductor.emulate_precision_casts": True}),
             [
                 "torch._inductor.config.emulate_precision_casts = True",
-                'torch.compile(..., options={"emulate_precision_casts": True})',
-                "TORCHINDUCTOR_EMULATE_PRECISION_CASTS=1 python ...",
+                'options = {"emulate_precision_casts": True}  # torch.compile(..., options=options)',
+                'patch = torch._inductor.config.patch({"emulate_precision_casts": True})'
+                "  # with patch: the first call",
+                f"export {OVERRIDE}='>=0:emulate_precision_casts=True'",
+                "export TORCHINDUCTOR_EMULATE_PRECISION_CASTS=1",
             ],
-        ),
-        (
-            fix(set={"inductor.cpp.simdlen": 1}),
-            ["torch._inductor.config.cpp.simdlen = 1", 'torch.compile(..., options={"cpp.simdlen": 1})'],
         ),
         (
             fix(set={"inductor.a": 1, "inductor.b": None}),
             [
                 "torch._inductor.config.a = 1; torch._inductor.config.b = None",
-                'torch.compile(..., options={"a": 1, "b": None})',
+                'options = {"a": 1, "b": None}  # torch.compile(..., options=options)',
+                'patch = torch._inductor.config.patch({"a": 1, "b": None})  # with patch: the first call',
+                f"export {OVERRIDE}='>=0:a=1,b=None'",
             ],
         ),
         (
@@ -45,20 +54,17 @@ def fix(kind: str = "flag", id: str = "flag:x", **values: Any) -> dict[str, Any]
             fix(set={"backends.cuda.matmul.allow_tf32": False}),
             ["torch.backends.cuda.matmul.allow_tf32 = False"],
         ),
-        (
-            fix(set={"env.ATEN_CPU_CAPABILITY": "avx2"}),
-            ["ATEN_CPU_CAPABILITY=avx2 python ..."],
-        ),
-        (
-            fix(set={"env.A": 1, "inductor.b": 2}),
-            ["torch._inductor.config.b = 2  # run with A=1"],
-        ),
+        (fix(set={"env.ATEN_CPU_CAPABILITY": "avx2"}), ["export ATEN_CPU_CAPABILITY=avx2"]),
+        (fix(set={"env.A": "x y"}), ["export A='x y'"]),
         (
             fix("pass", "pass:remove_noop_ops@graph + pass:reinplace@graph"),
             [
                 'torch._inductor.config.disabled_passes = "remove_noop_ops,reinplace"',
-                'torch.compile(..., options={"disabled_passes": "remove_noop_ops,reinplace"})',
-                "TORCHINDUCTOR_DISABLED_PASSES=remove_noop_ops,reinplace python ...",
+                'options = {"disabled_passes": "remove_noop_ops,reinplace"}'
+                "  # torch.compile(..., options=options)",
+                'patch = torch._inductor.config.patch({"disabled_passes": "remove_noop_ops,reinplace"})'
+                "  # with patch: the first call",
+                "export TORCHINDUCTOR_DISABLED_PASSES=remove_noop_ops,reinplace",
             ],
         ),
         (
@@ -76,16 +82,32 @@ def fix(kind: str = "flag", id: str = "flag:x", **values: Any) -> dict[str, Any]
                 "[table.pop(op, None) for op in list(table) if str(op).startswith('aten.gelu.')]"
             ],
         ),
-        (fix("backend", "backend=aot_eager"), ['torch.compile(..., backend="aot_eager")']),
+        (
+            fix("backend", "backend=aot_eager"),
+            ['backend = "aot_eager"  # torch.compile(..., backend=backend)'],
+        ),
         (fix("decision", "fma:sub@mul"), []),
         (fix("lowering", "lower:my_op@my_op"), []),
     ],
 )
 def test_a_fix_is_written_as_lines_to_paste(change: dict[str, Any], lines: list[str]) -> None:
-    assert fixes.fix_lines(change) == lines
+    assert fixes.fix_lines(change, variables=VARIABLES) == lines
     for line in lines:
-        if "python ..." not in line:
+        if not line.startswith("export "):
             ast.parse(line)
+
+
+def test_a_variable_that_torch_does_not_read_is_not_offered() -> None:
+    lines = fixes.fix_lines(fix(set={"inductor.cpp.simdlen": 1}))
+    assert len(lines) == 3
+    assert not any(line.startswith("export") for line in lines)
+
+
+def test_a_variable_is_no_way_to_set_what_the_subject_sets_itself() -> None:
+    change = fix(set={"inductor.emulate_precision_casts": True})
+    told = fixes.fix_lines(change, {"inductor.emulate_precision_casts": False}, VARIABLES)
+    assert not any("TORCHINDUCTOR" in line for line in told)
+    assert any(OVERRIDE in line for line in told)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +152,6 @@ def test_a_verdict_without_a_reference_still_names_the_cause() -> None:
     result = samples.two_causes()
     result["verdict"]["class"] = "unresolved"
     assert answer.answer(result).startswith("torch.compile differs from eager, for 2 independent reasons")
-
-
-def test_a_shell_value_with_spaces_is_quoted() -> None:
-    assert fixes.fix_lines(fix(set={"env.A": "x y"})) == ["A='x y' python ..."]
 
 
 @pytest.mark.parametrize(

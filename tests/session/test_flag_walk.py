@@ -10,6 +10,7 @@ from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Signature
 from bisector.session.flags.catalogue import Flag
+from bisector.session.flags.current import Setting
 from bisector.session.flags.walk import FlagWalk, walk
 from bisector.session.study import Study, as_measurement
 
@@ -18,7 +19,7 @@ FLAGS = [
     Flag(f"inductor.f{i}", "family", 1, "does something", "graph", "2.1", "#1", (f"kind{i}",))
     for i in range(6)
 ]
-CURRENT = {flag.name: 0 for flag in FLAGS}
+CURRENT = {flag.name: Setting(0) for flag in FLAGS}
 
 
 @dataclass
@@ -125,7 +126,8 @@ def test_where_all_flags_together_do_not_repair_no_set_is_claimed() -> None:
 def test_a_flag_that_stands_at_its_conservative_value_is_not_tried() -> None:
     lab = FakeLab(lambda flags: 1, named())
     study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
-    found = walk(study, FLAGS[:2], {"inductor.f0": 1}, WHOLE, as_measurement(lab.answer(frozenset())))
+    settings = {"inductor.f0": Setting(1)}
+    found = walk(study, FLAGS[:2], settings, WHOLE, as_measurement(lab.answer(frozenset())))
     assert found.untried == {
         "inductor.f0": "conservative already",
         "inductor.f1": "this torch does not have it",

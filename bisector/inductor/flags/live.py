@@ -32,6 +32,13 @@ def facts(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: _of(name) | {"read_by": read.get(name, [])} for name in [*named, *wanted]}
 
 
+def variable(name: str) -> str | None:
+    """The environment variable that the flag's default is read from, if any."""
+    family, _, key = name.partition(".")
+    written = _written(family).get(key) if family in ambient.CONFIG_MODULES else None
+    return written.env if written is not None else None
+
+
 def _settings() -> list[str]:
     """Every public setting of the config modules, by the name users write."""
     return [
@@ -57,7 +64,7 @@ def _of(name: str) -> dict[str, Any]:
         "type": _type(entry.value_type),
         "default": _plain(entry.default),
         "value": _plain(_current(_module(family), key)),
-        "env": written.env if written is not None else None,
+        "env": variable(name),
         "comment": written.comment if written is not None else "",
     }
 

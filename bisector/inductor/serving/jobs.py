@@ -14,7 +14,7 @@ from .. import ambient, evidence, execute, formula, held, hooks, probing
 from .. import steer as steering
 from ..capture.load import Loaded
 from ..capture.record import Call
-from ..flags import timing
+from ..flags import live, timing
 from ..flags.codes import code_of
 from ..following import trace as tracing
 from ..graph import describe, write
@@ -149,16 +149,17 @@ def repro(loaded: Loaded, request: Request) -> dict[str, Any]:
 
 
 def flags(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Values of the named flags as they stand around a call -> {name: value | "absent"}."""
+    """The named flags, as far as this torch has them, around a call -> {name: {"value", "env"}}."""
     call = loaded.recorder.calls[request["call"]]
     ambient.restore(call.ambient)
     values: dict[str, Any] = {}
     for name in request["names"]:
         option = call.graph.entry.options.get(name.removeprefix("inductor."))
         try:
-            values[name] = ambient.current_flag(name) if option is None else option
+            value = ambient.current_flag(name) if option is None else option
         except KeyError:
-            values[name] = "absent"
+            continue
+        values[name] = {"value": value, "env": live.variable(name)}
     return values
 
 

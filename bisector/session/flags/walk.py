@@ -14,8 +14,8 @@ from bisector.core.search.sets import repairs_only
 from ..asking import Denied
 from ..study import Study, config_id, flag_of
 from .catalogue import Flag
+from .current import Setting
 
-ABSENT = "absent"  # what the worker says of a flag that this torch does not have
 DEFAULT_CODE = "default"
 SAME_PROGRAM = "the generated code is the default's"
 # More sets of flags than this tell the user nothing; the search stops there and the result says so.
@@ -39,12 +39,16 @@ class FlagTrial:
 
 @dataclass
 class FlagWalk:
-    """The trials, the sets of several flags that repair together, and what was not tried and why."""
+    """The trials, the sets of several flags that repair together, and what was not tried and why.
+
+    variables: flag -> the environment variable that torch reads its default from.
+    """
 
     trials: list[FlagTrial] = field(default_factory=list)
     sets: list[tuple[str, ...]] = field(default_factory=list)
     set_results: list[ProbeResult] = field(default_factory=list)
     untried: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
 
     @property
     def fixes(self) -> list[FlagTrial]:
@@ -53,8 +57,8 @@ class FlagWalk:
     def programs(self, default: Measurement) -> list[FlagTrial]:
         """The flags that act, of those that make one program the first."""
         acting = [t for t in self.trials if t.role != "unresolved" and _acts(t.result.measurement, default)]
-        by_program = {_program(t): t for t in reversed(acting)}
-        return [t for t in acting if by_program[_program(t)] is t]
+        by_program = {program_of(t): t for t in reversed(acting)}
+        return [t for t in acting if by_program[program_of(t)] is t]
 
     @property
     def necessary(self) -> list[str]:
@@ -70,23 +74,22 @@ class FlagWalk:
 def walk(
     study: Study,
     flags: list[Flag],
-    current: Mapping[str, Any],
+    current: Mapping[str, Setting],
     case: Case,
     default: Measurement,
     beside: Sequence[Mapping[str, Any]] = (),
 ) -> FlagWalk:
     """Try each flag alone on the case; where none repairs, the smallest sets that do.
 
-    current: values around the call. default: what the case measures with all flags as they are. beside: what
-    is asked at the same time (see `Study.probe_all`).
+    current: the flags around the call. default: what the case measures with all flags as they are.
+    beside: what is asked at the same time (see `Study.probe_all`).
     """
-    found = FlagWalk()
+    found = FlagWalk(variables={name: s.env for name, s in current.items() if s.env is not None})
     tried: list[Flag] = []
     for flag in flags:
-        value = current.get(flag.name, ABSENT)
-        if value == ABSENT:
+        if flag.name not in current:
             found.untried[flag.name] = "this torch does not have it"
-        elif value == flag.conservative:
+        elif current[flag.name].value == flag.conservative:
             found.untried[flag.name] = "conservative already"
         else:
             tried.append(flag)
@@ -101,7 +104,8 @@ def walk(
         result = results.get(programs[flag.name], ProbeResult(Outcome.FAIL, SAME_PROGRAM, default))
         share = removed_fraction(default, result.measurement, study.criterion_of(case))
         told_by = "code" if programs[flag.name] == DEFAULT_CODE else "run"
-        found.trials.append(FlagTrial(flag, current[flag.name], result, share, _role(result), told_by))
+        now = current[flag.name].value
+        found.trials.append(FlagTrial(flag, now, result, share, _role(result), told_by))
     if not found.fixes:
         _search_sets(study, found, case, default)
     return found
@@ -147,7 +151,8 @@ def _role(result: ProbeResult) -> str:
     return names[result.outcome]
 
 
-def _program(trial: FlagTrial) -> str:
+def program_of(trial: FlagTrial) -> str:
+    """Equal for trials that made the same program."""
     return trial.flag.name if trial.flag.outside_code else trial.result.measurement.code or trial.flag.name
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 # The defaults of torch.testing.assert_close (torch/testing/_comparison.py, _DTYPE_PRECISIONS);
 # what is not here (integers, bool, float8) is compared exactly.
@@ -42,6 +43,20 @@ class Criterion:
         if path in self.by_path:
             return self.by_path[path]
         return self.by_dtype.get(dtype, DTYPE_TOLERANCES.get(dtype, (0.0, 0.0)))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Criterion:
+        every = raw["everywhere"]
+        return cls(
+            everywhere=None if every is None else (every[0], every[1]),
+            by_path={path: (r, a) for path, (r, a) in raw["by_path"].items()},
+            by_dtype={dtype: (r, a) for dtype, (r, a) in raw["by_dtype"].items()},
+            signed_zero=raw["signed_zero"],
+            source=raw["source"],
+        )
 
     def for_smaller(self, outputs: Iterable[tuple[str, str]]) -> Criterion:
         """The criterion of a reduced graph; `outputs` are (path, dtype) of what diverged in the whole.

@@ -96,6 +96,22 @@ def size(measurement: Measurement, criterion: Criterion) -> float:
     return worst
 
 
+def grown(before: Measurement, after: Measurement, criterion: Criterion) -> float | None:
+    """How many times as large the divergence is: by its size, or by the elements that differ where they may
+    not differ at all. None where there is nothing finite to divide by, or nothing was measured after."""
+    old, new = size(before, criterion), size(after, criterion)
+    if after.error is not None or not 0.0 < old < float("inf"):
+        return None
+    fewer, more = _unequal(before, criterion), _unequal(after, criterion)
+    return max(new / old, more / fewer if fewer else 0.0)
+
+
+def _unequal(measurement: Measurement, criterion: Criterion) -> int:
+    """Elements that differ, of the outputs that are held to equality."""
+    held = [o for o in measurement.outputs if not any(criterion.tolerance(o.path, o.dtype))]
+    return sum(output.n_diff for output in held)
+
+
 def removed_fraction(before: Measurement, after: Measurement, criterion: Criterion) -> float:
     """Which part of the divergence is gone: 1 when all outputs agree, 0 when it is as large or larger.
 

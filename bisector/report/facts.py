@@ -27,6 +27,7 @@ _OUTPUT_HEADER = (
     "rms error\ncompiled",
 )
 _NUMERIC = frozenset(range(3, 8))
+WORSE = 1.5  # a difference that grows less than this may have grown by chance, as bits moved
 
 
 def differing_outputs(result: Result) -> list[Mapping[str, Any]]:
@@ -113,6 +114,7 @@ def fix_facts(fix: Mapping[str, Any]) -> str:
             f"residual max abs {number(fix['residual_max_abs'])}",
             *(["the same program as above"] if fix.get("same_program") else []),
             _cost(fix),
+            *_elsewhere(fix.get("other_inputs")),
             "confirmed" if fix["confirmed"] else "not confirmed",
         ]
     )
@@ -128,10 +130,30 @@ def _cost(fix: Mapping[str, Any]) -> str:
     return f"{fix['slowdown']:.2f}× the time{spread}"
 
 
+def _elsewhere(others: Mapping[str, Any] | None) -> list[str]:
+    """How a fix does on inputs that are not the script's."""
+    if others is None:
+        return []
+    tried = count(others["tried"], "other input")
+    if others["freed"]:
+        freed = f"rounds as eager at {conjunction(others['freed'])}: another cause is left"
+        return [f"fails on {others['failed']} of {tried} ({freed})"]
+    if others["failed"]:
+        why = "not known to take a cause away" if others["freed"] is None else "it only moves rounding"
+        return [f"fails on {others['failed']} of {tried} ({why})"]
+    if not others["diverging"]:
+        return [f"none of {tried} diverges"]
+    return [f"holds on {others['held']} of {count(others['diverging'], 'other input')} that diverge"]
+
+
 def role_words(flag: Mapping[str, Any]) -> str:
-    """A flag's role; one that shrinks the difference without repairing it is said to be partial."""
-    partial = flag["role"] == "no effect" and (flag["removed_fraction"] or 0) > 0
-    return "partial" if partial else str(flag["role"])
+    """A flag's role; one that shrinks or enlarges the difference without repairing it is said to do so."""
+    if flag["role"] != "no effect":
+        return str(flag["role"])
+    grown = flag.get("grown") or 0
+    if grown == "inf" or grown >= WORSE:
+        return "worse"
+    return "partial" if (flag["removed_fraction"] or 0) > 0 else "no effect"
 
 
 def flag_before(flag: Mapping[str, Any], result: Result) -> str:

@@ -36,7 +36,7 @@ def tried(page: Page, result: Result) -> None:
 
 def _flag_row(flag: Mapping[str, Any], result: Result) -> list[Text]:
     role = facts.role_words(flag)
-    style = {"fix": "green", "necessary": "cyan", "unresolved": "yellow"}.get(role, "")
+    style = {"fix": "green", "necessary": "cyan", "unresolved": "yellow", "worse": "red"}.get(role, "")
     change = f"{flag['name']} = {python_literal(flag['tried'])}"
     return [
         Text(bar(flag["removed_fraction"]), style=style),

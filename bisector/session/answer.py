@@ -16,7 +16,7 @@ from bisector.core.verdict import Verdict
 
 from .fixes import Fix
 from .flags.contrast import Contrast
-from .flags.walk import FlagWalk
+from .flags.trials import FlagWalk
 
 
 @dataclass

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from bisector.core.model import Candidate, ProbeResult, kind_of
 from bisector.core.search.minimal import MinimalSet
 
 from .flags.cost import Cost, cost
-from .flags.walk import FlagWalk, program_of
+from .flags.elsewhere import Elsewhere, elsewhere
+from .flags.trials import FlagWalk
 from .study import Study
 
 # Of two fixes with the same residual, the one that changes less of the compiler comes first.
@@ -22,6 +24,7 @@ _KIND_OF_DECISION = {"pass": "pass", "decomp": "decomposition", "lower": "loweri
 class Fix:
     """One fix. values: the settings of a flag fix. plain: what `repro.py --fixed` does, in the terms of
     the worker's repro job, None where plain torch cannot express it. cost: None where it was not timed.
+    others: how it does on other inputs, None where it was not tried.
     program: equal for fixes that make the same program, None where that is not known."""
 
     id: str
@@ -31,7 +34,13 @@ class Fix:
     removed_fraction: float
     plain: Mapping[str, Any] | None
     cost: Cost | None = None
+    others: Elsewhere | None = None
     program: str | None = None
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether it fails on other inputs and does no more than to move rounding, as far as is known."""
+        return self.others is not None and self.others.perturbs
 
     def same_as(self, others: Iterable[Fix]) -> Fix | None:
         """The first of the others that makes the same program."""
@@ -46,10 +55,10 @@ def residual(result: ProbeResult) -> float:
 def from_flags(walk: FlagWalk) -> list[Fix]:
     """Flags that repair alone, then sets of flags that do together."""
     fixes = []
-    for trial in walk.fixes:
-        alone = _flags({trial.flag.name: trial.flag.conservative}, trial.result)
-        fixes.append(replace(alone, program=program_of(trial)))
-    values = {t.flag.name: t.flag.conservative for t in walk.trials}
+    for trial in (*walk.fixes, *(t for t in walk.milder if t.role == "fix")):
+        alone = _flags({trial.flag.name: trial.value}, trial.result)
+        fixes.append(replace(alone, program=trial.program))
+    values = {t.flag.name: t.value for t in walk.trials}
     for names, result in zip(walk.sets, walk.set_results, strict=True):
         fixes.append(_flags({n: values[n] for n in names}, result))
     return fixes
@@ -99,12 +108,25 @@ def timed(study: Study, fixes: Iterable[Fix], most: int) -> list[Fix]:
     return found
 
 
-def ranked(fixes: Iterable[Fix]) -> list[Fix]:
-    """Best first: a backend that gives up compiling last, then by cost, as far as it is known, by residual,
-    and by how little it changes."""
+def tried_elsewhere(study: Study, fixes: Sequence[Fix], most: int) -> list[Fix]:
+    """The fixes, of those that set flags the first few programs with how they do on other inputs."""
+    first: dict[str, Fix] = {}
+    for fix in fixes:
+        if fix.values is not None:
+            first.setdefault(fix.program or fix.id, fix)
+    asked = dict(islice(first.items(), most))
+    found = elsewhere(study, [Candidate.with_flags(fix.values or {}) for fix in asked.values()])
+    others = dict(zip(asked, found, strict=True))
+    return [replace(fix, others=others.get(fix.program or fix.id)) for fix in fixes]
 
-    def rank(fix: Fix) -> tuple[bool, bool, float, float, int]:
+
+def ranked(fixes: Iterable[Fix]) -> list[Fix]:
+    """Best first: what only moves rounding after what does not, a backend that gives up compiling last, then
+    by cost, as far as it is known, by residual, and by how little it changes."""
+
+    def rank(fix: Fix) -> tuple[bool, bool, bool, float, float, int]:
         price = 1.0 if fix.cost is None else fix.cost.ranked
-        return fix.kind == "backend", fix.plain is None, price, fix.residual_max_abs, _KINDS.index(fix.kind)
+        gives_up, unnamed = fix.kind == "backend", fix.plain is None
+        return fix.perturbs, gives_up, unnamed, price, fix.residual_max_abs, _KINDS.index(fix.kind)
 
     return sorted(fixes, key=rank)

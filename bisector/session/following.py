@@ -8,13 +8,14 @@ from typing import Any
 
 from bisector.core.case import Case
 from bisector.core.judge import judge
-from bisector.core.model import Outcome, ProbeResult
+from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.trace import NodeTrace, Trace, amplifier, origin
 
 from .study import Study, as_measurement
 
 # Each value that is returned makes the graph larger to compile; of a larger one the reduced case is followed.
 MOST_CALLS = 300
+_DEFAULT = Candidate()
 UNTRACED = "the origin and the amplifier are not established"
 
 
@@ -64,7 +65,9 @@ def _attempts(default: ProbeResult) -> list[tuple[str, ...]]:
     return [(), tuple(kept)] if kept else [()]
 
 
-def request(study: Study, case: Case, left_out: Sequence[str] = ()) -> dict[str, Any]:
+def request(
+    study: Study, case: Case, left_out: Sequence[str] = (), candidate: Candidate = _DEFAULT
+) -> dict[str, Any]:
     """What the lab is asked. left_out: nodes whose values are not returned."""
     return {
         "job": "trace",
@@ -72,6 +75,7 @@ def request(study: Study, case: Case, left_out: Sequence[str] = ()) -> dict[str,
         "case": case.to_json(),
         "train": study.train,
         "left_out": list(left_out),
+        "candidate": candidate.to_json(),
         "hooks_off": dict(study.hooks_off),
     }
 
@@ -86,6 +90,14 @@ def _ask(study: Study, case: Case, left_out: Sequence[str]) -> tuple[Trace | Non
     if found.outcome is not Outcome.FAIL:
         return None, "with its intermediate values returned the compiled program does not diverge so"
     return Trace.from_json(answer["trace"]), ""
+
+
+def arising(study: Study, case: Case, candidate: Candidate) -> list[str] | None:
+    """The nodes that give other bits than eager on equal inputs; None where the graph cannot be followed."""
+    answer = study.lab.ask(request(study, case, candidate=candidate))
+    if "trace" not in answer:
+        return None
+    return [node.name for node in Trace.from_json(answer["trace"]).nodes if node.arises]
 
 
 def _found(trace: Trace, paths: Sequence[str], left_out: Sequence[str]) -> Followed:

@@ -156,11 +156,12 @@ def flags(session: Session) -> dict[str, Any]:
         search.flags()
         search.bring_back()
         with session.clock.stage("fixes"):
-            priced = fixes.timed(search.study, fixes.from_flags(search.walk), MOST_TIMED)
-        answer.fixes = [(f, True) for f in fixes.ranked(priced)]
+            found = fixes.timed(search.study, fixes.from_flags(search.walk), MOST_TIMED)
+            found = fixes.tried_elsewhere(search.study, found, MOST_TIMED)
+        answer.fixes = [(f, not f.perturbs) for f in fixes.ranked(found)]
     except BudgetSpent as spent:
         answer.stopped_because = spent.reason
-    return _finish(session, answer, FOUND if answer.fixes else UNCONFIRMED)
+    return _finish(session, answer, FOUND if answer.confirmed else UNCONFIRMED)
 
 
 def _beside(session: Session, chosen: Chosen, answer: Answer, other: Against) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from bisector.core.model import OutputMeasurement
@@ -50,6 +51,7 @@ def to_json(
                 "slowdown": fix.cost.slowdown if fix.cost else None,
                 "slowdown_spread": list(fix.cost.spread) if fix.cost else None,
                 "confirmed": confirmed,
+                "other_inputs": None if fix.others is None else asdict(fix.others),
                 "paste": _paste(fix, answer),
                 "same_program": _same_program(fix, answer),
             }
@@ -59,14 +61,15 @@ def to_json(
             {
                 "name": t.flag.name,
                 "default": t.default,
-                "tried": t.flag.conservative,
+                "tried": t.value,
                 "outcome": t.result.outcome.value,
                 "removed_fraction": t.removed_fraction,
                 "role": t.role,
                 "told_by": t.told_by,
+                "grown": "inf" if t.grown == math.inf else t.grown,
                 "env": answer.walk.variables.get(t.flag.name),
             }
-            for t in answer.walk.trials
+            for t in (*answer.walk.trials, *answer.walk.milder)
         ],
         "contrast": None if answer.contrast is None else _contrast(answer.contrast),
         "minimal": _minimal(answer),

@@ -23,7 +23,8 @@ from .deciding import Decided, decide, one_repair
 from .flags.catalogue import catalogue
 from .flags.contrast import Between, contrast
 from .flags.current import current
-from .flags.walk import FlagWalk, holds_on_whole, walk
+from .flags.trials import FlagWalk
+from .flags.walk import holds_on_whole, walk
 from .grading import grade
 from .grouping import FINEST_FIRST, finest
 from .reducing import Anchor, reduce_case

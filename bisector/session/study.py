@@ -126,6 +126,26 @@ class Study:
         asked = {"job": "slowdown", "call": self.call, "case": case.to_json(), "train": self.train}
         return self.lab.ask({**asked, "candidate": candidate.to_json(), "seconds": seconds})
 
+    def elsewhere(
+        self, candidates: Sequence[Candidate], asked: Sequence[tuple[Case, int]]
+    ) -> list[Mapping[str, Any]]:
+        """The candidates on other inputs. asked: cases, each with how often its values are drawn anew."""
+        if (reason := self.exhausted()) is not None:
+            raise BudgetSpent(reason)
+        request = {
+            "job": "elsewhere",
+            "call": self.call,
+            "candidates": [c.to_json() for c in candidates],
+            "criterion": self.criterion.to_json(),
+            "train": self.train,
+        }
+        return self.lab.ask_all([{**request, "case": case.to_json(), "draws": n} for case, n in asked])
+
+    def takes(self, case: Case) -> bool:
+        """Whether the graph runs in eager with these edits."""
+        answer = self.lab.ask({"job": "info", "call": self.call, "case": case.to_json(), "train": self.train})
+        return "error" not in answer
+
     def describe(self, case: Case) -> GraphInfo:
         """The graph of a case. Raises BudgetSpent like a probe."""
         answer = self.lab.ask({"job": "info", "call": self.call, "case": case.to_json(), "train": self.train})

@@ -2,8 +2,8 @@
 
     python tests/bench/slowdown.py [ROUNDS]
 
-The subject is a chain of functions whose scalar code is several times slower than its vector code. Each round
-measures both ways, one after the other; the last line has the medians and how far they are apart.
+The subject diverges in vector code alone, and its scalar code is several times slower. Each round measures
+both ways, one after the other; the last line has the medians and how far they are apart.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import torch
 torch.manual_seed(0)
 
 def f(x):
-    return torch.exp(torch.ceil(torch.log2(torch.erf(x).abs() + 1.0)) * torch.sin(x))
+    gelu = 0.5 * x * (1 + torch.erf(x * 0.5**0.5))
+    return (torch.ceil(torch.log2(gelu.abs() + 1e-7)).clamp(-127, 127) + 127).to(torch.uint8)
 
-x = torch.randn(512, 1024)
+x = torch.randn(4096, 1024)
 """
 TIMED = """
 import statistics, time
@@ -51,7 +52,7 @@ def ours(folder: Path) -> float:
     target = folder / "subject.py"
     target.write_text(f"{SUBJECT}\ntorch.compile(f, dynamic=False)(x)\n")
     run = folder / "run"
-    arguments = ["flags", str(target), "--rtol", "0", "--atol", "0", "--out", str(run), "-q"]
+    arguments = ["flags", str(target), "--out", str(run), "-q"]
     subprocess.run([sys.executable, "-m", "bisector", *arguments], check=False, stdout=subprocess.DEVNULL)
     result = json.loads((run / "result.json").read_text())
     costs = {name: fix["slowdown"] for fix in result["fixes"] for name in fix["set"] if len(fix["set"]) == 1}

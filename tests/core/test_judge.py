@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bisector.core.criterion import Criterion
-from bisector.core.judge import judge, proof, removed_fraction, size
+from bisector.core.judge import grown, judge, proof, removed_fraction, size
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
@@ -125,6 +125,28 @@ def test_the_removed_fraction_is_one_only_where_all_agrees(
 
 def test_a_crash_removes_nothing() -> None:
     assert removed_fraction(measured(off_by(1.0)), CRASH, LOOSE) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "times"),
+    [
+        (measured(off_by(1.0)), measured(off_by(3.0)), 3.0),
+        (measured(off_by(1.0, n_diff=2)), measured(off_by(1.0, n_diff=5)), 2.5),
+        (measured(off_by(1.0)), AGREES, 0.0),
+        (measured(off_by(1.0)), measured(output(nonfinite_mismatches=1)), INF),
+        (measured(output(nonfinite_mismatches=1)), measured(off_by(1.0)), None),
+        (measured(off_by(1.0)), CRASH, None),
+    ],
+)
+def test_a_divergence_grows_in_size_or_in_elements_that_may_not_differ(
+    before: Measurement, after: Measurement, times: float | None
+) -> None:
+    assert grown(before, after, Criterion((0.0, 0.0))) == times
+
+
+def test_elements_that_differ_within_the_tolerance_do_not_make_a_divergence_larger() -> None:
+    before, after = measured(off_by(3.0, n_diff=1)), measured(off_by(3.0, n_diff=100))
+    assert grown(before, after, Criterion((0.0, 1.0))) == 1.0
 
 
 def test_a_divergence_in_signs_of_zero_alone_is_removed_only_as_a_whole() -> None:

@@ -234,6 +234,7 @@ def flag(
         "role": role,
         "told_by": "run",
         "env": env,
+        "grown": None if removed is None else 1.0 - removed,
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bisector.report import answer, fixes, words
+from bisector.report import answer, facts, fixes, words
 from tests.report import samples
 
 
@@ -21,6 +21,46 @@ VARIABLES = {
     "inductor.disabled_passes": "TORCHINDUCTOR_DISABLED_PASSES",
     fixes.PER_GRAPH: OVERRIDE,
 }
+
+
+def elsewhere(**values: Any) -> dict[str, Any]:
+    return {"tried": 5, "diverging": 4, "held": 4, "failed": 0, "freed": None} | values
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        (elsewhere(), "holds on 4 of 4 other inputs that diverge"),
+        (elsewhere(held=3), "holds on 3 of 4 other inputs that diverge"),
+        (elsewhere(diverging=0, held=0), "none of 5 other inputs diverges"),
+        (elsewhere(failed=2), "fails on 2 of 5 other inputs (not known to take a cause away)"),
+        (elsewhere(failed=1, tried=1, freed=[]), "fails on 1 of 1 other input (it only moves rounding)"),
+        (
+            elsewhere(failed=2, freed=["conv", "conv_1"]),
+            "fails on 2 of 5 other inputs (rounds as eager at conv and conv_1: another cause is left)",
+        ),
+    ],
+)
+def test_a_fix_says_how_it_does_on_other_inputs(others: dict[str, Any], told: str) -> None:
+    values = {"removed_fraction": 1.0, "residual_max_abs": 0.0, "slowdown": None, "confirmed": True}
+    assert told in facts.fix_facts(values | {"other_inputs": others})
+
+
+@pytest.mark.parametrize(
+    ("grown", "removed", "word"),
+    [
+        (2.0, 0.0, "worse"),
+        ("inf", 0.0, "worse"),
+        (1.2, 0.0, "no effect"),
+        (0.5, 0.5, "partial"),
+        (None, 0.0, "no effect"),
+    ],
+)
+def test_a_flag_that_repairs_nothing_says_which_way_it_moves_the_difference(
+    grown: float | str | None, removed: float, word: str
+) -> None:
+    assert facts.role_words({"role": "no effect", "removed_fraction": removed, "grown": grown}) == word
+    assert facts.role_words({"role": "unresolved", "removed_fraction": None, "grown": grown}) == "unresolved"
 
 
 @pytest.mark.parametrize(

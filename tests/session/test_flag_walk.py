@@ -9,9 +9,11 @@ from typing import Any
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Signature
+from bisector.session.fixes import from_flags
 from bisector.session.flags.catalogue import Flag
 from bisector.session.flags.current import Setting
-from bisector.session.flags.walk import FlagWalk, walk
+from bisector.session.flags.trials import FlagWalk
+from bisector.session.flags.walk import walk
 from bisector.session.study import Study, as_measurement
 
 Flags = frozenset[str]
@@ -26,12 +28,14 @@ CURRENT = {flag.name: Setting(0) for flag in FLAGS}
 class FakeLab:
     """differing: how many elements of the output differ under these flags. acting: flags in the program.
 
-    asked: what was run; codes: False where the program cannot be told without a run.
+    asked: what was run; codes: False where the program cannot be told without a run; with_values: a flag is
+    `NAME=VALUE` here.
     """
 
     differing: Callable[[Flags], int]
     acting: Flags
     codes: bool = True
+    with_values: bool = False
     jobs: int = 2
     asked: list[Flags] = field(default_factory=list)
 
@@ -39,13 +43,16 @@ class FakeLab:
         self, requests: Sequence[Mapping[str, Any]], hints: Mapping[str, Any] | None = None
     ) -> list[dict[str, Any]]:
         answers = {"probe": self.answer, "code": self.code}
-        return [answers[r["job"]](frozenset(n for n, _ in r["candidate"]["flags"])) for r in requests]
+        return [answers[r["job"]](self.named(r["candidate"]["flags"])) for r in requests]
+
+    def named(self, flags: Sequence[tuple[str, Any]]) -> Flags:
+        return frozenset(f"{name}={value}" if self.with_values else name for name, value in flags)
 
     def code(self, flags: Flags) -> dict[str, Any]:
         return {"code": self.program(flags) if self.codes else None}
 
     def program(self, flags: Flags) -> str:
-        return "+".join(sorted(flags & self.acting))
+        return "+".join(["plain", *sorted(f for f in flags if f.partition("=")[0] in self.acting)])
 
     def answer(self, flags: Flags) -> dict[str, Any]:
         if flags not in self.asked:
@@ -87,6 +94,27 @@ def test_two_flags_that_each_move_the_divergence_are_tried_together_before_all_t
 def test_flags_that_show_nothing_alone_are_found_among_all_that_act() -> None:
     lab = FakeLab(lambda flags: 0 if named(0, 3) <= flags else 2, named(0, 2, 3))
     assert [frozenset(s) for s in walked(lab).sets] == [named(0, 3)]
+
+
+def test_a_flag_that_acts_is_tried_at_its_other_values_too() -> None:
+    lab = FakeLab(lambda flags: 0 if flags & {"inductor.f2=1", "inductor.f2=4"} else 3, named(1, 2))
+    lab.with_values = True
+    flags = [replace(flag, values=(1, 4, 8, 0)) for flag in FLAGS]
+    found = walked(lab, flags)
+    milder = {(t.flag.name, t.value): t.role for t in found.milder}
+    assert milder == {
+        ("inductor.f1", 4): "no effect",
+        ("inductor.f1", 8): "no effect",
+        ("inductor.f2", 4): "fix",
+        ("inductor.f2", 8): "no effect",
+    }
+    assert [t.value for t in found.fixes] == [1]
+    assert [fix.values for fix in from_flags(found)] == [{"inductor.f2": 1}, {"inductor.f2": 4}]
+
+
+def test_a_flag_that_makes_more_elements_differ_says_how_many_times_as_many() -> None:
+    trials = walked(FakeLab(lambda flags: 6 if flags else 3, named(1))).trials
+    assert [t.grown for t in trials] == [1.0, 2.0, 1.0, 1.0, 1.0, 1.0]
 
 
 def test_a_flag_that_acts_outside_the_code_is_run_whatever_the_code_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case import Case, Slice
+from ..case import WHOLE, Case, Slice
 from ..graphinfo import GraphInfo, NodeInfo
 from ..model import OutputMeasurement
 from .problem import Problem
@@ -56,6 +56,18 @@ def take_part(problem: Problem) -> None:
         if size > length:
             starts = _around(size, length, _coordinates(problem, group)) or [0]
             problem.first_interesting(_sliced(problem.case, group, start, length) for start in starts)
+
+
+def other_shapes(info: GraphInfo) -> Iterator[Case]:
+    """The whole with one set of equal axes shorter, those first that hold the most elements.
+
+    A quarter is gone, and what is left is odd: no multiple of a vector's or a tile's length.
+    """
+    for group in _groups(info):
+        name, dim = group[0]
+        size = (info.node(name).shape or ())[dim]
+        if size >= 4:
+            yield _sliced(WHOLE, group, 0, (3 * size // 4 - 1) | 1)
 
 
 def _groups(info: GraphInfo) -> list[tuple[Axis, ...]]:

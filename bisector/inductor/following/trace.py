@@ -32,7 +32,9 @@ from .listed import Listed
 _ANY_STRIDES = {"keep_output_stride": False} if hasattr(inductor_config, "keep_output_stride") else {}
 
 
-def trace(call: Call, case: Case, train: bool | None, left_out: Collection[str]) -> dict[str, Any]:
+def trace(
+    call: Call, case: Case, candidate: Candidate, train: bool | None, left_out: Collection[str]
+) -> dict[str, Any]:
     """{"trace": Trace, "measurement": the outputs of the compiled graph that was followed, against eager}, or
     {"problem": why the graph cannot be followed}.
 
@@ -40,14 +42,14 @@ def trace(call: Call, case: Case, train: bool | None, left_out: Collection[str])
     """
     try:
         subject = execute.prepare(call, case, train)
-        return _followed(subject, left_out)
+        return _followed(subject, candidate, left_out)
     except (taps.NotTraced, execute.NotCompiled) as error:
         return {"problem": str(error)}
     except Exception as error:  # noqa: BLE001 - eager or compiled code may raise anything; said, not guessed
         return {"problem": first_line(error)}
 
 
-def _followed(subject: execute.Subject, left_out: Collection[str]) -> dict[str, Any]:
+def _followed(subject: execute.Subject, candidate: Candidate, left_out: Collection[str]) -> dict[str, Any]:
     values = taps.Values(subject.edited.gm)
     ambient.restore_rng(subject.call.ambient)
     before = _generators()
@@ -55,8 +57,13 @@ def _followed(subject: execute.Subject, left_out: Collection[str]) -> dict[str, 
     if not all(torch.equal(a, b) for a, b in zip(before, _generators(), strict=False)):
         raise taps.NotTraced("it draws random numbers")
     tapped = taps.tapped(subject, values, left_out)
-    with execute.active(execute.control_for(Candidate())), inductor_config.patch(_ANY_STRIDES):
-        compiled = _outputs(subject, execute.compile_subject(tapped.subject, Candidate()))
+    flags = [*dict(candidate.flags), execute.HEADER_FLAG]
+    with (
+        ambient.kept(flags),
+        execute.active(execute.control_for(candidate)),
+        inductor_config.patch(_ANY_STRIDES),
+    ):
+        compiled = _outputs(subject, execute.compile_subject(tapped.subject, candidate))
     own, returned = compiled[: tapped.own_outputs], compiled[tapped.own_outputs :]
     following = Following(values, dict(zip(tapped.names, returned, strict=True)) | _named(subject, own))
     following.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))

@@ -9,11 +9,13 @@ from typing import Any
 import torch
 
 from ...core.case import Case
+from ...core.criterion import Criterion
 from ...core.model import Candidate, Outcome
 from .. import ambient, evidence, execute, formula, held, hooks, probing
 from .. import steer as steering
 from ..capture.load import Loaded
 from ..capture.record import Call
+from ..flags import elsewhere as others
 from ..flags import live, timing
 from ..flags.codes import code_of
 from ..following import trace as tracing
@@ -47,6 +49,14 @@ def slowdown(loaded: Loaded, request: Request) -> dict[str, Any]:
     call = loaded.recorder.calls[request["call"]]
     case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
     return timing.slowdown(call, case, candidate, request["train"], request["seconds"])
+
+
+def elsewhere(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """Candidates on other inputs -> {"draws": …} or {"problem": …}."""
+    call = loaded.recorder.calls[request["call"]]
+    candidates = [Candidate.from_json(c) for c in request["candidates"]]
+    case, criterion = Case.from_json(request["case"]), Criterion.from_json(request["criterion"])
+    return others.elsewhere(call, case, candidates, criterion, request["train"], request["draws"])
 
 
 def held_by(loaded: Loaded, request: Request) -> str | None:
@@ -94,7 +104,8 @@ def trace(loaded: Loaded, request: Request) -> dict[str, Any]:
     """The compiled run of a case, node by node -> {"trace": …, "measurement": …} or {"problem": …}."""
     _switch_off(request)
     call, case = loaded.recorder.calls[request["call"]], Case.from_json(request["case"])
-    return tracing.trace(call, case, request["train"], request["left_out"])
+    candidate = Candidate.from_json(request["candidate"])
+    return tracing.trace(call, case, candidate, request["train"], request["left_out"])
 
 
 def _switch_off(request: Request) -> None:
@@ -177,6 +188,7 @@ JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "probe": probe,
     "code": code,
     "slowdown": slowdown,
+    "elsewhere": elsewhere,
     "steer": steer,
     "trace": trace,
     "warm": warm,

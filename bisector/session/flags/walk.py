@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from bisector.core.case import WHOLE, Case
-from bisector.core.judge import removed_fraction
+from bisector.core.judge import grown, removed_fraction
 from bisector.core.model import Candidate, Measurement, Outcome, ProbeResult
 from bisector.core.search.sets import repairs_only
 
@@ -15,60 +15,12 @@ from ..asking import Denied
 from ..study import Study, config_id, flag_of
 from .catalogue import Flag
 from .current import Setting
+from .trials import FlagTrial, FlagWalk
 
 DEFAULT_CODE = "default"
 SAME_PROGRAM = "the generated code is the default's"
 # More sets of flags than this tell the user nothing; the search stops there and the result says so.
 MOST_SETS = 4
-
-
-@dataclass(frozen=True)
-class FlagTrial:
-    """One flag at its conservative value, everything else as the user has it.
-
-    told_by: `run`, or `code` where the generated code is the default's, so that there was nothing to run.
-    """
-
-    flag: Flag
-    default: Any
-    result: ProbeResult
-    removed_fraction: float
-    role: str
-    told_by: str = "run"
-
-
-@dataclass
-class FlagWalk:
-    """The trials, the sets of several flags that repair together, and what was not tried and why.
-
-    variables: flag -> the environment variable that torch reads its default from.
-    """
-
-    trials: list[FlagTrial] = field(default_factory=list)
-    sets: list[tuple[str, ...]] = field(default_factory=list)
-    set_results: list[ProbeResult] = field(default_factory=list)
-    untried: dict[str, str] = field(default_factory=dict)
-    variables: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def fixes(self) -> list[FlagTrial]:
-        return [t for t in self.trials if t.role == "fix"]
-
-    def programs(self, default: Measurement) -> list[FlagTrial]:
-        """The flags that act, of those that make one program the first."""
-        acting = [t for t in self.trials if t.role != "unresolved" and _acts(t.result.measurement, default)]
-        by_program = {program_of(t): t for t in reversed(acting)}
-        return [t for t in acting if by_program[program_of(t)] is t]
-
-    @property
-    def necessary(self) -> list[str]:
-        """Flags that repair, alone or as a member of a set."""
-        return list(dict.fromkeys([t.flag.name for t in self.fixes] + [n for s in self.sets for n in s]))
-
-    @property
-    def suspected(self) -> frozenset[str]:
-        """The kinds of decision that those flags govern."""
-        return frozenset(k for t in self.trials if t.flag.name in self.necessary for k in t.flag.kinds)
 
 
 def walk(
@@ -81,47 +33,86 @@ def walk(
 ) -> FlagWalk:
     """Try each flag alone on the case; where none repairs, the smallest sets that do.
 
+    A flag that acts at its conservative value is tried at the other values that mean something, too.
     current: the flags around the call. default: what the case measures with all flags as they are.
     beside: what is asked at the same time (see `Study.probe_all`).
     """
     found = FlagWalk(variables={name: s.env for name, s in current.items() if s.env is not None})
-    tried: list[Flag] = []
+    tried: list[Turned] = []
     for flag in flags:
         if flag.name not in current:
             found.untried[flag.name] = "this torch does not have it"
         elif current[flag.name].value == flag.conservative:
             found.untried[flag.name] = "conservative already"
         else:
-            tried.append(flag)
+            tried.append(Turned(flag, flag.conservative, current[flag.name].value))
             study.conservative[flag.name] = flag.conservative
-    programs = _programs(study, tried, case)
-    run: dict[str, Flag] = {}
-    for flag in tried:
-        if programs[flag.name] != DEFAULT_CODE:
-            run.setdefault(programs[flag.name], flag)
-    results = dict(zip(run, study.probe_all([(_alone(f), case) for f in run.values()], beside), strict=True))
-    for flag in tried:
-        result = results.get(programs[flag.name], ProbeResult(Outcome.FAIL, SAME_PROGRAM, default))
-        share = removed_fraction(default, result.measurement, study.criterion_of(case))
-        told_by = "code" if programs[flag.name] == DEFAULT_CODE else "run"
-        now = current[flag.name].value
-        found.trials.append(FlagTrial(flag, now, result, share, _role(result), told_by))
+    walking = _Walking(study, case, default)
+    found.trials = walking.try_all(tried, beside)
+    acting = [t for t in found.trials if t.role != "unresolved" and t.acts(default)]
+    found.milder = walking.try_all([
+        Turned(t.flag, v, t.default) for t in acting for v in t.flag.values if v not in (t.value, t.default)
+    ])  # fmt: skip
     if not found.fixes:
         _search_sets(study, found, case, default)
     return found
 
 
-def _programs(study: Study, tried: Sequence[Flag], case: Case) -> dict[str, str]:
-    """What each flag makes of the case: flags of equal programs need one run, and the default's needs none.
+class Turned(NamedTuple):
+    """A flag that is set to a value; before: the one that it has."""
 
-    A flag that acts outside the code, or whose code is not known, makes a program of its own.
-    """
-    plain, *codes = study.codes([Candidate(), *map(_alone, tried)], case)
-    programs: dict[str, str] = {}
-    for flag, code in zip(tried, codes, strict=True):
-        told = code is not None and plain is not None and not flag.outside_code
-        programs[flag.name] = (DEFAULT_CODE if code == plain else str(code)) if told else flag.name
-    return programs
+    flag: Flag
+    value: Any
+    before: Any
+
+    @property
+    def candidate(self) -> Candidate:
+        return Candidate.with_flags({self.flag.name: self.value})
+
+
+@dataclass
+class _Walking:
+    """default: what the case measures with all flags as they are. results: what ran, by program."""
+
+    study: Study
+    case: Case
+    default: Measurement
+    results: dict[str, ProbeResult] = field(default_factory=dict)
+
+    def try_all(self, tried: Sequence[Turned], beside: Sequence[Mapping[str, Any]] = ()) -> list[FlagTrial]:
+        """One trial for each; of equal programs one is run, and of the default's none."""
+        if not tried:
+            return []
+        self.results[DEFAULT_CODE] = ProbeResult(Outcome.FAIL, SAME_PROGRAM, self.default)
+        programs = self._programs(tried)
+        run: dict[str, tuple[Candidate, Case]] = {}
+        for program, turned in zip(programs, tried, strict=True):
+            if program not in self.results:
+                run.setdefault(program, (turned.candidate, self.case))
+        self.results |= zip(run, self.study.probe_all(list(run.values()), beside), strict=True)
+        return [self._trial(t, p) for t, p in zip(tried, programs, strict=True)]
+
+    def _programs(self, tried: Sequence[Turned]) -> list[str]:
+        """What each makes of the case. What acts outside the code, or has code that is not known, makes a
+        program of its own."""
+        plain, *codes = self.study.codes([Candidate(), *(t.candidate for t in tried)], self.case)
+        programs = []
+        for (flag, value, _), code in zip(tried, codes, strict=True):
+            told = code is not None and plain is not None and not flag.outside_code
+            name = DEFAULT_CODE if code == plain else str(code)
+            programs.append(name if told else f"{flag.name}={value}")
+        return programs
+
+    def _trial(self, turned: Turned, program: str) -> FlagTrial:
+        result, criterion = self.results[program], self.study.criterion_of(self.case)
+        return FlagTrial(
+            *turned,
+            result,
+            removed_fraction(self.default, result.measurement, criterion),
+            _role(result),
+            "code" if program == DEFAULT_CODE else "run",
+            grown(self.default, result.measurement, criterion),
+        )
 
 
 def holds_on_whole(study: Study, found: FlagWalk) -> bool:
@@ -130,35 +121,27 @@ def holds_on_whole(study: Study, found: FlagWalk) -> bool:
     The trials of what repaired the part then say what it does to the whole: a part can be too small to
     meet a loop's tail, say, and then more flags repair it.
     """
-    winners = found.fixes
-    results = study.probe_all([(_alone(t.flag), WHOLE) for t in winners])
-    whole = dict(zip((t.flag.name for t in winners), results, strict=True))
-    found.trials = [_on_whole(t, whole[t.flag.name]) if t.flag.name in whole else t for t in found.trials]
+    winners = [t for t in (*found.trials, *found.milder) if t.role == "fix"]
+    asked = [(Turned(t.flag, t.value, t.default).candidate, WHOLE) for t in winners]
+    whole = dict(zip(map(_key, winners), study.probe_all(asked), strict=True))
+
+    def on_whole(trial: FlagTrial) -> FlagTrial:
+        if (result := whole.get(_key(trial))) is None:
+            return trial
+        share = 1.0 if result.outcome is Outcome.PASS else 0.0
+        return replace(trial, result=result, role=_role(result), removed_fraction=share)
+
+    found.trials, found.milder = [[on_whole(t) for t in trials] for trials in (found.trials, found.milder)]
     return bool(found.fixes)
 
 
-def _on_whole(trial: FlagTrial, result: ProbeResult) -> FlagTrial:
-    share = 1.0 if result.outcome is Outcome.PASS else 0.0
-    return replace(trial, result=result, role=_role(result), removed_fraction=share)
-
-
-def _alone(flag: Flag) -> Candidate:
-    return Candidate.with_flags({flag.name: flag.conservative})
+def _key(trial: FlagTrial) -> tuple[str, str]:
+    return trial.flag.name, repr(trial.value)
 
 
 def _role(result: ProbeResult) -> str:
     names = {Outcome.PASS: "fix", Outcome.FAIL: "no effect", Outcome.UNRESOLVED: "unresolved"}
     return names[result.outcome]
-
-
-def program_of(trial: FlagTrial) -> str:
-    """Equal for trials that made the same program."""
-    return trial.flag.name if trial.flag.outside_code else trial.result.measurement.code or trial.flag.name
-
-
-def _acts(measured: Measurement, default: Measurement) -> bool:
-    """Whether a flag changed the generated code, or what it computes: a library's file is not in the code."""
-    return not default.code or measured.code != default.code or measured.outputs != default.outputs
 
 
 def _likely_first(

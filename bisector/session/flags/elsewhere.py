@@ -1,0 +1,79 @@
+"""Whether fixes hold on other inputs: other values, and another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from bisector.core.case import WHOLE, Case
+from bisector.core.model import Candidate, Outcome
+from bisector.core.reduction.inputs import other_shapes
+
+from ..following import arising
+from ..study import Study
+
+DRAWS = 4
+# Draws of fewer elements show a divergence that one element in 100,000 has; one of many elements does too.
+DRAWN_ELEMENTS = 2**21
+SHAPES_TRIED = 4  # most graphs take another length of their first axis or of the next
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """One fix on other inputs.
+
+    tried: inputs that were run. diverging: those that diverge by default. held: of these, where the fix
+    makes all agree. failed: inputs that diverge with the fix.
+    freed: the nodes that give other bits than eager on equal inputs by default and none with the fix: the
+    fix takes their part away, and what is left has another cause. None where that was not looked at.
+    """
+
+    tried: int = 0
+    diverging: int = 0
+    held: int = 0
+    failed: int = 0
+    freed: tuple[str, ...] | None = None
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether the fix is known to do no more than to move rounding: it fails and takes no part away."""
+        return self.failed > 0 and not self.freed
+
+
+def elsewhere(study: Study, candidates: Sequence[Candidate]) -> list[Elsewhere | None]:
+    """One for each candidate; None where it could not be run on other inputs."""
+    info = study.describe(WHOLE)
+    elements = sum(node.numel for node in info.inputs if node.is_tensor)
+    draws = max(1, min(DRAWS, DRAWN_ELEMENTS // max(elements, 1)))
+    shape = _shape(study, list(islice(other_shapes(info), SHAPES_TRIED)))
+    asked = [(WHOLE, draws)] + ([(shape, 1)] if shape is not None else [])
+    runs = [draw for answer in study.elsewhere(candidates, asked) for draw in answer.get("draws", ())]
+    if not runs:
+        return [None] * len(candidates)
+    found = [_counted([(r["default"], r["fixed"][i]) for r in runs]) for i in range(len(candidates))]
+    return [
+        replace(each, freed=_freed(study, fix)) if each.failed else each
+        for each, fix in zip(found, candidates, strict=True)
+    ]
+
+
+def _shape(study: Study, cases: Sequence[Case]) -> Case | None:
+    """The first that the graph takes."""
+    return next((case for case in cases if study.takes(case)), None)
+
+
+def _counted(runs: Sequence[tuple[str, str]]) -> Elsewhere:
+    """runs: the outcomes by default and with the fix."""
+    outcomes = [(Outcome(default), Outcome(fixed)) for default, fixed in runs]
+    return Elsewhere(
+        tried=len(outcomes),
+        diverging=sum(default is Outcome.FAIL for default, _ in outcomes),
+        held=outcomes.count((Outcome.FAIL, Outcome.PASS)),
+        failed=sum(fixed is Outcome.FAIL for _, fixed in outcomes),
+    )
+
+
+def _freed(study: Study, fix: Candidate) -> tuple[str, ...] | None:
+    before, after = (arising(study, WHOLE, candidate) for candidate in (Candidate(), fix))
+    return None if before is None or after is None else tuple(n for n in before if n not in after)

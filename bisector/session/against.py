@@ -22,16 +22,17 @@ def against(session: Session, chosen: Chosen, other: Against) -> Contrast:
         raise BadOption(f"--against {other.name}: this torch has no flag {absent[0]}; leave it out")
     theirs = {name: value for name, value in other.settings.items() if value != as_is[name]}
     ours = {name: as_is[name] for name in theirs}
-    here = judge(chosen.evidence.default, study.criterion).outcome
+    default = judge(chosen.evidence.default, study.criterion)
+    here = default.outcome
     if not theirs:
         return Contrast(other.name, here, unknown=f"{other.name} sets nothing that the target does not")
     if here is Outcome.FAIL:
-        return contrast(Between(study, WHOLE, theirs, ours, as_is), other.name)
+        return contrast(Between(study, WHOLE, default, theirs, ours, as_is), other.name)
     there = study.probe(Candidate.with_flags(theirs))
     if {here, there.outcome} != {Outcome.PASS, Outcome.FAIL}:
         return Contrast(other.name, here, unknown=_alike(other.name, here, there.outcome))
     study.signatures = there.signatures  # of the one that diverges; anything else is another bug
-    return contrast(Between(study, WHOLE, ours, theirs, as_is), other.name)
+    return contrast(Between(study, WHOLE, default, ours, theirs, as_is), other.name)
 
 
 def _alike(name: str, here: Outcome, there: Outcome) -> str:

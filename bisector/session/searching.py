@@ -42,7 +42,7 @@ SELFTEST = {"job": "selftest"}
 # takes seconds, and its plain baseline a kernel for every node.
 SEARCHED_WHOLE = 40
 # Inputs of more elements make each probe slow by itself; they are cut down before the search.
-MANY_ELEMENTS = 100_000
+MANY_ELEMENTS = 2**20
 MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
 
 
@@ -120,7 +120,7 @@ class Search:
         as_is = {t.flag.name: t.default for t in acting}
         likely = [frozenset(config_id(t.flag.name) for t in acting if t.role == "fix")]
         with self.session.clock.stage("fixes"):
-            between = Between(self.study, self.start, good, as_is, as_is)
+            between = Between(self.study, self.start, self.default, good, as_is, as_is)
             self.answer.contrast = contrast(between, CONSERVATIVE, [s for s in likely if s])
 
     def follow(self, case: Case, default: ProbeResult) -> None:

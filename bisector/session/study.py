@@ -31,6 +31,15 @@ def flag_of(decision_id: str) -> str:
     return decision_id.removeprefix(CONFIG).rpartition("@")[0]
 
 
+@dataclass(frozen=True)
+class GeneratedCode:
+    """digest: equal for equal code, None where that cannot be told. unread: of the flags that were named
+    those that the compile did not read, so that they cannot change it."""
+
+    digest: str | None
+    unread: frozenset[str] = frozenset()
+
+
 @dataclass
 class Study:
     """Asks the lab about one call and judges what comes back.
@@ -111,13 +120,16 @@ class Study:
             for case, answer in zip(cases, answers, strict=True)
         ]
 
-    def codes(self, candidates: Sequence[Candidate], case: Case) -> list[str | None]:
-        """Digests of the code that is generated for each; None where that cannot be told. Nothing is run."""
+    def codes(
+        self, candidates: Sequence[Candidate], case: Case, names: Sequence[str] = ()
+    ) -> list[GeneratedCode]:
+        """The code that is generated for each; nothing is run. names: flags to tell the unread of."""
         if (reason := self.exhausted()) is not None:
             raise BudgetSpent(reason)
         asked = {"job": "code", "call": self.call, "case": case.to_json(), "train": self.train}
+        asked["names"] = list(names)
         answers = self.lab.ask_all([{**asked, "candidate": c.to_json()} for c in candidates])
-        return [answer.get("code") for answer in answers]
+        return [GeneratedCode(a.get("code"), frozenset(a.get("unread", ()))) for a in answers]
 
     def slowdown(self, candidate: Candidate, case: Case, seconds: float) -> Mapping[str, Any]:
         """Runs of the candidate and of the default, timed in turn with nothing beside them."""

@@ -2,7 +2,7 @@
 
     python tests/bench/flag_walk.py [ROUNDS]
 
-Both subjects end in a float32 -> float16 -> float32 cast that the CPU backend drops.
+Both subjects begin with a float32 -> float16 -> float32 cast that the CPU backend drops.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ torch.manual_seed(0)
 """
 TAIL = """
 eager = f(*inputs)
-torch.testing.assert_close(torch.compile(f)(*inputs), eager, rtol=1e-5, atol=1e-6)
+torch.testing.assert_close(torch.compile(f)(*inputs), eager, rtol=1e-4, atol=1e-5)
 """
 TEN = """
 def f(x, w, b):
+    x = x.half().float()
     hidden = F.gelu((x - x.mean(-1, keepdim=True)) * w + b)
-    scaled = torch.softmax(hidden / 8.0, dim=-1) + hidden.abs().sqrt()
-    return scaled.half().float() * 3.0
+    return torch.softmax(hidden / 8.0, dim=-1) + torch.tanh(hidden)
 
 inputs = [torch.randn(64, 256), torch.randn(256), torch.randn(256)]
 """
@@ -42,9 +42,10 @@ def layer(x, qkv, out, up, down):
     return x + F.gelu(F.layer_norm(x, x.shape[-1:]) @ up) @ down
 
 def f(x, *weights):
+    x = x.half().float()
     for i in range(0, len(weights), 4):
         x = layer(x, *weights[i : i + 4])
-    return x.half().float() * 3.0
+    return x
 
 SHAPES = [(64, 192), (64, 64), (64, 256), (256, 64)] * 5
 inputs = [torch.randn(2, 16, 64), *(torch.randn(*shape) / 8 for shape in SHAPES)]

@@ -10,7 +10,7 @@ import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
-from bisector.core.model import DivergenceKind, Outcome, Signature
+from bisector.core.model import Candidate, DivergenceKind, Outcome, Signature
 from bisector.session.flags.contrast import Between, Contrast, contrast
 from bisector.session.study import Study
 
@@ -48,7 +48,9 @@ class FakeLab:
 def between(lab: FakeLab, good: Settings, bad: Settings) -> Between:
     study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
     study.signatures = (Signature("output[0]", DivergenceKind.VALUE),)
-    return Between(study, WHOLE, good, bad, lab.as_is)
+    default = study.probe(Candidate())
+    lab.asked.clear()
+    return Between(study, WHOLE, default, good, bad, lab.as_is)
 
 
 def ones(*numbers: int) -> Settings:
@@ -83,7 +85,8 @@ def test_where_the_other_configuration_diverges_the_sets_are_in_its_terms() -> N
 def test_what_a_setting_is_already_is_not_set() -> None:
     lab = FakeLab(lambda s: bool(s["inductor.f1"]))
     contrast(between(lab, ZEROS, ONES), "other")
-    assert {} in lab.asked
+    assert {"inductor.f1": 0} in lab.asked
+    assert {} not in lab.asked  # what the subject gives as it is was known
     assert all(value == 0 for flags in lab.asked for value in flags.values())
 
 

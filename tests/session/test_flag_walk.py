@@ -29,7 +29,7 @@ class FakeLab:
     """differing: how many elements of the output differ under these flags. acting: flags in the program.
 
     asked: what was run; codes: False where the program cannot be told without a run; with_values: a flag is
-    `NAME=VALUE` here.
+    `NAME=VALUE` here; unread: flags that no compile reads; compiled: of what the code was asked.
     """
 
     differing: Callable[[Flags], int]
@@ -37,7 +37,9 @@ class FakeLab:
     codes: bool = True
     with_values: bool = False
     jobs: int = 2
+    unread: Flags = frozenset()
     asked: list[Flags] = field(default_factory=list)
+    compiled: list[Flags] = field(default_factory=list)
 
     def ask_all(
         self, requests: Sequence[Mapping[str, Any]], hints: Mapping[str, Any] | None = None
@@ -49,7 +51,8 @@ class FakeLab:
         return frozenset(f"{name}={value}" if self.with_values else name for name, value in flags)
 
     def code(self, flags: Flags) -> dict[str, Any]:
-        return {"code": self.program(flags) if self.codes else None}
+        self.compiled.append(flags)
+        return {"code": self.program(flags) if self.codes else None, "unread": self.unread}
 
     def program(self, flags: Flags) -> str:
         return "+".join(["plain", *sorted(f for f in flags if f.partition("=")[0] in self.acting)])
@@ -96,18 +99,33 @@ def test_flags_that_show_nothing_alone_are_found_among_all_that_act() -> None:
     assert [frozenset(s) for s in walked(lab).sets] == [named(0, 3)]
 
 
-def test_a_flag_that_acts_is_tried_at_its_other_values_too() -> None:
+def test_where_nothing_repairs_every_flag_that_acts_is_tried_at_its_other_values() -> None:
+    lab = FakeLab(lambda flags: 0 if "inductor.f1=4" in flags else 3, named(1, 2))
+    lab.with_values = True
+    found = walked(lab, [replace(flag, values=(1, 4, 0)) for flag in FLAGS])
+    assert {(t.flag.name, t.value): t.role for t in found.milder} == {
+        ("inductor.f1", 4): "fix",
+        ("inductor.f2", 4): "no effect",
+    }
+    assert found.fixes == []
+    assert [fix.values for fix in from_flags(found)] == [{"inductor.f1": 4}]
+
+
+def test_a_flag_that_the_default_compile_does_not_read_is_not_even_compiled() -> None:
+    lab = FakeLab(lambda flags: 0 if named(2) <= flags else 3, named(1, 2))
+    lab.unread = named(0, 4)
+    trials = {t.flag.name: t for t in walked(lab).trials}
+    assert lab.compiled == [frozenset(), named(1), named(2), named(3), named(5)]
+    assert trials["inductor.f0"].told_by == "code"
+
+
+def test_a_flag_that_repairs_is_tried_at_its_other_values_too() -> None:
     lab = FakeLab(lambda flags: 0 if flags & {"inductor.f2=1", "inductor.f2=4"} else 3, named(1, 2))
     lab.with_values = True
     flags = [replace(flag, values=(1, 4, 8, 0)) for flag in FLAGS]
     found = walked(lab, flags)
     milder = {(t.flag.name, t.value): t.role for t in found.milder}
-    assert milder == {
-        ("inductor.f1", 4): "no effect",
-        ("inductor.f1", 8): "no effect",
-        ("inductor.f2", 4): "fix",
-        ("inductor.f2", 8): "no effect",
-    }
+    assert milder == {("inductor.f2", 4): "fix", ("inductor.f2", 8): "no effect"}
     assert [t.value for t in found.fixes] == [1]
     assert [fix.values for fix in from_flags(found)] == [{"inductor.f2": 1}, {"inductor.f2": 4}]
 

@@ -16,7 +16,7 @@ from .. import steer as steering
 from ..capture.load import Loaded
 from ..capture.record import Call
 from ..flags import elsewhere as others
-from ..flags import live, timing
+from ..flags import live, reads, timing
 from ..flags.codes import code_of
 from ..following import trace as tracing
 from ..graph import describe, write
@@ -38,10 +38,12 @@ def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
 
 
 def code(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """The code generated for one candidate, neither built nor run -> {"code": digest or None}."""
+    """The code generated for one candidate, neither built nor run, and which of the named flags nothing has
+    read up to here -> {"code": digest or None, "unread": [name, …]}."""
     call = loaded.recorder.calls[request["call"]]
     case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
-    return {"code": code_of(call, case, candidate, request["train"])}
+    digest = code_of(call, case, candidate, request["train"])
+    return {"code": digest, "unread": [name for name in request["names"] if reads.unread(name)]}
 
 
 def slowdown(loaded: Loaded, request: Request) -> dict[str, Any]:

@@ -76,6 +76,9 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
 
     threads = torch.get_num_threads()  # what a plain run of the script would have
     torch.set_num_threads(1)
+    from ..flags import reads
+
+    reads.watch()
     from ..capture import load
     from . import warm
 

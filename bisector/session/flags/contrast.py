@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bisector.core.case import Case
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.ahead import Members
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search.sets import all_sets
@@ -41,18 +41,27 @@ class Contrast:
 class Between(Asking):
     """The diverging configuration with the members as the agreeing one has them.
 
-    good, bad: the values of the settings in which the two differ. as_is: what the subject has without any.
+    good, bad: the values of the settings in which the two differ. as_is: what the subject has without any,
+    and default: what the case gives then, which is not asked again.
     """
 
-    def __init__(self, study: Study, case: Case, good: Settings, bad: Settings, as_is: Settings) -> None:
+    def __init__(
+        self, study: Study, case: Case, default: ProbeResult, good: Settings, bad: Settings, as_is: Settings
+    ) -> None:
         super().__init__(study, case)
-        self.good, self.bad, self.as_is = good, bad, as_is
+        self.default, self.good, self.bad, self.as_is = default, good, bad, as_is
         self.elements = [config_id(name) for name in good]
 
     def candidate(self, members: Members) -> Candidate:
         changed = {flag_of(member) for member in members}
         values = {name: self.good[name] if name in changed else value for name, value in self.bad.items()}
         return Candidate.with_flags({n: v for n, v in values.items() if v != self.as_is[n]})
+
+    def ask(self, members: Members) -> ProbeResult:
+        return super().ask(members) if self.candidate(members).flags else self.default
+
+    def ahead(self, sets: Sequence[Members]) -> None:
+        super().ahead([members for members in sets if self.candidate(members).flags])
 
     @property
     def target(self) -> Outcome:
@@ -67,7 +76,7 @@ def contrast(between: Between, name: str, likely: Sequence[Members] = ()) -> Con
     """
     whole = frozenset(between.elements)
     diverging, agreeing = frozenset[str](), whole
-    between.ahead([diverging, agreeing])
+    between.ahead([diverging, agreeing, *(whole - members for members in likely)])
     for members, wanted in ((diverging, Outcome.FAIL), (agreeing, Outcome.PASS)):
         if (found := between.ask(members)).outcome is not wanted:
             own = wanted is between.target

@@ -21,6 +21,7 @@ DEFAULT_CODE = "default"
 SAME_PROGRAM = "the generated code is the default's"
 # More sets of flags than this tell the user nothing; the search stops there and the result says so.
 MOST_SETS = 4
+MATTERS = 0.05  # of the divergence; less comes and goes with any rounding that moves
 
 
 def walk(
@@ -33,7 +34,8 @@ def walk(
 ) -> FlagWalk:
     """Try each flag alone on the case; where none repairs, the smallest sets that do.
 
-    A flag that acts at its conservative value is tried at the other values that mean something, too.
+    A flag that carries a part of the divergence is tried at its other values too; where nothing repairs, each
+    that acts is.
     current: the flags around the call. default: what the case measures with all flags as they are.
     beside: what is asked at the same time (see `Study.probe_all`).
     """
@@ -49,12 +51,11 @@ def walk(
             study.conservative[flag.name] = flag.conservative
     walking = _Walking(study, case, default)
     found.trials = walking.try_all(tried, beside)
-    acting = [t for t in found.trials if t.role != "unresolved" and t.acts(default)]
-    found.milder = walking.try_all([
-        Turned(t.flag, v, t.default) for t in acting for v in t.flag.values if v not in (t.value, t.default)
-    ])  # fmt: skip
+    found.milder = walking.try_all(_milder([t for t in found.trials if _matters(t)]))
     if not found.fixes:
         _search_sets(study, found, case, default)
+    if not (found.necessary or found.milder):
+        found.milder = walking.try_all(_milder([t for t in found.trials if t.acts(default)]))
     return found
 
 
@@ -68,6 +69,17 @@ class Turned(NamedTuple):
     @property
     def candidate(self) -> Candidate:
         return Candidate.with_flags({self.flag.name: self.value})
+
+
+def _matters(trial: FlagTrial) -> bool:
+    """Whether the flag carries a part of the divergence that is worth more probes."""
+    return trial.role == "fix" or trial.removed_fraction >= MATTERS or (trial.grown or 0.0) >= 1 + MATTERS
+
+
+def _milder(trials: Sequence[FlagTrial]) -> list[Turned]:
+    """The flags at their other values."""
+    values = [(t, v) for t in trials for v in t.flag.values]
+    return [Turned(t.flag, v, t.default) for t, v in values if v not in (t.value, t.default)]
 
 
 @dataclass
@@ -93,14 +105,19 @@ class _Walking:
         return [self._trial(t, p) for t, p in zip(tried, programs, strict=True)]
 
     def _programs(self, tried: Sequence[Turned]) -> list[str]:
-        """What each makes of the case. What acts outside the code, or has code that is not known, makes a
-        program of its own."""
-        plain, *codes = self.study.codes([Candidate(), *(t.candidate for t in tried)], self.case)
+        """What each makes of the case: what the default compile does not read makes the same. What acts
+        outside the code, or has code that is not known, makes a program of its own."""
+        names = [t.flag.name for t in tried if not t.flag.outside_code]
+        (plain,) = self.study.codes([Candidate()], self.case, names)
+        read = set(names) - plain.unread if plain.digest is not None else set()
+        told = [t for t in tried if t.flag.name in read]
+        codes = self.study.codes([t.candidate for t in told], self.case)
+        digests = {turned: code.digest for turned, code in zip(told, codes, strict=True)}
         programs = []
-        for (flag, value, _), code in zip(tried, codes, strict=True):
-            told = code is not None and plain is not None and not flag.outside_code
-            name = DEFAULT_CODE if code == plain else str(code)
-            programs.append(name if told else f"{flag.name}={value}")
+        for turned in tried:
+            digest = plain.digest if turned.flag.name in plain.unread else digests.get(turned)
+            own = digest or f"{turned.flag.name}={turned.value}"
+            programs.append(DEFAULT_CODE if digest is not None and digest == plain.digest else own)
         return programs
 
     def _trial(self, turned: Turned, program: str) -> FlagTrial:

@@ -12,7 +12,7 @@ from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
 from bisector.runner.worker import Worker, WorkerOptions
 
-NEVER = {"inductor.epilogue_fusion", "functorch.activation_memory_budget_solver"}  # templates, budgets
+NEVER = {"inductor.epilogue_fusion", "functorch.view_replay_for_aliased_outputs"}  # templates, aliases
 ALWAYS = {"inductor.max_fusion_size", "functorch.cse"}  # for two kernels, for a joint graph
 ELSEWHERE = {"dynamo.specialize_float", "backends.mkldnn.enabled"}  # in modules that are not watched
 SCRIPT = """

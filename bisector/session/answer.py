@@ -8,7 +8,7 @@ from typing import Any
 
 from bisector.core.criterion import Criterion
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.model import Decision, Measurement
+from bisector.core.model import Decision, Measurement, kind_of
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
@@ -61,6 +61,13 @@ class Answer:
     not_here: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     stopped_because: str | None = None
+
+    @property
+    def proved_kinds(self) -> frozenset[str]:
+        """The kinds of the decisions in confirmed causes and repairs."""
+        sets = [r.found for r in self.repairs if r.confirmed]
+        sets += [found for found, confirmed in self.causes if confirmed]
+        return frozenset(kind_of(member) for found in sets for member in found.members)
 
     @property
     def confirmed(self) -> bool:

@@ -12,7 +12,7 @@ from bisector.core.search.minimal import MinimalSet
 
 from .flags.cost import Cost, cost
 from .flags.elsewhere import Elsewhere, elsewhere
-from .flags.trials import FlagWalk
+from .flags.trials import FlagTrial, FlagWalk
 from .study import Study
 
 # Of two fixes with the same residual, the one that changes less of the compiler comes first.
@@ -24,8 +24,9 @@ _KIND_OF_DECISION = {"pass": "pass", "decomp": "decomposition", "lower": "loweri
 class Fix:
     """One fix. values: the settings of a flag fix. plain: what `repro.py --fixed` does, in the terms of
     the worker's repro job, None where plain torch cannot express it. cost: None where it was not timed.
-    others: how it does on other inputs, None where it was not tried.
-    program: equal for fixes that make the same program, None where that is not known."""
+    others: how it does on other inputs, None where it was not tried. kinds: of the decisions that the flags
+    of a flag fix govern. program: equal for fixes that make the same program, None where that is not known.
+    """
 
     id: str
     kind: str
@@ -35,6 +36,7 @@ class Fix:
     plain: Mapping[str, Any] | None
     cost: Cost | None = None
     others: Elsewhere | None = None
+    kinds: frozenset[str] = frozenset()
     program: str | None = None
 
     @property
@@ -56,17 +58,19 @@ def from_flags(walk: FlagWalk) -> list[Fix]:
     """Flags that repair alone, then sets of flags that do together."""
     fixes = []
     for trial in (*walk.fixes, *(t for t in walk.milder if t.role == "fix")):
-        alone = _flags({trial.flag.name: trial.value}, trial.result)
-        fixes.append(replace(alone, program=trial.program))
-    values = {t.flag.name: t.value for t in walk.trials}
+        fixes.append(replace(_flags([trial], trial.result), program=trial.program))
+    trials = {t.flag.name: t for t in walk.trials}
     for names, result in zip(walk.sets, walk.set_results, strict=True):
-        fixes.append(_flags({n: values[n] for n in names}, result))
+        fixes.append(_flags([trials[n] for n in names], result))
     return fixes
 
 
-def _flags(values: Mapping[str, Any], result: ProbeResult) -> Fix:
+def _flags(trials: Sequence[FlagTrial], result: ProbeResult) -> Fix:
+    values = {t.flag.name: t.value for t in trials}
     name = " + ".join(f"{n}={v}" for n, v in values.items())
-    return Fix(name, "flag", values, residual(result), 1.0, {"kind": "flags", "values": dict(values)})
+    kinds = frozenset(kind for t in trials for kind in t.flag.kinds)
+    plain = {"kind": "flags", "values": values}
+    return Fix(name, "flag", values, residual(result), 1.0, plain, kinds=kinds)
 
 
 def from_backends(rungs: Mapping[str, ProbeResult]) -> list[Fix]:
@@ -108,12 +112,19 @@ def timed(study: Study, fixes: Iterable[Fix], most: int) -> list[Fix]:
     return found
 
 
-def tried_elsewhere(study: Study, fixes: Sequence[Fix], most: int) -> list[Fix]:
-    """The fixes, of those that set flags the first few programs with how they do on other inputs."""
+def tried_elsewhere(
+    study: Study, fixes: Sequence[Fix], most: int, proved: frozenset[str] = frozenset()
+) -> list[Fix]:
+    """The fixes, of those that set flags the first few programs with how they do on other inputs.
+
+    proved: kinds of decision that are known to decide; a flag that governs one of them needs no other inputs.
+    """
     first: dict[str, Fix] = {}
     for fix in fixes:
-        if fix.values is not None:
+        if fix.values is not None and not fix.kinds & proved:
             first.setdefault(fix.program or fix.id, fix)
+    if not first:
+        return list(fixes)
     asked = dict(islice(first.items(), most))
     found = elsewhere(study, [Candidate.with_flags(fix.values or {}) for fix in asked.values()])
     others = dict(zip(asked, found, strict=True))

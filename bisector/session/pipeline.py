@@ -105,12 +105,19 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
 def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping[str, ProbeResult]) -> None:
     """The fixes, ranked, and the minimal case."""
     answer = search.answer
-    candidates = [*fixes.from_flags(search.walk), *fixes.from_repairs(held)]
+    flags = fixes.from_flags(search.walk)
+    try:
+        with search.session.clock.stage("fixes"):
+            flags = fixes.tried_elsewhere(search.study, flags, MOST_TIMED, answer.proved_kinds)
+    except BudgetSpent as spent:
+        answer.stopped_because = answer.stopped_because or spent.reason
+    candidates = [*flags, *fixes.from_repairs(held)]
     if not candidates and answer.first_bad_backend != "inductor":
         answer.notes.append(
             f"{answer.first_bad_backend} diverges already, and no decision that numbisect knows repairs it"
         )
-    answer.fixes = [(f, True) for f in fixes.ranked([*candidates, *fixes.from_backends(below)])]
+    ranked = fixes.ranked([*candidates, *fixes.from_backends(below)])
+    answer.fixes = [(f, not f.perturbs) for f in ranked]
     if case.has_own_values:
         answer.notes.append(
             "the inputs of the minimal case are not the script's own: some were multiplied or rounded, so "

@@ -93,8 +93,8 @@ def test_what_a_setting_is_already_is_not_set() -> None:
 @pytest.mark.parametrize(
     ("diverges", "said"),
     [
-        (lambda s: True, "the configuration of other gives FAIL where PASS was expected"),
-        (lambda s: False, "the target's own configuration gives PASS where FAIL was expected"),
+        (lambda s: True, "with other the outcome is FAIL and not PASS"),
+        (lambda s: False, "as the target is the outcome is PASS and not FAIL"),
     ],
 )
 def test_two_configurations_that_are_alike_give_no_sets(diverges: Any, said: str) -> None:

@@ -80,8 +80,8 @@ def contrast(between: Between, name: str, likely: Sequence[Members] = ()) -> Con
     for members, wanted in ((diverging, Outcome.FAIL), (agreeing, Outcome.PASS)):
         if (found := between.ask(members)).outcome is not wanted:
             own = wanted is between.target
-            which = "the target's own configuration" if own else f"the configuration of {name}"
-            unknown = f"{which} gives {found.outcome.value} where {wanted.value} was expected"
+            which = "as the target is" if own else f"with {name}"
+            unknown = f"{which} the outcome is {found.outcome.value} and not {wanted.value}"
             return Contrast(name, between.target, unknown=unknown)
     sets = all_sets(between.elements, lambda s: between(whole - s), between, MOST_SETS, likely)
     return Contrast(

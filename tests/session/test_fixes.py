@@ -1,0 +1,53 @@
+"""Fixes in their order, and which of them are tried on other inputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bisector.core.criterion import Criterion
+from bisector.session.fixes import Fix, ranked, tried_elsewhere
+from bisector.session.flags.cost import Cost
+from bisector.session.flags.elsewhere import DRAWS, Elsewhere
+from bisector.session.study import Study
+from tests.session.test_elsewhere import FakeLab
+
+VEC = frozenset({"vec"})
+CHEAP = Fix("inductor.f=1", "flag", {"inductor.f": 1}, 1e-6, 1.0, {"kind": "flags"}, kinds=VEC, program="a")
+ALIKE = replace(CHEAP, id="inductor.g=1", values={"inductor.g": 1})
+BACKEND = Fix("backend=aot_eager", "backend", None, 0.0, 1.0, {"kind": "backend"})
+
+
+def tried(lab: FakeLab, fixes: list[Fix], proved: frozenset[str] = frozenset()) -> list[Fix]:
+    return tried_elsewhere(Study(lab, 0, Criterion(), Criterion()), fixes, 3, proved)  # type: ignore[arg-type]
+
+
+def test_what_only_moves_rounding_comes_last_and_a_backend_that_gives_up_before_it() -> None:
+    moving = replace(CHEAP, id="moves", others=Elsewhere(tried=4, failed=1, freed=()))
+    slow = replace(CHEAP, id="slow", cost=Cost(3.0, (2.9, 3.1)))
+    assert ranked([moving, BACKEND, slow, CHEAP]) == [CHEAP, slow, BACKEND, moving]
+
+
+@pytest.mark.parametrize(
+    ("spread", "first"), [((0.9, 1.4), "inductor.g=1"), ((1.1, 1.4), "inductor.f=1")]
+)
+def test_a_slowdown_within_noise_does_not_count_against_a_smaller_residual(
+    spread: tuple[float, float], first: str
+) -> None:
+    exact = replace(ALIKE, residual_max_abs=0.0, cost=Cost(1.2, spread))
+    assert ranked([CHEAP, exact])[0].id == first
+
+
+def test_fixes_of_one_program_are_tried_on_other_inputs_once() -> None:
+    lab = FakeLab([("FAIL", "PASS")])
+    found = tried(lab, [CHEAP, ALIKE, BACKEND])
+    assert [fix.others and fix.others.held for fix in found] == [DRAWS, DRAWS, None]
+    assert [len(r["candidates"]) for r in lab.asked if r["job"] == "elsewhere"] == [1]
+
+
+def test_a_flag_that_governs_a_proved_kind_needs_no_other_inputs() -> None:
+    lab = FakeLab([("FAIL", "FAIL")])
+    assert tried(lab, [CHEAP, BACKEND], VEC | {"inline"}) == [CHEAP, BACKEND]
+    assert lab.asked == []
+    assert tried(lab, [CHEAP], frozenset({"inline"}))[0].perturbs

@@ -6,26 +6,27 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
-SCRIPT = """
-import torch
+from bisector.report.fixes import PASSES, PER_GRAPH, fix_lines
 
+pytest.importorskip("torch")
+PROGRAM = """
 def weights(x):
     return x.half().float() * 3
 
 torch.manual_seed(0)
 x = torch.randn(64)
-{line}
 with patch:
     actual = torch.compile(weights, backend=backend, options=options)(x)
 torch.testing.assert_close(actual, weights(x))
 """
 NOTHING = 'import contextlib; patch, options, backend = contextlib.nullcontext(), None, "inductor"'
-TARGET = SCRIPT.format(line=NOTHING)
+TARGET = f"import torch\n{NOTHING}\n{PROGRAM}"
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +44,28 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return told
 
 
-def runs(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
-    """The script with the line where it belongs: a shell's before it, Python's before the compile."""
+def runs(folder: Path, line: str, program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
+    """The program with the line where it belongs: a shell's before it, Python's before the compile."""
     exported = line if line.startswith("export ") else "true"
     python = NOTHING if exported == line else f"{NOTHING}\n{line}"
-    (folder / "pasted.py").write_text(SCRIPT.format(line=python))
+    folder.mkdir()
+    (folder / "pasted.py").write_text(f"import torch\n{python}\n{program}")
     shell = f"{exported}\n{sys.executable} pasted.py"
     return subprocess.run(
         ["bash", "-c", shell], capture_output=True, text=True, check=False, cwd=folder, env=dict(os.environ)
     )
 
 
+def failing(folder: Path, lines: list[str], program: str = PROGRAM) -> dict[str, str]:
+    """The lines with which the program ends in an error, and what it says."""
+    folders = [folder / str(i) for i in range(len(lines))]
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(runs, folders, lines, [program] * len(lines)))
+    return {line: done.stderr for line, done in zip(lines, ended, strict=True) if done.returncode != 0}
+
+
 def test_without_a_workaround_the_script_fails(tmp_path: Path) -> None:
-    assert "Tensor-likes are not close" in runs(tmp_path, "pass").stderr
+    assert "Tensor-likes are not close" in failing(tmp_path, ["pass"])["pass"]
 
 
 def test_each_kind_of_line_is_printed_and_repairs_the_script(tmp_path: Path, lines: list[str]) -> None:
@@ -67,5 +77,62 @@ def test_each_kind_of_line_is_printed_and_repairs_the_script(tmp_path: Path, lin
         "export TORCHINDUCTOR_EMULATE_PRECISION_CASTS",
         "export TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS",
     } <= kinds
-    failed = {line: done.stderr for line in lines if (done := runs(tmp_path, line)).returncode != 0}
-    assert failed == {}
+    assert failing(tmp_path, lines) == {}
+
+
+def change(kind: str, id: str = "", **values: Any) -> dict[str, Any]:
+    return {"kind": kind, "id": id, "set": values.get("set")}
+
+
+SHIFT = """
+def f(x):
+    x[1:] = x[:-1].clone()
+    return x
+
+x = torch.rand(8, 16)
+eager = f(x.clone())
+with patch:
+    actual = torch.compile(f, backend=backend, options=options)(x)
+assert torch.equal(actual, eager)
+"""
+CODE = """
+from torch._inductor.utils import run_and_get_code
+with patch:
+    _, code = run_and_get_code(torch.compile(lambda x: {} + 1, options=options), torch.rand(64))
+assert "".join(code).count("{}") >= {}
+"""
+# Every kind of change that has lines, and a program that is well only where the change is made.
+CHANGES = {
+    "pass": (change("pass", "pass:reinplace_inplaceable_ops@post_grad"), SHIFT),
+    "backend": (change("backend", "backend=aot_eager"), SHIFT),
+    "lowering": (
+        change("lowering", "lower:aten.erf@erf"),
+        CODE.format("torch.erf(x)", "aten.erf.default(", 1),
+    ),
+    "decomposition": (
+        change("decomposition", "decomp:aten.silu@silu"),
+        CODE.format("torch.nn.functional.silu(x)", "aten.silu.default(", 1),
+    ),
+    "two flags": (
+        change("flag", set={"inductor.max_fusion_size": 1, "inductor.fallback_random": True}),
+        CODE.format("torch.rand_like(x)", "torch.ops.aten.rand", 1),
+    ),
+    "functorch": (change("flag", set={"functorch.cse": False}), "assert not torch._functorch.config.cse"),
+    "backends": (
+        change("flag", set={"backends.mkldnn.enabled": False}),
+        "assert not torch.backends.mkldnn.enabled",
+    ),
+    "environment": (
+        change("flag", set={"env.ATEN_CPU_CAPABILITY": "default"}),
+        "assert torch.backends.cpu.get_cpu_capability() == 'DEFAULT'",
+    ),
+}
+VARIABLES = {PASSES: "TORCHINDUCTOR_DISABLED_PASSES", PER_GRAPH: "TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS"}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_line_that_is_printed_for_a_change_makes_it(tmp_path: Path, name: str) -> None:
+    made, program = CHANGES[name]
+    lines = fix_lines(made, variables=VARIABLES)
+    assert lines
+    assert set(failing(tmp_path, ["pass", *lines], program)) == {"pass"}

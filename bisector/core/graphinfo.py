@@ -69,6 +69,11 @@ class GraphInfo:
         return tuple(n for n in self.nodes if n.op == "input")
 
     @property
+    def elements(self) -> int:
+        """How many elements all tensors among the inputs have."""
+        return sum(n.numel for n in self.inputs if n.is_tensor)
+
+    @property
     def calls(self) -> tuple[NodeInfo, ...]:
         return tuple(n for n in self.nodes if n.op == "call")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
-from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
@@ -136,8 +135,9 @@ class Search:
             self.session.progress("localise", f"starts at {found.origin.name}{grows}")
 
     def _beside_flags(self) -> list[dict[str, Any]]:
-        """What `follow` will ask first."""
-        wanted = self.can_follow_whole and following.followable(self.default)
+        """What `follow` will ask first; a walk alone does so only for a fix that fails on other inputs."""
+        minimizing = self.session.options.command == "minimize"
+        wanted = minimizing and self.can_follow_whole and following.followable(self.default)
         return [following.request(self.study, self.start)] if wanted else []
 
     @property
@@ -151,7 +151,7 @@ class Search:
             self.start, self.default = self.reduce(self.start, self.default, None, take_part)
             self.answer.notes.append(
                 f"flags were walked on a part of the inputs that diverges alike "
-                f"({_elements(self.study.describe(self.start))} of {elements} elements); "
+                f"({self.study.describe(self.start).elements} of {elements} elements); "
                 "what repairs it was tried on the whole"
             )
 
@@ -195,7 +195,7 @@ class Search:
             reduced = reduce_case(self.study, start, default, anchor, passes)
         self.answer.stopped_because = self.answer.stopped_because or reduced.stopped_because
         info = self.study.describe(reduced.case)
-        size = f"{len(info.calls)} calls on {_elements(info)} elements still diverge"
+        size = f"{len(info.calls)} calls on {info.elements} elements still diverge"
         self.session.progress("minimize", size)
         return reduced.case, reduced.default
 
@@ -239,10 +239,6 @@ def _hooks_off(answer: Mapping[str, Any]) -> Mapping[str, str]:
         return {kind: f"the self-test failed: {answer['error']}" for kind in FINEST_FIRST if kind != "config"}
     off: Mapping[str, str] = answer["off"]
     return off
-
-
-def _elements(info: GraphInfo) -> int:
-    return sum(n.numel for n in info.inputs if n.is_tensor)
 
 
 def _told(repair: MinimalSet) -> str:

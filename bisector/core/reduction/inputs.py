@@ -28,7 +28,7 @@ def shrink_shapes(problem: Problem) -> None:
     """
     done: set[tuple[Axis, ...]] = set()
     in_vain = 0
-    while _elements(problem.info) > SMALL and in_vain < GIVE_UP_AFTER:
+    while problem.info.elements > SMALL and in_vain < GIVE_UP_AFTER:
         groups = [g for g in _groups(problem.info) if g not in done]
         if not groups:
             return
@@ -47,7 +47,7 @@ def take_part(problem: Problem) -> None:
     and splits by length, and the part is to be compiled as the whole is.
     """
     for group in sorted(_groups(problem.info), key=lambda g: (g[0][1], -len(g))):
-        elements = _elements(problem.info)
+        elements = problem.info.elements
         if elements <= PART:
             return
         name, dim = group[0]
@@ -153,10 +153,6 @@ def unravel(flat: int, output: OutputMeasurement) -> tuple[int, ...]:
         index.append(flat % size)
         flat //= size
     return tuple(reversed(index))
-
-
-def _elements(info: GraphInfo) -> int:
-    return sum(n.numel for n in info.inputs if n.is_tensor)
 
 
 def simplify_values(problem: Problem) -> None:

@@ -44,8 +44,7 @@ class Elsewhere:
 def elsewhere(study: Study, candidates: Sequence[Candidate]) -> list[Elsewhere | None]:
     """One for each candidate; None where it could not be run on other inputs."""
     info = study.describe(WHOLE)
-    elements = sum(node.numel for node in info.inputs if node.is_tensor)
-    draws = max(1, min(DRAWS, DRAWN_ELEMENTS // max(elements, 1)))
+    draws = max(1, min(DRAWS, DRAWN_ELEMENTS // max(info.elements, 1)))
     shape = _shape(study, list(islice(other_shapes(info), SHAPES_TRIED)))
     asked = [(WHOLE, draws)] + ([(shape, 1)] if shape is not None else [])
     runs = [draw for answer in study.elsewhere(candidates, asked) for draw in answer.get("draws", ())]

@@ -57,12 +57,20 @@ def residual(result: ProbeResult) -> float:
 def from_flags(walk: FlagWalk) -> list[Fix]:
     """Flags that repair alone, then sets of flags that do together."""
     fixes = []
-    for trial in (*walk.fixes, *(t for t in walk.milder if t.role == "fix")):
+    for trial in (*walk.fixes, *_other_values(walk)):
         fixes.append(replace(_flags([trial], trial.result), program=trial.program))
     trials = {t.flag.name: t for t in walk.trials}
     for names, result in zip(walk.sets, walk.set_results, strict=True):
         fixes.append(_flags([trials[n] for n in names], result))
     return fixes
+
+
+def _other_values(walk: FlagWalk) -> list[FlagTrial]:
+    """Values that repair beside the conservative ones. Where the code does not tell two programs apart, on a
+    compiler's command line, those that compute the same are taken for one."""
+    known = {t.flag.name: t.result.measurement.outputs for t in walk.fixes if t.flag.outside_code}
+    repairing = [t for t in walk.milder if t.role == "fix"]
+    return [t for t in repairing if known.get(t.flag.name) != t.result.measurement.outputs]
 
 
 def _flags(trials: Sequence[FlagTrial], result: ProbeResult) -> Fix:

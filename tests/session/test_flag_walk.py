@@ -130,6 +130,15 @@ def test_a_flag_that_repairs_is_tried_at_its_other_values_too() -> None:
     assert [fix.values for fix in from_flags(found)] == [{"inductor.f2": 1}, {"inductor.f2": 4}]
 
 
+def test_of_values_on_a_command_line_that_compute_the_same_one_is_a_fix() -> None:
+    lab = FakeLab(lambda flags: 0 if "inductor.f2=1" in flags or "inductor.f2=4" in flags else 3, named(1))
+    lab.with_values = True
+    flags = [replace(flag, values=(1, 4), outside_code=flag.name == "inductor.f2") for flag in FLAGS]
+    found = walked(lab, flags)
+    assert [(t.value, t.role) for t in found.milder] == [(4, "fix")]
+    assert [fix.values for fix in from_flags(found)] == [{"inductor.f2": 1}]
+
+
 def test_a_flag_that_makes_more_elements_differ_says_how_many_times_as_many() -> None:
     trials = walked(FakeLab(lambda flags: 6 if flags else 3, named(1))).trials
     assert [t.grown for t in trials] == [1.0, 2.0, 1.0, 1.0, 1.0, 1.0]

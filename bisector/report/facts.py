@@ -135,11 +135,11 @@ def _elsewhere(others: Mapping[str, Any] | None) -> list[str]:
     if others is None:
         return []
     tried = count(others["tried"], "other input")
-    if others["freed"]:
-        freed = f"rounds as eager at {conjunction(others['freed'])}: another cause is left"
-        return [f"fails on {others['failed']} of {tried} ({freed})"]
+    if others["nearer"]:
+        nearer = f"nearer to eager at {conjunction(others['nearer'])}, and something is left"
+        return [f"fails on {others['failed']} of {tried} ({nearer})"]
     if others["failed"]:
-        why = "not known to take a cause away" if others["freed"] is None else "it only moves rounding"
+        why = "not known to take a cause away" if others["nearer"] is None else "it only moves rounding"
         return [f"fails on {others['failed']} of {tried} ({why})"]
     if not others["diverging"]:
         return [f"none of {tried} diverges"]

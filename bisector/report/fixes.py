@@ -15,7 +15,7 @@ PER_GRAPH = "dynamo.debug_inductor_config_override"
 PASSES = "inductor.disabled_passes"
 EVERY_GRAPH = ">=0"
 # Of a change to torch's tables its caches of graphs do not know: a program compiled before would be found.
-_UNCACHED = ("import torch._inductor.config", "torch._inductor.config.force_disable_caches = True")
+_UNCACHED = "torch._inductor.config.force_disable_caches = True"
 _MODULES = {
     "inductor": "torch._inductor.config",
     "functorch": "torch._functorch.config",
@@ -75,7 +75,7 @@ def _backend(fix: Mapping[str, Any]) -> str:
 
 def _fallback_line(operators: Sequence[str]) -> str:
     calls = [f"make_fallback(torch.ops.{name}, override_decomp=True)" for name in operators]
-    return "; ".join([*_UNCACHED, "from torch._inductor.lowering import make_fallback", *calls])
+    return "; ".join([_UNCACHED, "from torch._inductor.lowering import make_fallback", *calls])
 
 
 def _whole_line(operators: Sequence[str]) -> str:
@@ -85,7 +85,7 @@ def _whole_line(operators: Sequence[str]) -> str:
         f"[table.pop(op, None) for op in list(table) if str(op).startswith('{name}.')]" for name in packets
     ]
     table = "from torch._inductor.decomposition import decompositions as table"
-    return "; ".join([*_UNCACHED, table, *each])
+    return "; ".join([_UNCACHED, table, *each])
 
 
 def _flag_lines(

@@ -92,12 +92,13 @@ def _ask(study: Study, case: Case, left_out: Sequence[str]) -> tuple[Trace | Non
     return Trace.from_json(answer["trace"]), ""
 
 
-def arising(study: Study, case: Case, candidate: Candidate) -> list[str] | None:
-    """The nodes that give other bits than eager on equal inputs; None where the graph cannot be followed."""
+def arising(study: Study, case: Case, candidate: Candidate) -> dict[str, float] | None:
+    """The nodes that give other bits than eager on equal inputs, with the error in steps of the dtype; None
+    where the graph cannot be followed."""
     answer = study.lab.ask(request(study, case, candidate=candidate))
     if "trace" not in answer:
         return None
-    return [node.name for node in Trace.from_json(answer["trace"]).nodes if node.arises]
+    return {node.name: node.local_ulp for node in Trace.from_json(answer["trace"]).nodes if node.arises}
 
 
 def _found(trace: Trace, paths: Sequence[str], left_out: Sequence[str]) -> Followed:

@@ -24,7 +24,7 @@ VARIABLES = {
 
 
 def elsewhere(**values: Any) -> dict[str, Any]:
-    return {"tried": 5, "diverging": 4, "held": 4, "failed": 0, "freed": None} | values
+    return {"tried": 5, "diverging": 4, "held": 4, "failed": 0, "nearer": None} | values
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def elsewhere(**values: Any) -> dict[str, Any]:
         (elsewhere(held=3), "holds on 3 of 4 other inputs that diverge"),
         (elsewhere(diverging=0, held=0), "none of 5 other inputs diverges"),
         (elsewhere(failed=2), "fails on 2 of 5 other inputs (not known to take a cause away)"),
-        (elsewhere(failed=1, tried=1, freed=[]), "fails on 1 of 1 other input (it only moves rounding)"),
+        (elsewhere(failed=1, tried=1, nearer=[]), "fails on 1 of 1 other input (it only moves rounding)"),
         (
-            elsewhere(failed=2, freed=["conv", "conv_1"]),
-            "fails on 2 of 5 other inputs (rounds as eager at conv and conv_1: another cause is left)",
+            elsewhere(failed=2, nearer=["conv", "conv_1"]),
+            "fails on 2 of 5 other inputs (nearer to eager at conv and conv_1, and something is left)",
         ),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_flag_that_repairs_nothing_says_which_way_it_moves_the_difference(
         (
             fix("lowering", "lower:aten.erf@erf + lower:aten.mul/mul_1@gelu"),
             [
-                "import torch._inductor.config; torch._inductor.config.force_disable_caches = True; "
+                "torch._inductor.config.force_disable_caches = True; "
                 "from torch._inductor.lowering import make_fallback; "
                 "make_fallback(torch.ops.aten.erf, override_decomp=True); "
                 "make_fallback(torch.ops.aten.mul, override_decomp=True)"
@@ -119,7 +119,7 @@ def test_a_flag_that_repairs_nothing_says_which_way_it_moves_the_difference(
         (
             fix("decomposition", "decomp:aten.gelu@gelu"),
             [
-                "import torch._inductor.config; torch._inductor.config.force_disable_caches = True; "
+                "torch._inductor.config.force_disable_caches = True; "
                 "from torch._inductor.decomposition import decompositions as table; "
                 "[table.pop(op, None) for op in list(table) if str(op).startswith('aten.gelu.')]"
             ],

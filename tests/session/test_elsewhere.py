@@ -15,16 +15,17 @@ from bisector.core.trace import NodeTrace, Trace
 from bisector.session.flags.elsewhere import DRAWS, Elsewhere, elsewhere
 from bisector.session.study import Study
 
+Errors = dict[str, float]  # of each node that rounds otherwise than eager
 FIX = Candidate.with_flags({"inductor.f": 1})
 
 
 @dataclass
 class FakeLab:
-    """outcomes: (default, with the fix) for each draw. arising: nodes that round otherwise, by default and
-    with the fix, None where the graph cannot be followed. takes: whether the graph takes other shapes."""
+    """outcomes: (default, with the fix) for each draw. arising: errors of nodes, by default and with the
+    fix, None where the graph cannot be followed. takes: whether the graph takes other shapes."""
 
     outcomes: Sequence[tuple[str, str]]
-    arising: tuple[Sequence[str], Sequence[str]] | None = None
+    arising: tuple[Errors, Errors] | None = None
     takes: bool = False
     shape: tuple[int, ...] = (12, 6)
     asked: list[Mapping[str, Any]] = field(default_factory=list)
@@ -52,8 +53,8 @@ class FakeLab:
     def trace(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if self.arising is None:
             return {"problem": "it draws random numbers"}
-        names = self.arising[bool(request["candidate"]["flags"])]
-        nodes = tuple(NodeTrace(n, "aten.add", "", (), True, arises=True) for n in names)
+        errors = self.arising[bool(request["candidate"]["flags"])].items()
+        nodes = tuple(NodeTrace(n, "aten.add", "", (), True, True, ulp) for n, ulp in errors)
         return {"trace": asdict(Trace(nodes, ()))}
 
 
@@ -71,18 +72,24 @@ def test_a_fix_that_holds_on_every_other_input_is_followed_no_further() -> None:
     assert {request["job"] for request in lab.asked} == {"info", "elsewhere"}
 
 
-@pytest.mark.parametrize("arising", [(["conv", "erf"], ["conv", "erf"]), (["erf"], ["conv", "erf"]), None])
-def test_a_fix_that_fails_there_and_frees_no_node_only_moves_rounding(
-    arising: tuple[list[str], list[str]] | None,
+CONV, ERF = {"conv": 3.0}, {"erf": 9.0}
+
+
+@pytest.mark.parametrize(
+    "arising", [(CONV | ERF, CONV | ERF), (ERF, CONV | ERF), (ERF, {"erf": 5.0}), None]
+)
+def test_a_fix_that_fails_there_and_mends_no_node_only_moves_rounding(
+    arising: tuple[Errors, Errors] | None,
 ) -> None:
     failed = found(FakeLab([("FAIL", "FAIL"), ("PASS", "FAIL")], arising))
     assert (failed.held, failed.failed, failed.perturbs) == (0, DRAWS, True)
-    assert failed.freed == (None if arising is None else ())
+    assert failed.nearer == (None if arising is None else ())
 
 
-def test_a_fix_that_fails_there_and_frees_a_node_leaves_another_cause() -> None:
-    failed = found(FakeLab([("FAIL", "PASS"), ("FAIL", "FAIL")], (["conv", "erf"], ["erf"])))
-    assert (failed.held, failed.failed, failed.freed, failed.perturbs) == (2, 2, ("conv",), False)
+@pytest.mark.parametrize("after", [ERF, ERF | {"conv": 0.5}])
+def test_a_fix_that_fails_there_and_mends_a_node_leaves_something(after: Errors) -> None:
+    failed = found(FakeLab([("FAIL", "PASS"), ("FAIL", "FAIL")], (CONV | ERF, after)))
+    assert (failed.held, failed.failed, failed.nearer, failed.perturbs) == (2, 2, ("conv",), False)
 
 
 def test_another_shape_is_tried_where_the_graph_takes_one() -> None:

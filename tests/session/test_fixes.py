@@ -24,7 +24,7 @@ def tried(lab: FakeLab, fixes: list[Fix], proved: frozenset[str] = frozenset()) 
 
 
 def test_what_only_moves_rounding_comes_last_and_a_backend_that_gives_up_before_it() -> None:
-    moving = replace(CHEAP, id="moves", others=Elsewhere(tried=4, failed=1, freed=()))
+    moving = replace(CHEAP, id="moves", others=Elsewhere(tried=4, failed=1, nearer=()))
     slow = replace(CHEAP, id="slow", cost=Cost(3.0, (2.9, 3.1)))
     assert ranked([moving, BACKEND, slow, CHEAP]) == [CHEAP, slow, BACKEND, moving]
 

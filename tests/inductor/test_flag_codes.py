@@ -57,7 +57,7 @@ def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worker]:
 
 
 def codes(worker: Worker, job: str, candidates: list[Candidate]) -> list[str | None]:
-    what = {"job": job, "call": 0, "case": WHOLE.to_json(), "train": None, "timeout_s": 120}
+    what = {"job": job, "call": 0, "case": WHOLE.to_json(), "train": None, "timeout_s": 120, "names": []}
     answers: dict[int, Any] = {}
     worker.ask([{**what, "candidate": c.to_json()} for c in candidates], 2, answers.__setitem__)
     return [answers[i]["answer"]["code"] for i in range(len(candidates))]

@@ -13,7 +13,7 @@ from bisector.core.model import Candidate
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.flags.elsewhere import elsewhere, redrawn
 
-pytestmark = pytest.mark.usefixtures("compiler")
+pytestmark = pytest.mark.usefixtures("compiler", "undisturbed")
 SCRIPT = """
 import torch
 torch.manual_seed(0)

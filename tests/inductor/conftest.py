@@ -36,9 +36,10 @@ def undisturbed() -> Iterator[None]:
     from bisector.inductor import ambient
 
     argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
-    settings = ambient.config_values()
+    settings, threads = ambient.config_values(), torch.get_num_threads()
     torch._dynamo.reset()
     yield
+    torch.set_num_threads(threads)  # sums of another order are other bits
     ambient.reset(settings)
     sys.argv, sys.path[:] = argv, path
     sys.modules["__main__"] = main

@@ -51,7 +51,30 @@ def test_a_graph_that_is_needed_whole_stays_and_costs_a_few_questions_for_each_n
     names = [f"n{i}" for i in range(20)]
     subject = Subject(chain(20), needs(*names))
     assert reduced(subject).calls == set(names)
-    assert len(subject.asked) <= 3 * 20
+    assert len(subject.asked) <= 4 * 20  # one for each run of neighbours, and three for each node
+
+
+@pytest.mark.parametrize("needed", [("n128", "n409"), ("n0", "n511"), ("n3", "n200", "n409")])
+def test_hundreds_of_nodes_between_needed_ones_go_by_runs(needed: tuple[str, ...]) -> None:
+    subject = Subject(chain(512), needs(*needed))
+    assert reduced(subject).calls == set(needed)
+    assert len(subject.asked) <= 2 * len(needed) * math.ceil(math.log2(512)) + 12
+
+
+def test_a_run_of_layers_goes_though_no_node_of_it_can_go_alone() -> None:
+    """Each layer widens and narrows again: past one call alone the shapes do not fit."""
+    reads = {"x": ""}
+    for i in range(16):
+        before = f"n{i - 1}" if i else "x"
+        reads |= {f"w{i}": before, f"n{i}": f"w{i}"}
+    whole = graph(reads, "n15")
+
+    def diverges(g: Graph) -> Outcome:
+        if any((f"w{i}" in g.calls) != (f"n{i}" in g.calls) for i in range(16)):
+            return UNRESOLVED
+        return FAIL if {"n0", "n15"} <= g.calls else PASS
+
+    assert reduced(Subject(whole, diverges)).calls == {"w0", "n0", "w15", "n15"}
 
 
 def test_a_chain_may_end_at_its_first_node_and_begin_at_its_last() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..case import Case
 from ..graphinfo import GraphInfo
+from .nodes import downstream
 from .problem import Problem
 
 # All at once, then halves, then quarters; what is left is for the pass that takes out single nodes.
@@ -17,7 +18,7 @@ def keep_decisive_nodes(problem: Problem) -> None:
     decisive = problem.decisive & names
     if not decisive or len(info.outputs) != 1 or info.outputs[0] is None:
         return
-    after = _downstream(info, decisive)
+    after = downstream(info, decisive)
     if info.outputs[0] not in after:
         return
     between = _bypasses(info, decisive, after)
@@ -35,15 +36,6 @@ def keep_decisive_nodes(problem: Problem) -> None:
         for part in parts:
             if problem.first_interesting([_without(problem.case, part)]):
                 between = [pair for pair in between if pair not in part]
-
-
-def _downstream(info: GraphInfo, start: frozenset[str]) -> set[str]:
-    """The nodes of `start` and all that depend on them."""
-    found = set(start)
-    for node in info.calls:
-        if not found.isdisjoint(node.reads):
-            found.add(node.name)
-    return found
 
 
 def _bypasses(info: GraphInfo, decisive: frozenset[str], after: set[str]) -> list[tuple[str, str]]:

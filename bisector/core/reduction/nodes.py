@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ..case import Case
@@ -13,6 +13,7 @@ from .problem import Problem
 
 # A graph of which this many nodes in a row are needed is one where nearly all are (a recurrence).
 GIVE_UP_AFTER = 12
+EASILY_READ = 4  # calls; of so few each is tried alone
 
 
 def keep_one_output(problem: Problem) -> None:
@@ -47,6 +48,15 @@ def start_later(problem: Problem) -> None:
     _bisect(problem, len(calls), lambda base, i: base.with_cut(*frontier(info, set(calls[: len(calls) - i]))))
 
 
+def downstream(info: GraphInfo, start: frozenset[str]) -> set[str]:
+    """The nodes of `start` and all that depend on them."""
+    found = set(start)
+    for node in info.calls:
+        if not found.isdisjoint(node.reads):
+            found.add(node.name)
+    return found
+
+
 def frontier(info: GraphInfo, before: set[str]) -> list[str]:
     """The nodes of `before` that what comes after reads."""
     read: set[str] = {name for name in info.outputs if name in before and name is not None}
@@ -54,6 +64,42 @@ def frontier(info: GraphInfo, before: set[str]) -> list[str]:
         if node.name not in before:
             read |= set(node.reads) & before
     return sorted(read)
+
+
+def take_out_runs(problem: Problem) -> None:
+    """Runs of neighbours at once: whatever reads one of them reads on past all of them. Halves of what is
+    there first, then of that, down to pairs; between two nodes that are needed there can be hundreds."""
+    size, in_vain = len(problem.info.calls), 0
+    if size <= EASILY_READ:
+        return
+    while size > 2:
+        size = (size + 1) // 2
+        end = len(problem.info.calls)
+        while end > 0 and in_vain < GIVE_UP_AFTER:
+            info = problem.info
+            run = info.calls[max(0, end - size) : end]
+            end -= size
+            taken = problem.first_interesting(_past(problem.case, info, run))
+            in_vain = 0 if taken else in_vain + 1
+
+
+def _past(case: Case, info: GraphInfo, run: Sequence[NodeInfo]) -> list[Case]:
+    """Without the run: what it reads from farthest away takes its place, or what it reads from nearest."""
+    order = {n.name: i for i, n in enumerate(info.nodes)}
+    cases = []
+    for choose in (min, max):
+        edited = case
+        for node in run:
+            if not node.is_tensor or node.writes or node.name in info.outputs:
+                continue
+            others = [info.node(r) for r in node.reads]
+            fitting = [o for o in others if o.is_tensor and o.dtype == node.dtype and o.op != "constant"]
+            alike = [o for o in fitting if o.shape == node.shape] or fitting
+            if alike:
+                edited = edited.with_bypass(node.name, choose(alike, key=lambda o: order[o.name]).name)
+        if edited != case:
+            cases.append(edited)
+    return list(dict.fromkeys(cases))
 
 
 def take_out_nodes(problem: Problem) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from .inputs import shrink_shapes, simplify_values
 from .jump import keep_decisive_nodes
-from .nodes import end_earlier, keep_one_output, start_later, take_out_nodes
+from .nodes import end_earlier, keep_one_output, start_later, take_out_nodes, take_out_runs
 from .problem import Problem
 
 Pass = Callable[[Problem], None]
@@ -16,6 +16,7 @@ GRAPH_PASSES: tuple[Pass, ...] = (
     keep_decisive_nodes,
     end_earlier,
     start_later,
+    take_out_runs,
     take_out_nodes,
 )
 INPUT_PASSES: tuple[Pass, ...] = (shrink_shapes, simplify_values)

@@ -48,9 +48,7 @@ _PROBING: list[Callable[[Any], Any]] = [
     click.option(
         "--timeout",
         type=click.FloatRange(min=1),
-        default=120.0,
-        show_default=True,
-        help="Seconds for one probe.",
+        help="Seconds for one probe.  [default: 120, and one for each call of a larger graph]",
     ),
     click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole run."),
     click.option("--entry", metavar="NAME", help="The compiled function to examine."),

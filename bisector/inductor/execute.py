@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -135,13 +136,14 @@ def active(decisions: control.Control | None, threads: int = COMPILERS) -> Itera
         yield
 
 
-def compile_once(call: Call, train: bool | None) -> None:
-    """Compile a copy of the graph for what it leaves in Python's caches; run nothing.
+def compile_once(call: Call, case: Case, train: bool | None) -> None:
+    """Compile a copy of the case's graph for what it leaves in Python's caches; run nothing.
 
     With shapes of its own: the call's tracing context and graph stay as Dynamo left them.
     """
-    subject = prepare(call, WHOLE, train)
-    edited = edit.apply(call.graph.gm, call.args, call.requires_grad, WHOLE, lambda: None)
+    subject = prepare(call, case, train)
+    before = partial(ambient.restore_rng, call.ambient)
+    edited = edit.apply(call.graph.gm, call.args, call.requires_grad, case, before)
     with active(control_for(Candidate()), threads=1):  # children will be forked from here
         compile_subject(replace(subject, edited=edited, whole=False), Candidate())
 

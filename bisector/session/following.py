@@ -14,7 +14,7 @@ from bisector.core.trace import NodeTrace, Trace, amplifier, origin
 from .study import Study, as_measurement
 
 # Each value that is returned makes the graph larger to compile; of a larger one the reduced case is followed.
-MOST_CALLS = 300
+MOST_CALLS = 2000
 _DEFAULT = Candidate()
 UNTRACED = "the origin and the amplifier are not established"
 

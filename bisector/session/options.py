@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+PROBE_S = 120.0  # for a graph of few calls
+
 
 @dataclass(frozen=True)
 class Against:
@@ -15,14 +17,20 @@ class Against:
     settings: Mapping[str, Any]
 
 
+def probe_timeout(calls: int) -> float:
+    """Seconds that a probe of a graph may take: a training step compiles in a quarter of a second for each
+    call of its forward graph, and this allows for a busy machine and for a graph with all values returned."""
+    return max(PROBE_S, float(calls))
+
+
 @dataclass(frozen=True)
 class Options:
     """One invocation of a probing command.
 
     command: minimize, flags or check. rtol, atol: both or neither. profile: the name of
     what gave the tolerances by dtype. config: baseline flags by the names
-    users write. dynamic, train: None leaves it to the script. timeout_s: one probe. budget_s: the whole
-    run, None for any time. memory_bytes: one probe, None for no limit. against: of `flags` alone.
+    users write. dynamic, train: None leaves it to the script. timeout_s: one probe,
+    None for what `probe_timeout` says. budget_s: the whole run, None for any time. memory_bytes: one probe, None for no limit. against: of `flags` alone.
     """
 
     target: str
@@ -39,7 +47,7 @@ class Options:
     seed: int | None = None
     repeat: int = 1
     jobs: int = 1
-    timeout_s: float = 120.0
+    timeout_s: float | None = None
     budget_s: float | None = None
     memory_bytes: int | None = None
     entry: str | None = None

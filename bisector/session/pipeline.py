@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bisector.core.case import Case
+from bisector.core.case import WHOLE, Case
 from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
@@ -14,10 +14,12 @@ from bisector.core.verdict import VerdictClass
 from . import environment, fixes, reproducing
 from .against import against
 from .answer import Answer
+from .flags.contrast import brought_back
+from .opening import wanted_first
 from .options import Against
 from .result import to_json
 from .run import Session
-from .searching import Search, wanted_first
+from .searching import Search
 from .settling import HeldRepair
 from .study import Study
 from .subject import Call, Chosen, choose, nothing_found
@@ -76,27 +78,34 @@ def _ended(chosen: Chosen, answer: Answer, end: str) -> int:
     return NOTHING if chosen.verdict.kind is VerdictClass.AGREES else UNCONFIRMED
 
 
-def _search(session: Session, chosen: Chosen, answer: Answer) -> Search:
-    """A search whose probes find the worker warm: it compiled in a probe, so it does in the worker too, and
-    every later probe is twice as fast for it."""
-    session.lab.ask({"job": "warm", "call": chosen.call["index"], "train": session.options.train})
-    return Search(session, chosen, answer)
-
-
 def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
-    search = _search(session, chosen, answer)
+    search = Search(session, chosen, answer)
     below = search.rungs()
+    search.begin()
+    if not _concluded(search, below):
+        search.back_to_whole()
+        _concluded(search, below)
+
+
+def _concluded(search: Search, below: Mapping[str, ProbeResult]) -> bool:
+    """Whether the search may end here: not where it looked into a region whose repairs leave the whole
+    diverging."""
+    session, answer = search.session, search.answer
     search.flags()
     answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_flags(search.walk))]  # if a budget ends here
-    if search.can_follow_whole:
+    if search.can_follow_whole and search.followed is None:
         search.follow(search.start, search.default)
     case, decided = search.decide_and_reduce()
     if not search.can_follow_whole:
         search.follow(case, search.study.probe(Candidate(), case))
-    early = reproducing.start_early(session, chosen.study, case, answer)
+    early = reproducing.start_early(session, search.study, case, answer)
     try:
-        _conclude(search, case, search.confirm(decided), below)
-        reproducing.reproduce(session, chosen.study, case, answer, early)
+        held = search.confirm(decided)
+        if search.in_region and not (held or search.walk.repairs_something):
+            return False
+        _conclude(search, case, held, below)
+        reproducing.reproduce(session, search.study, case, answer, early)
+        return True
     finally:
         if early is not None:
             early.stop()
@@ -159,9 +168,11 @@ def flags(session: Session) -> dict[str, Any]:
     if end is not None:
         return _finish(session, answer, _ended(chosen, answer, end))
     try:
-        search = _search(session, chosen, answer)
+        search = Search(session, chosen, answer)
+        session.lab.ask(chosen.study.warming(WHOLE))
         search.flags()
-        search.bring_back()
+        with session.clock.stage("fixes"):
+            answer.contrast = brought_back(chosen.study, search.walk, search.start, search.default)
         with session.clock.stage("fixes"):
             found = fixes.timed(search.study, fixes.from_flags(search.walk), MOST_TIMED)
             found = fixes.tried_elsewhere(search.study, found, MOST_TIMED)

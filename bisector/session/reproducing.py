@@ -167,7 +167,7 @@ def _try_repro(
     if isinstance(started, str):
         answer.notes.append(started)
         return Tried.OTHER_FIX
-    ran = _ended(started, session.options.timeout_s)
+    ran = _ended(started, session.timeout_s)
     session.run.repro.write_text(started.text)
     if not ran.diverges:
         answer.notes.append(f"a repro of this case does not diverge in plain Python ({ran.said})")

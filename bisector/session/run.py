@@ -15,7 +15,7 @@ from bisector.runner.worker import WorkerOptions
 
 from . import environment
 from .clock import Clock
-from .options import Options
+from .options import PROBE_S, Options, probe_timeout
 from .study import Study
 from .subject import criterion_for
 
@@ -35,6 +35,7 @@ class Session:
             raise MissingTool("no C++ compiler: Inductor needs one on a CPU; install g++ or set CXX to yours")
         self.clock = Clock(self.options.budget_s)
         self.journal = Journal(self.run.journal)
+        self.timeout_s = self.options.timeout_s or PROBE_S
         self.counts: Counter[str] = Counter()
         self.labs: list[Lab] = []
         self.lab = self.new_lab("")
@@ -52,7 +53,7 @@ class Session:
         }
         log, choices = str(self.run.log), str(self.run.choices)
         worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, log, choices=choices)
-        self.labs.append(Lab(worker, self.journal, o.jobs, o.timeout_s, self._answered, name))
+        self.labs.append(Lab(worker, self.journal, o.jobs, self.timeout_s, self._answered, name))
         return self.labs[-1]
 
     def _answered(self, request: Mapping[str, Any], answer: Mapping[str, Any], cached: bool) -> None:
@@ -61,6 +62,8 @@ class Session:
             self.progress("probe", _told(request, answer))
 
     def study(self, call: Mapping[str, Any]) -> Study:
+        if self.options.timeout_s is None:
+            self.timeout_s = self.lab.timeout_s = max(self.timeout_s, probe_timeout(call["nodes"]))
         criterion = criterion_for(self.options, call)
         return Study(
             self.lab,

@@ -2,69 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.judge import judge
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.problem import Problem
-from bisector.core.reduction.reduce import reduce
+from bisector.core.reduction.reduce import narrow, reduce
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.trace import Trace
 from bisector.report.fixes import PASSES, PER_GRAPH
 
 from . import following
 from .answer import Answer
 from .deciding import Decided, decide, one_repair
 from .flags.catalogue import catalogue
-from .flags.contrast import Between, contrast
 from .flags.current import current
 from .flags.trials import FlagWalk
 from .flags.walk import holds_on_whole, walk
 from .grading import grade
-from .grouping import FINEST_FIRST, finest
+from .grouping import finest
+from .localising import diverging_region
+from .opening import MANY_ELEMENTS, SEARCHED_WHOLE, SELFTEST, backends, can_follow_whole, hooks_off, is_large
 from .reducing import Anchor, reduce_case
 from .run import Session
 from .settling import HeldRepair, Settling
-from .study import Study, config_id
-from .subject import Call, Chosen
+from .study import config_id
+from .subject import Chosen
 from .suspects import Suspects, suspects
 
-LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
-_RUNGS = [(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS]
-CONSERVATIVE = "conservative values"  # of every flag that acts
-SELFTEST = {"job": "selftest"}
-# Graphs of up to this many nodes are searched whole before they are reduced; a probe of a larger one
-# takes seconds, and its plain baseline a kernel for every node.
-SEARCHED_WHOLE = 40
-# Inputs of more elements make each probe slow by itself; they are cut down before the search.
-MANY_ELEMENTS = 2**20
 MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
-
-
-def wanted_first(study: Study, call: Call) -> list[dict[str, Any]]:
-    """What a search will ask: beside the verdict, which keeps one lane for long, it costs little time."""
-    if study.lab.jobs < 2:
-        return []
-    followed = _followed_whole(call) and call["elements"] <= MANY_ELEMENTS
-    trace = [following.request(study, WHOLE)] if followed else []
-    return [SELFTEST, *trace, *study.requests(_RUNGS)]
-
-
-def _followed_whole(call: Call) -> bool:
-    return int(call["nodes"]) <= following.MOST_CALLS
 
 
 @dataclass
 class Search:
     """Works on one chosen call and writes what it finds into the answer.
 
-    start, default: the case that the search begins with (the whole, or a part of its inputs that diverges
-    alike) and its default compile. walk: the flags, once they are walked. group: a repair of the whole
-    that was found by groups of decisions, where no flag repairs.
+    start, default: the case that the search begins with (the whole, a region of a large graph, or a part of
+    the inputs; both diverge alike) and its default compile. in_region: it is a region; whether what repairs
+    it repairs the whole is seen at the end. walk: the flags, once they are walked. group: a repair that was
+    found by groups of decisions, where no flag repairs. followed: the trace of the whole, if there is one.
     """
 
     session: Session
@@ -72,55 +53,83 @@ class Search:
     answer: Answer
     start: Case = WHOLE
     default: ProbeResult = field(init=False)
+    in_region: bool = False
     walk: FlagWalk = field(default_factory=FlagWalk)
     group: MinimalSet | None = None
+    followed: Trace | None = None
 
     def __post_init__(self) -> None:
         self.study = self.chosen.study
         self.second = self.session.new_lab("confirm")
+        self._start_whole()
+
+    def _start_whole(self) -> None:
+        self.start, self.in_region = WHOLE, False
         self.default = judge(self.chosen.evidence.default, self.study.criterion)
 
     def rungs(self) -> dict[str, ProbeResult]:
-        """All rungs are tried, since the ladder is not monotone; the agreeing ones below Inductor."""
+        """The backends below Inductor that agree, and which hooks work here."""
         with self.session.clock.stage("localise"):
             tested = self.session.lab.ask(SELFTEST)
-            self.answer.hooks_off = self.study.hooks_off = _hooks_off(tested)
+            self.answer.hooks_off = self.study.hooks_off = hooks_off(tested)
             self.answer.not_here = tested.get("not_here", {})
-            results = self.study.probe_all(_RUNGS)
-        named = dict(zip(LOWER_RUNGS, results, strict=True))
-        failing = [name for name, r in named.items() if r.outcome is Outcome.FAIL]
-        self.answer.first_bad_backend = failing[0] if failing else "inductor"
-        self.session.progress("backends", f"first diverging backend: {self.answer.first_bad_backend}")
-        agreeing = {name: r for name, r in named.items() if r.outcome is Outcome.PASS}
-        return {**dict(reversed(agreeing.items())), "eager": ProbeResult(Outcome.PASS, "the baseline")}
+            first, agreeing = backends(self.study)
+        self.answer.first_bad_backend = first
+        self.session.progress("backends", f"first diverging backend: {first}")
+        return agreeing
+
+    def begin(self) -> None:
+        """Choose the case to begin with: of a large graph the region where the difference arises.
+
+        A probe of the whole takes seconds there; all but a few are about the region. Then the worker itself
+        compiles what is probed next: it came back in a probe, so it will there, and halves every later probe.
+        """
+        if is_large(self.chosen.call):
+            if self.can_follow_whole:
+                self.follow(WHOLE, self.default)
+            self._look_into(self._region())
+        self.session.lab.ask(self.study.warming(self.start))
+
+    def _region(self) -> tuple[Case, ProbeResult]:
+        with self.session.clock.stage("localise"):
+            trace = self.followed
+            found = None if trace is None else diverging_region(self.study, trace, self.default)
+        return found or self.reduce(WHOLE, self.default, None, narrow)
+
+    def _look_into(self, found: tuple[Case, ProbeResult]) -> None:
+        case, default = found
+        if case == WHOLE:
+            return
+        self.start, self.default, self.in_region = case, default, True
+        calls, every = len(self.study.describe(case).calls), self.chosen.call["nodes"]
+        self.session.progress("localise", f"a region of {calls} of {every} calls diverges alike")
+        self.answer.notes.append(
+            f"decisions and flags were searched in a region of {calls} of {every} calls that diverges alike; "
+            "what repairs it was tried on the whole"
+        )
+
+    def back_to_whole(self) -> None:
+        """Begin again with the whole: nothing that repairs the region repairs it."""
+        self._start_whole()
+        self.walk, self.group = FlagWalk(), None
+        self.answer.notes[-1] += "; nothing did, so the whole was searched"
+        self.session.progress("localise", "what repairs the region does not repair the whole")
 
     def flags(self) -> None:
-        """Walk the catalogue: over a part of large inputs, if what repairs that part repairs the whole."""
+        """Walk the catalogue on the case to begin with; what repairs a part is tried on the whole."""
         self._take_a_part()
         with self.session.clock.stage("fixes"):
             flags = catalogue(self.chosen.call.get("devices", ()))
             settings = current(self.study, [*(flag.name for flag in flags), PER_GRAPH, PASSES])
             measured = self.default.measurement
             self.walk = walk(self.study, flags, settings, self.start, measured, self._beside_flags())
-            if self.start != WHOLE and not holds_on_whole(self.study, self.walk):
-                self.start, self.default = WHOLE, judge(self.chosen.evidence.default, self.study.criterion)
-                measured = self.default.measurement
-                self.walk = walk(self.study, flags, settings, WHOLE, measured)
+            partly = self.start != WHOLE and self.walk.repairs_something
+            if partly and not holds_on_whole(self.study, self.walk) and not self.in_region:
+                self._start_whole()
+                self.walk = walk(self.study, flags, settings, WHOLE, self.default.measurement)
         self.answer.walk = self.walk
-        names = [t.flag.name for t in self.walk.fixes] or [" + ".join(s) for s in self.walk.sets]
-        self.session.progress("flags", f"repair it: {', '.join(names) or 'none of those tried'}")
-
-    def bring_back(self) -> None:
-        """Which flags, as they are, make the subject diverge when all others that act are conservative."""
-        acting = self.walk.programs(self.default.measurement)
-        if not acting:
-            return
-        good = {t.flag.name: t.flag.conservative for t in acting}
-        as_is = {t.flag.name: t.default for t in acting}
-        likely = [frozenset(config_id(t.flag.name) for t in acting if t.role == "fix")]
-        with self.session.clock.stage("fixes"):
-            between = Between(self.study, self.start, self.default, good, as_is, as_is)
-            self.answer.contrast = contrast(between, CONSERVATIVE, [s for s in likely if s])
+        repairing = ", ".join(self.walk.repairing) or "none of those tried"
+        self.session.progress("flags", f"repair it: {repairing}")
 
     def follow(self, case: Case, default: ProbeResult) -> None:
         """Where the difference arises and grows; the class follows from it where the case has every node."""
@@ -130,6 +139,7 @@ class Search:
         self.answer.notes += found.notes
         if found.trace is not None and case == self.start:
             self.answer.verdict = self.chosen.reclassified(found.trace)
+            self.followed = found.trace
         if found.origin is not None:
             grows = f", grows most at {found.amplifier.name}" if found.amplifier is not None else ""
             self.session.progress("localise", f"starts at {found.origin.name}{grows}")
@@ -142,11 +152,12 @@ class Search:
 
     @property
     def can_follow_whole(self) -> bool:
-        return _followed_whole(self.chosen.call)
+        return can_follow_whole(self.chosen.call)
 
     def _take_a_part(self) -> None:
         """Cut millions of elements down to some that diverge alike; the whole has the last word later."""
-        elements = self.chosen.call["elements"]
+        whole = int(self.chosen.call["elements"])
+        elements = self.study.describe(self.start).elements if self.in_region else whole
         if elements > MANY_ELEMENTS:
             self.start, self.default = self.reduce(self.start, self.default, None, take_part)
             self.answer.notes.append(
@@ -156,10 +167,10 @@ class Search:
             )
 
     def decide_and_reduce(self) -> tuple[Case, Decided]:
-        """A graph of few nodes is searched whole, and its repairs hold the reduction to the same bug; a
-        large one is reduced first, held by what repairs it at the least cost."""
+        """A graph of few calls is searched before it is reduced, and its repairs hold the reduction to the
+        same bug; a large one is reduced first, held by what repairs it at the least cost."""
         self.second.start_early()
-        if self.chosen.call["nodes"] > SEARCHED_WHOLE:
+        if self._calls() > SEARCHED_WHOLE:
             case, small = self.reduce(self.start, self.default, self._anchor())
             return case, self._decide(case, small)
         decided = self._decide(self.start, self.default)
@@ -167,6 +178,10 @@ class Search:
         anchor = Anchor(tuple(repairs[:MOST_ANCHORS])) if repairs else self._anchor()
         case, _ = self.reduce(self.start, self.default, anchor)
         return case, decided
+
+    def _calls(self) -> int:
+        whole = int(self.chosen.call["nodes"])
+        return len(self.study.describe(self.start).calls) if self.in_region else whole
 
     def _anchor(self) -> Anchor | None:
         """What must go on repairing smaller cases: a flag, a set of flags, or one repair by decisions."""
@@ -231,14 +246,6 @@ class Search:
             self.answer.graded = shares
         except BudgetSpent as spent:
             self.answer.stopped_because = self.answer.stopped_because or spent.reason
-
-
-def _hooks_off(answer: Mapping[str, Any]) -> Mapping[str, str]:
-    """The kinds whose hooks do not bite here; all of them where the self-test itself failed."""
-    if "error" in answer:
-        return {kind: f"the self-test failed: {answer['error']}" for kind in FINEST_FIRST if kind != "config"}
-    off: Mapping[str, str] = answer["off"]
-    return off
 
 
 def _told(repair: MinimalSet) -> str:

@@ -120,6 +120,10 @@ class Study:
             for case, answer in zip(cases, answers, strict=True)
         ]
 
+    def warming(self, case: Case) -> dict[str, Any]:
+        """The request that compiles a case in the worker itself, for the caches that this fills."""
+        return {"job": "warm", "call": self.call, "case": case.to_json(), "train": self.train}
+
     def codes(
         self, candidates: Sequence[Candidate], case: Case, names: Sequence[str] = ()
     ) -> list[GeneratedCode]:

@@ -71,7 +71,8 @@ def test_a_branch_beside_it_becomes_an_input() -> None:
 def test_what_can_be_no_input_is_taken_in_with_what_it_reads() -> None:
     whole = graph({"x": "", "a": "x", "halves": "a", "first": "halves", "end": "first"}, "end")
     nodes = tuple(replace(n, shape=None, dtype=None) if n.name == "halves" else n for n in whole.nodes)
-    assert region(replace(whole, nodes=nodes).info, {"first"}, "first") == Case(cut=("a",), outputs=("first",))
+    found = region(replace(whole, nodes=nodes).info, {"first"}, "first")
+    assert found == Case(cut=("a",), outputs=("first",))
 
 
 def test_where_nothing_arises_there_is_no_guess() -> None:

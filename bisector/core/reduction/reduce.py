@@ -19,6 +19,7 @@ GRAPH_PASSES: tuple[Pass, ...] = (
     take_out_runs,
     take_out_nodes,
 )
+NARROWING: tuple[Pass, ...] = (keep_one_output, end_earlier, start_later)
 INPUT_PASSES: tuple[Pass, ...] = (shrink_shapes, simplify_values)
 
 
@@ -35,6 +36,13 @@ def reduce(problem: Problem) -> None:
     if problem.accepted > before:
         problem.rebase()
         take_out_nodes(problem)
+
+
+def narrow(problem: Problem) -> None:
+    """Only cut off what comes before and after: a few questions, each about a part of what is left."""
+    problem.rebase()
+    for run in NARROWING:
+        run(problem)
 
 
 def _until_stable(problem: Problem, passes: tuple[Pass, ...]) -> None:

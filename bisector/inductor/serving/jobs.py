@@ -117,7 +117,8 @@ def _switch_off(request: Request) -> None:
 
 def warm(loaded: Loaded, request: Request) -> dict[str, Any]:
     """Compile once in the process that later ones are forked from, so that they find its caches filled."""
-    execute.compile_once(loaded.recorder.calls[request["call"]], request["train"])
+    call, case = loaded.recorder.calls[request["call"]], Case.from_json(request["case"])
+    execute.compile_once(call, case, request["train"])
     return {}
 
 

@@ -14,9 +14,11 @@ from bisector.core.search.sets import all_sets
 
 from ..asking import Asking
 from ..study import Study, config_id, flag_of
+from .trials import FlagWalk
 
 # More sets of settings than this tell the user nothing; the search stops there and says so.
 MOST_SETS = 4
+CONSERVATIVE = "conservative values"  # of every flag that acts
 Settings = Mapping[str, Any]  # flag -> value
 
 
@@ -91,6 +93,19 @@ def contrast(between: Between, name: str, likely: Sequence[Members] = ()) -> Con
         _settings(sets.causes, between.bad),
         sets.stopped_because,
     )
+
+
+def brought_back(study: Study, walk: FlagWalk, case: Case, default: ProbeResult) -> Contrast | None:
+    """Which flags, as they are, make the case diverge when all others that act are conservative; None where
+    no flag acts."""
+    acting = walk.programs(default.measurement)
+    if not acting:
+        return None
+    good = {t.flag.name: t.flag.conservative for t in acting}
+    as_is = {t.flag.name: t.default for t in acting}
+    likely = [frozenset(config_id(t.flag.name) for t in acting if t.role == "fix")]
+    between = Between(study, case, default, good, as_is, as_is)
+    return contrast(between, CONSERVATIVE, [s for s in likely if s])
 
 
 def _settings(sets: Sequence[MinimalSet], values: Settings) -> tuple[Settings, ...]:

@@ -60,6 +60,16 @@ class FlagWalk:
         """The flags that repair alone, at their conservative values."""
         return [t for t in self.trials if t.role == "fix"]
 
+    @property
+    def repairing(self) -> list[str]:
+        """The flags that repair alone; where none does, the sets that do, each in one text."""
+        return [t.flag.name for t in self.fixes] or [" + ".join(names) for names in self.sets]
+
+    @property
+    def repairs_something(self) -> bool:
+        """Whether any setting, alone or with others, repairs."""
+        return bool(self.sets) or any(t.role == "fix" for t in (*self.trials, *self.milder))
+
     def programs(self, default: Measurement) -> list[FlagTrial]:
         """The flags that act, of those that make one program the first."""
         acting = [t for t in self.trials if t.role != "unresolved" and t.acts(default)]

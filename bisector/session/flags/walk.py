@@ -133,23 +133,29 @@ class _Walking:
 
 
 def holds_on_whole(study: Study, found: FlagWalk) -> bool:
-    """Whether something that repaired a part of the inputs repairs all of them.
+    """Whether something that repaired a part of the whole repairs all of it.
 
-    The trials of what repaired the part then say what it does to the whole: a part can be too small to
-    meet a loop's tail, say, and then more flags repair it.
+    The trials and sets of what repaired the part then say what they do to the whole: a part can be too small
+    to meet a loop's tail, say, and then more flags repair it. Of equal programs one is run.
     """
-    winners = [t for t in (*found.trials, *found.milder) if t.role == "fix"]
-    asked = [(Turned(t.flag, t.value, t.default).candidate, WHOLE) for t in winners]
-    whole = dict(zip(map(_key, winners), study.probe_all(asked), strict=True))
+    winners = {_key(t): t for t in (*found.trials, *found.milder) if t.role == "fix"}
+    by_program = {t.program: Turned(t.flag, t.value, t.default).candidate for t in winners.values()}
+    sets = [study.deny(frozenset(map(config_id, names))) for names in found.sets]
+    results = study.probe_all([(c, WHOLE) for c in (*by_program.values(), *sets)])
+    whole = dict(zip(by_program, results, strict=False))
 
     def on_whole(trial: FlagTrial) -> FlagTrial:
-        if (result := whole.get(_key(trial))) is None:
+        if _key(trial) not in winners:
             return trial
+        result = whole[trial.program]
         share = 1.0 if result.outcome is Outcome.PASS else 0.0
         return replace(trial, result=result, role=_role(result), removed_fraction=share)
 
     found.trials, found.milder = [[on_whole(t) for t in trials] for trials in (found.trials, found.milder)]
-    return bool(found.fixes)
+    held = zip(found.sets, results[len(by_program) :], strict=True)
+    kept = [(names, result) for names, result in held if result.outcome is Outcome.PASS]
+    found.sets, found.set_results = [names for names, _ in kept], [result for _, result in kept]
+    return found.repairs_something
 
 
 def _key(trial: FlagTrial) -> tuple[str, str]:

@@ -144,7 +144,8 @@ def repair_lines(
 
     name: how the page refers to a decision.
     """
-    lone = [repair for repair in repairs if len(repair["decisions"]) == 1]
+    alone = [repair for repair in repairs if len(repair["decisions"]) == 1]
+    lone = [repair for repair in alone if repair["confirmed"]] or alone
     only = " only" if len(repairs) == 1 else ""
     lines = []
     if lone:
@@ -152,6 +153,9 @@ def repair_lines(
         how = {1: "This alone repairs it", 2: "Either one alone repairs it"}
         lead = how.get(len(lone), "Any one of these alone repairs it")
         lines.append(f"{lead}: denying {names}{_doubt(lone)}.")
+    for repair in alone:
+        if repair not in lone:
+            lines.append(f"Denying {name(repair['decisions'][0])} alone does not{_doubt([repair])}.")
     for repair in repairs:
         if len(repair["decisions"]) > 1:
             names = conjunction([name(member) for member in repair["decisions"]])

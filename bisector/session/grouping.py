@@ -54,6 +54,11 @@ def finest(sets: Sequence[MinimalSet]) -> list[MinimalSet]:
     return sorted(sets, key=lambda found: (len(found.members), sorted(map(rank_of, found.members))))
 
 
+def listed(members: Sequence[str]) -> str:
+    """The members in a line of progress, or the first of many."""
+    return " + ".join(members) if len(members) <= 4 else f"{members[0]} and {len(members) - 1} more"
+
+
 def group_of(decision_id: str) -> str:
     """`lower:aten.tanh` of `lower:aten.tanh@h_3`: the same choice made at many nodes."""
     return decision_id.rpartition("@")[0]

@@ -27,10 +27,10 @@ def probe_timeout(calls: int) -> float:
 class Options:
     """One invocation of a probing command.
 
-    command: minimize, flags or check. rtol, atol: both or neither. profile: the name of
-    what gave the tolerances by dtype. config: baseline flags by the names
-    users write. dynamic, train: None leaves it to the script. timeout_s: one probe,
-    None for what `probe_timeout` says. budget_s: the whole run, None for any time. memory_bytes: one probe, None for no limit. against: of `flags` alone.
+    command: minimize, flags or check. rtol, atol: both or neither. profile: the name of what gave the
+    tolerances by dtype. config: baseline flags by the names users write. dynamic, train: None leaves it to
+    the script. timeout_s: one probe, None for what `probe_timeout` says. budget_s: the whole run, None for
+    any time. memory_bytes: one probe, None for no limit. against: of `flags` alone.
     """
 
     target: str

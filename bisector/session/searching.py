@@ -9,10 +9,9 @@ from typing import Any
 from bisector.core.case import WHOLE, Case
 from bisector.core.judge import judge
 from bisector.core.model import ProbeResult
-from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.problem import Problem
-from bisector.core.reduction.reduce import narrow, reduce
+from bisector.core.reduction.reduce import narrow, reduce, reduce_graph
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import Trace
 from bisector.report.fixes import PASSES, PER_GRAPH
@@ -24,9 +23,8 @@ from .flags.catalogue import catalogue
 from .flags.current import current
 from .flags.trials import FlagWalk
 from .flags.walk import holds_on_whole, walk
-from .grading import grade
-from .grouping import finest
-from .localising import diverging_region
+from .grouping import finest, listed
+from .localising import diverging_region, place_repair
 from .opening import MANY_ELEMENTS, SEARCHED_WHOLE, SELFTEST, backends, can_follow_whole, hooks_off, is_large
 from .reducing import Anchor, reduce_case
 from .run import Session
@@ -87,24 +85,29 @@ class Search:
         if is_large(self.chosen.call):
             if self.can_follow_whole:
                 self.follow(WHOLE, self.default)
-            self._look_into(self._region())
+            self._look_into(*self._region())
         self.session.lab.ask(self.study.warming(self.start))
 
     def _region(self) -> tuple[Case, ProbeResult]:
+        """What diverges alike and has few calls; the whole where nothing smaller does."""
         with self.session.clock.stage("localise"):
             trace = self.followed
             found = None if trace is None else diverging_region(self.study, trace, self.default)
-        return found or self.reduce(WHOLE, self.default, None, narrow)
+        case, default = found or self.reduce(WHOLE, self.default, None, narrow)
+        if len(self.study.describe(case).calls) > SEARCHED_WHOLE:
+            repair = place_repair(self.study, self.answer.origin, case, default)
+            anchor = Anchor((frozenset(repair.members),)) if repair is not None else None
+            case, default = self.reduce(case, default, anchor, reduce_graph)
+        return case, default
 
-    def _look_into(self, found: tuple[Case, ProbeResult]) -> None:
-        case, default = found
+    def _look_into(self, case: Case, default: ProbeResult) -> None:
         if case == WHOLE:
             return
         self.start, self.default, self.in_region = case, default, True
-        calls, every = len(self.study.describe(case).calls), self.chosen.call["nodes"]
-        self.session.progress("localise", f"a region of {calls} of {every} calls diverges alike")
+        size = f"{self._calls()} of {self.chosen.call['nodes']} calls"
+        self.session.progress("localise", f"a region of {size} diverges alike")
         self.answer.notes.append(
-            f"decisions and flags were searched in a region of {calls} of {every} calls that diverges alike; "
+            f"decisions and flags were searched in a region of {size} that diverges alike; "
             "what repairs it was tried on the whole"
         )
 
@@ -195,7 +198,7 @@ class Search:
             self.answer.notes.append("no flag and no set of decisions repairs the whole subject")
             return None
         self.group = repair
-        self.session.progress("causes", f"denying {_told(repair)} repairs it")
+        self.session.progress("causes", f"denying {listed(repair.members)} repairs it")
         return Anchor((frozenset(repair.members),))
 
     def reduce(
@@ -231,25 +234,16 @@ class Search:
 
     def confirm(self, decided: Decided) -> list[HeldRepair]:
         """Ask a second worker, and write what it says into the answer. What repairs the whole comes back."""
-        held = Settling(self.session, self.chosen, self.answer, self.second).settle(decided, self.group)
-        if self.answer.confirmation is not None:
-            self._grade_group()
-        return held
-
-    def _grade_group(self) -> None:
-        """Where a group of many repairs the whole and nothing smaller is known to: what its members carry."""
-        if self.group is None or any(repair.confirmed for repair in self.answer.repairs):
-            return
+        settling = Settling(self.session, self.chosen, self.answer, self.second)
         try:
-            with self.session.clock.stage("causes"):
-                shares = grade(self.study, self.start, self.default, self.group.members, repairs=True)
-            self.answer.graded = shares
-        except BudgetSpent as spent:
-            self.answer.stopped_because = self.answer.stopped_because or spent.reason
-
-
-def _told(repair: MinimalSet) -> str:
-    """The members, or the first of many."""
-    if len(repair.members) <= 4:
-        return " + ".join(repair.members)
-    return f"{repair.members[0]} and {len(repair.members) - 1} more"
+            held = settling.settle(decided, self.group)
+            if self.in_region and not (held or self.walk.repairs_something):
+                # A finer decision at the origin can leave a few elements of the whole that the region lacks.
+                origin = self.answer.origin
+                place = place_repair(self.study, origin, self.start, self.default)
+                held = settling.also(place) if place is not None else []
+        finally:
+            self.second.close()
+        if self.group is not None:
+            settling.grade(self.group, self.start, self.default)
+        return held

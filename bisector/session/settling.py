@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bisector.core.case import WHOLE, Case
 from bisector.core.judge import removed_fraction
 from bisector.core.model import Decision, Outcome, ProbeResult, kind_of
+from bisector.core.probe import BudgetSpent
 from bisector.core.search.minimal import MinimalSet
 from bisector.runner.lab import Lab
 
 from .answer import Answer, Repair
-from .confirming import confirm
+from .confirming import Confirmation, confirm
 from .deciding import Decided
+from .grading import grade
 from .grouping import PLACE, finest
 from .run import Session
 from .subject import Chosen
@@ -22,7 +25,7 @@ HeldRepair = tuple[MinimalSet, ProbeResult]
 
 @dataclass
 class Settling:
-    """second: the lab of the worker that is asked; it is closed then."""
+    """second: the lab of the worker that is asked."""
 
     session: Session
     chosen: Chosen
@@ -39,12 +42,7 @@ class Settling:
             repairs.append(group)
         if not causes and len(repairs) == 1 and {kind_of(m) for m in repairs[0].members} == {PLACE}:
             self.answer.places = repairs[0].members
-        try:
-            with self.session.clock.stage("causes"):
-                study, digest = self.chosen.study, self.chosen.call["digest"]
-                said = confirm(study, self.second, digest, decided.case, repairs, causes, decided.beside)
-        finally:
-            self.second.close()
+        said = self._ask(decided.case, repairs, causes, decided.beside)
         self.answer.decisions = self._with_sources(repairs, causes)
         if said.problem is not None:
             self.answer.notes.append(f"not confirmed in a second process: {said.problem}")
@@ -61,6 +59,23 @@ class Settling:
         }
         return self._held(repairs, said.results if said.default is Outcome.FAIL else ())
 
+    def also(self, repair: MinimalSet) -> list[HeldRepair]:
+        """One more repair, where those that were found do not repair the whole."""
+        said = self._ask(WHOLE, [repair], [], ())
+        self.answer.decisions = self._with_sources([repair], [])
+        before = self.answer.confirmation
+        if before is not None:
+            told = [*before["repairs"], *(o.value for o in said.repairs)]
+            self.answer.confirmation = {**before, "repairs": told}
+        return self._held([repair], said.results if said.default is Outcome.FAIL else ())
+
+    def _ask(
+        self, case: Case, repairs: Sequence[MinimalSet], causes: Sequence[MinimalSet], beside: Sequence[str]
+    ) -> Confirmation:
+        digest = self.chosen.call["digest"]
+        with self.session.clock.stage("causes"):
+            return confirm(self.chosen.study, self.second, digest, case, repairs, causes, beside)
+
     def _with_sources(
         self, repairs: Sequence[MinimalSet], causes: Sequence[MinimalSet]
     ) -> tuple[Decision, ...]:
@@ -68,7 +83,7 @@ class Settling:
         named = {m for found in (*repairs, *causes) for m in found.members} | set(self.answer.places)
         written = {"lower", "decomp"}
         sources = self.chosen.study.formulas(sorted(m for m in named if kind_of(m) in written))
-        return tuple(replace(d, source=sources.get(d.id, "")) for d in self.answer.decisions)
+        return tuple(replace(d, source=sources.get(d.id, d.source)) for d in self.answer.decisions)
 
     def _held(self, repairs: list[MinimalSet], results: tuple[ProbeResult, ...]) -> list[HeldRepair]:
         held: list[HeldRepair] = []
@@ -80,3 +95,14 @@ class Settling:
             if holds:  # a fix need not be minimal, a repair must be
                 held.append((repair, result))
         return held
+
+    def grade(self, group: MinimalSet, case: Case, default: ProbeResult) -> None:
+        """Where a group of many repairs the case and nothing smaller the whole: what its members carry."""
+        if self.answer.confirmation is None or any(repair.confirmed for repair in self.answer.repairs):
+            return
+        try:
+            with self.session.clock.stage("causes"):
+                shares = grade(self.chosen.study, case, default, group.members, repairs=True)
+            self.answer.graded = shares
+        except BudgetSpent as spent:
+            self.answer.stopped_because = self.answer.stopped_because or spent.reason

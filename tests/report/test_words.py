@@ -240,6 +240,13 @@ def repair(*members: str) -> dict[str, Any]:
         ([repair("a"), repair("b")], ["Either one alone repairs it: denying a or b."]),
         ([repair(x) for x in "abc"], ["Any one of these alone repairs it: denying a, b or c."]),
         (
+            [repair("a") | {"confirmed": False, "removed_fraction": 0.5}, repair("b")],
+            [
+                "This alone repairs it: denying b.",
+                "Denying a alone does not (not confirmed; removes 50% of the difference).",
+            ],
+        ),
+        (
             [repair("a"), repair("b", "c"), repair("d", "e", "f")],
             [
                 "This alone repairs it: denying a.",

@@ -29,13 +29,18 @@ def reduce(problem: Problem) -> None:
     The graph comes first: a smaller graph makes every later question cheaper. A second round of the graph
     passes follows only where the inputs became smaller, since a node can be needless on fewer values.
     """
-    problem.rebase()
-    _until_stable(problem, GRAPH_PASSES)
+    reduce_graph(problem)
     before = problem.accepted
     _until_stable(problem, INPUT_PASSES)
     if problem.accepted > before:
         problem.rebase()
         take_out_nodes(problem)
+
+
+def reduce_graph(problem: Problem) -> None:
+    """Make the graph smaller and leave the inputs' shapes as they are, since a compiler decides by them."""
+    problem.rebase()
+    _until_stable(problem, GRAPH_PASSES)
 
 
 def narrow(problem: Problem) -> None:

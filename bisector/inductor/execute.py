@@ -69,8 +69,7 @@ def run_again(subject: Subject, fn: Callable[..., Any], args: list[Any] | None =
     with _disable_current_modes():  # bookkeeping is no part of the program that a mode looks at
         before = edited.args if args is None else tensors.snapshot(args)
     inputs = tensors.fresh(edited.args, edited.requires_grad) if args is None else list(args)
-    result = fn(*inputs)
-    flat = list(result) if isinstance(result, (tuple, list)) else [result]
+    flat = tensors.as_list(fn(*inputs))
     outputs: Outputs = {f"output[{i}]": _detached(v) for i, v in enumerate(flat)}
     if subject.train:
         backward(subject, flat)

@@ -62,8 +62,7 @@ class _Runs:
     def outputs(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[torch.Tensor]:
         ambient.restore_rng(self.subject.call.ambient)
         result = fn(*tensors.fresh(args, self.subject.edited.requires_grad))
-        flat = result if isinstance(result, (tuple, list)) else [result]
-        return [value.detach() for value in flat if isinstance(value, torch.Tensor)]
+        return [value.detach() for value in tensors.as_list(result) if isinstance(value, torch.Tensor)]
 
     def element(self, place: _Place, factor: float) -> Any:
         """Its value in eager."""

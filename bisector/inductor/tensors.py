@@ -13,6 +13,11 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def as_list(returned: Any) -> list[Any]:
+    """What a program or a graph returns: the values of a tuple or a list, or the one that stands alone."""
+    return list(returned) if isinstance(returned, (tuple, list)) else [returned]
+
+
 def snapshot(values: Sequence[Any]) -> list[Any]:
     """Detached copies of the tensors among `values`; other values as they are.
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bisector.errors import BadOption, BadTarget
 from bisector.report import markdown, text
 from bisector.runner import rundir
@@ -20,7 +18,7 @@ from .display import Display
 from .flags import catalogue, table
 from .options import Against, Options
 from .run import Session
-from .settings import full_name
+from .settings import full_name, read_yaml
 
 PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
 # A probe that takes more than this share of the memory, times the lanes, would drive the machine to swap.
@@ -121,14 +119,10 @@ def _against(path: str | None) -> Against | None:
     """The settings of a YAML file, `FLAG: VALUE` a line. Raises BadOption for any other file."""
     if path is None:
         return None
-    try:
-        read = yaml.safe_load(Path(path).read_text())
-    except OSError as error:
-        raise BadOption(f"--against {path}: {error.strerror}; name a YAML file of flags") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadOption(f"--against {path}: no YAML; write lines like `inductor.cpp.simdlen: 1`") from error
+    hint = "write lines like `inductor.cpp.simdlen: 1`"
+    read = read_yaml("--against", path, "name a YAML file of flags", hint)
     if not isinstance(read, dict) or not read or not all(isinstance(name, str) for name in read):
-        raise BadOption(f"--against {path}: no flags in it; write lines like `inductor.cpp.simdlen: 1`")
+        raise BadOption(f"--against {path}: no flags in it; {hint}")
     return Against(Path(path).name, {full_name(name): value for name, value in read.items()})
 
 

@@ -44,6 +44,11 @@ class Fix:
         """Whether it fails on other inputs and does no more than to move rounding, as far as is known."""
         return self.others is not None and self.others.perturbs
 
+    @property
+    def program_or_id(self) -> str:
+        """Equal for fixes that are known to make the same program."""
+        return self.program or self.id
+
     def same_as(self, others: Iterable[Fix]) -> Fix | None:
         """The first of the others that makes the same program."""
         return next((o for o in others if self.program is not None and o.program == self.program), None)
@@ -108,16 +113,24 @@ def _plain(kind: str, members: tuple[str, ...]) -> Mapping[str, Any] | None:
     return None if plain_kind is None else {"kind": plain_kind, "names": names}
 
 
-def timed(study: Study, fixes: Iterable[Fix], most: int) -> list[Fix]:
-    """The fixes, of those that set flags the first few programs with what they cost."""
-    found: list[Fix] = []
+def _first_of_each(fixes: Iterable[Fix]) -> dict[str, Fix]:
+    """Of the fixes that set flags the first of each program."""
+    first: dict[str, Fix] = {}
     for fix in fixes:
-        if (same := fix.same_as(found)) is not None:
-            fix = replace(fix, cost=same.cost)
-        elif fix.values is not None and len({f.program or f.id for f in found if f.cost is not None}) < most:
-            fix = replace(fix, cost=cost(study, Candidate.with_flags(fix.values)))
-        found.append(fix)
-    return found
+        if fix.values is not None:
+            first.setdefault(fix.program_or_id, fix)
+    return first
+
+
+def timed(study: Study, fixes: Sequence[Fix], most: int) -> list[Fix]:
+    """The fixes, of those that set flags the first few programs with what they cost."""
+    costs: dict[str, Cost] = {}
+    for program, fix in _first_of_each(fixes).items():
+        if len(costs) == most:
+            break
+        if (found := cost(study, Candidate.with_flags(fix.values or {}))) is not None:
+            costs[program] = found
+    return [replace(fix, cost=costs.get(fix.program_or_id)) for fix in fixes]
 
 
 def tried_elsewhere(
@@ -127,16 +140,13 @@ def tried_elsewhere(
 
     proved: kinds of decision that are known to decide; a flag that governs one of them needs no other inputs.
     """
-    first: dict[str, Fix] = {}
-    for fix in fixes:
-        if fix.values is not None and not fix.kinds & proved:
-            first.setdefault(fix.program or fix.id, fix)
+    first = _first_of_each(fix for fix in fixes if not fix.kinds & proved)
     if not first:
         return list(fixes)
     asked = dict(islice(first.items(), most))
     found = elsewhere(study, [Candidate.with_flags(fix.values or {}) for fix in asked.values()])
     others = dict(zip(asked, found, strict=True))
-    return [replace(fix, others=others.get(fix.program or fix.id)) for fix in fixes]
+    return [replace(fix, others=others.get(fix.program_or_id)) for fix in fixes]
 
 
 def ranked(fixes: Iterable[Fix]) -> list[Fix]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bisector.core.case import Case
-from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.trace import NodeTrace, Trace, amplifier, origin
 
-from .study import Study, as_measurement
+from .study import Study
 
 # Each value that is returned makes the graph larger to compile; of a larger one the reduced case is followed.
 MOST_CALLS = 2000
@@ -85,9 +84,7 @@ def _ask(study: Study, case: Case, left_out: Sequence[str]) -> tuple[Trace | Non
     problem = answer.get("problem", answer.get("error"))
     if problem is not None:
         return None, problem
-    measured = as_measurement(answer["measurement"])
-    found = judge(measured, study.criterion_of(case), same=study.signatures or None)
-    if found.outcome is not Outcome.FAIL:
+    if study.judged(answer["measurement"], case).outcome is not Outcome.FAIL:
         return None, "with its intermediate values returned the compiled program does not diverge so"
     return Trace.from_json(answer["trace"]), ""
 

@@ -13,7 +13,7 @@ import yaml
 
 from bisector.errors import BadOption
 
-from .settings import full_name
+from .settings import full_name, read_yaml
 
 _KEYS: dict[str, Any] = {
     "criterion": (str, dict), "config": dict, "train": bool, "dynamic": bool, "seed": int, "repeat": int
@@ -40,14 +40,10 @@ def load(wanted: str) -> Profile:
     shipped = _examples().joinpath(f"{wanted}.yaml")
     if shipped.is_file():
         return _profile(wanted, yaml.safe_load(shipped.read_text()))
-    try:
-        read = yaml.safe_load(Path(wanted).read_text())
-    except OSError as error:
-        raise BadOption(f"--profile {wanted}: no such file, and none of {', '.join(names())}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadOption(f"--profile {wanted}: no YAML; see configs/profiles for examples") from error
+    hint = "see configs/profiles for examples"
+    read = read_yaml("--profile", wanted, f"name a YAML file, or one of {', '.join(names())}", hint)
     if not isinstance(read, dict):
-        raise BadOption(f"--profile {wanted}: no settings in it; see configs/profiles for examples")
+        raise BadOption(f"--profile {wanted}: no settings in it; {hint}")
     return _profile(Path(wanted).name, read)
 
 

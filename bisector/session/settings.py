@@ -1,9 +1,14 @@
-"""Flags as users write them: `-c KEY=VALUE`, with or without the module's name."""
+"""Settings as users write them: `-c KEY=VALUE`, with or without the module's name, and YAML files."""
 
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 from typing import Any
+
+import yaml
+
+from bisector.errors import BadOption
 
 FAMILIES = ("inductor", "functorch", "dynamo", "backends", "env")
 
@@ -34,3 +39,14 @@ def parse_value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+
+
+def read_yaml(option: str, path: str, missing: str, hint: str) -> Any:
+    """What the YAML file that an option names holds. missing, hint: what to do where the file cannot be read,
+    and where it is no YAML. Raises BadOption."""
+    try:
+        return yaml.safe_load(Path(path).read_text())
+    except OSError as error:
+        raise BadOption(f"{option} {path}: {error.strerror}; {missing}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadOption(f"{option} {path}: no YAML; {hint}") from error

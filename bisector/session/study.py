@@ -78,8 +78,7 @@ class Study:
         beside: other requests to make at the same time, so that their answers are there when they are wanted.
         hints: see `Lab.ask_all`.
         """
-        if (reason := self.exhausted()) is not None:
-            raise BudgetSpent(reason)
+        self._stop_if_exhausted()
         answers = self.lab.ask_all([*beside, *self.requests(asked)], hints)[len(beside) :]
         results = []
         for i, (_, case) in enumerate(asked):
@@ -128,26 +127,22 @@ class Study:
         self, candidates: Sequence[Candidate], case: Case, names: Sequence[str] = ()
     ) -> list[GeneratedCode]:
         """The code that is generated for each; nothing is run. names: flags to tell the unread of."""
-        if (reason := self.exhausted()) is not None:
-            raise BudgetSpent(reason)
-        asked = {"job": "code", "call": self.call, "case": case.to_json(), "train": self.train}
-        asked["names"] = list(names)
+        self._stop_if_exhausted()
+        asked = {**self._about("code", case), "names": list(names)}
         answers = self.lab.ask_all([{**asked, "candidate": c.to_json()} for c in candidates])
         return [GeneratedCode(a.get("code"), frozenset(a.get("unread", ()))) for a in answers]
 
     def slowdown(self, candidate: Candidate, case: Case, seconds: float) -> Mapping[str, Any]:
         """Runs of the candidate and of the default, timed in turn with nothing beside them."""
-        if (reason := self.exhausted()) is not None:
-            raise BudgetSpent(reason)
-        asked = {"job": "slowdown", "call": self.call, "case": case.to_json(), "train": self.train}
+        self._stop_if_exhausted()
+        asked = self._about("slowdown", case)
         return self.lab.ask({**asked, "candidate": candidate.to_json(), "seconds": seconds})
 
     def elsewhere(
         self, candidates: Sequence[Candidate], asked: Sequence[tuple[Case, int]]
     ) -> list[Mapping[str, Any]]:
         """The candidates on other inputs. asked: cases, each with how often its values are drawn anew."""
-        if (reason := self.exhausted()) is not None:
-            raise BudgetSpent(reason)
+        self._stop_if_exhausted()
         request = {
             "job": "elsewhere",
             "call": self.call,
@@ -159,12 +154,11 @@ class Study:
 
     def takes(self, case: Case) -> bool:
         """Whether the graph runs in eager with these edits."""
-        answer = self.lab.ask({"job": "info", "call": self.call, "case": case.to_json(), "train": self.train})
-        return "error" not in answer
+        return "error" not in self._info(case)
 
     def describe(self, case: Case) -> GraphInfo:
         """The graph of a case. Raises BudgetSpent like a probe."""
-        answer = self.lab.ask({"job": "info", "call": self.call, "case": case.to_json(), "train": self.train})
+        answer = self._info(case)
         if "error" in answer:
             raise RuntimeError(f"a case that was probed cannot be described: {answer['error']}")
         return GraphInfo.from_json(answer)
@@ -198,16 +192,21 @@ class Study:
         return replace(Candidate.with_flags(flags), members=_no_config(members))
 
     def _request(self, candidate: Candidate, case: Case, trial: int) -> dict[str, Any]:
-        request = {
-            "job": "probe",
-            "call": self.call,
-            "case": case.to_json(),
-            "candidate": candidate.to_json(),
-            "train": self.train,
-        }
+        request = {**self._about("probe", case), "candidate": candidate.to_json()}
         if self.hooks_off:
             request["hooks_off"] = dict(self.hooks_off)
         return {**request, "trial": trial} if trial else request
+
+    def _info(self, case: Case) -> Mapping[str, Any]:
+        return self.lab.ask(self._about("info", case))
+
+    def _about(self, job: str, case: Case) -> dict[str, Any]:
+        """What every request about one case says."""
+        return {"job": job, "call": self.call, "case": case.to_json(), "train": self.train}
+
+    def _stop_if_exhausted(self) -> None:
+        if (reason := self.exhausted()) is not None:
+            raise BudgetSpent(reason)
 
 
 def as_measurement(answer: Mapping[str, Any]) -> Measurement:

@@ -134,7 +134,7 @@ class Recorder:
         return call
 
     def _end(self, call: Call, outputs: Any) -> None:
-        flat = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
+        flat = tensors.as_list(outputs)
         self.alive.append(flat)
         call.output_ids = [id(o) for o in flat]
         call.output_storages = [storage_of(o) for o in flat]

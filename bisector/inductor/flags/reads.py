@@ -6,6 +6,7 @@ What a cached function read in an earlier compile counts too, so the watch begin
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import torch._functorch.config as functorch_config
@@ -37,10 +38,10 @@ def _noting(plain: Any) -> Any:
     return noted
 
 
-def unread(name: str) -> bool:
-    """Whether the flag is known not to have been read; False for what is not in a module that is watched."""
-    family = name.partition(".")[0]
-    return family in _WATCHED and name not in _read and _bites(family)
+def unread(names: Iterable[str]) -> list[str]:
+    """The flags that are known not to have been read; none that is not in a module that is watched."""
+    noted = {family for family in _WATCHED if _bites(family)}
+    return [name for name in names if name.partition(".")[0] in noted and name not in _read]
 
 
 def _bites(family: str) -> bool:

@@ -10,7 +10,7 @@ import torch
 
 from ...core.case import Case
 from ...core.model import Candidate
-from .. import execute
+from .. import execute, tensors
 from ..capture.record import Call
 from ..programs import Program, program
 
@@ -40,15 +40,14 @@ class Timed:
     def _run(self) -> None:
         outputs = self.program.compiled(*self.inputs)
         if self.program.subject.train:
-            flat = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
-            execute.backward(self.program.subject, flat)
+            execute.backward(self.program.subject, tensors.as_list(outputs))
 
 
 def slowdown(
     call: Call, case: Case, candidate: Candidate, train: bool | None, seconds: float
 ) -> dict[str, Any]:
-    """Blocks of runs of both programs in turn -> {"ratios": candidate over default, one for each round,
-    "default_s": of one run} or {"problem": …}. seconds: for all the rounds, of which there are some at least.
+    """Blocks of runs of both programs in turn -> {"ratios": candidate over default, one for each round}
+    or {"problem": …}. seconds: for all the rounds, of which there are some at least.
     """
     subject = execute.prepare(call, case, train)
     try:
@@ -61,11 +60,9 @@ def slowdown(
         once = timed.block(1)  # of the last: what the compile has left to do, the first run of each does
     runs = max(1, round(BLOCK_S / once))
     ratios: list[float] = []
-    plain: list[float] = []
     ends = time.monotonic() + seconds
     while len(ratios) < LEAST_ROUNDS or (len(ratios) < MOST_ROUNDS and time.monotonic() < ends):
         pair = [default, other] if len(ratios) % 2 else [other, default]  # neither is always the second
         took = {id(timed): timed.block(runs) for timed in pair}
         ratios.append(took[id(other)] / took[id(default)])
-        plain.append(took[id(default)] / runs)
-    return {"ratios": ratios, "default_s": sorted(plain)[len(plain) // 2]}
+    return {"ratios": ratios}

@@ -78,8 +78,7 @@ def tapped(subject: Subject, values: Values, left_out: Collection[str]) -> Tappe
     for node in old.graph.nodes:
         if node.op != "output":
             copies[node] = graph.node_copy(node, lambda n: copies[n])
-    returned = old.graph.output_node().args[0]
-    flat = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    flat = tensors.as_list(old.graph.output_node().args[0])
     needed = liveness.needed(old)
     owners = values.own | {n for n in needed if liveness.mutates(n)}
     names = [

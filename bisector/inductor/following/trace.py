@@ -70,7 +70,7 @@ def _followed(subject: execute.Subject, candidate: Candidate, left_out: Collecti
     paths = [f"output[{i}]" for i in range(tapped.own_outputs)]
     pairs = dict(zip(paths, eager, strict=True)), dict(zip(paths, own, strict=True))
     return {
-        "trace": asdict(Trace(tuple(following.nodes), _output_names(subject))),
+        "trace": asdict(Trace(tuple(following.nodes), tuple(subject.edited.output_names()))),
         "measurement": Measurement(measure.measure_all(*pairs)).to_json(),
     }
 
@@ -85,19 +85,11 @@ def _outputs(subject: execute.Subject, fn: Callable[..., Any]) -> list[Any]:
     """The outputs of one run from the recorded state of the generators, without gradients."""
     ambient.restore_rng(subject.call.ambient)
     result = fn(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
-    flat = list(result) if isinstance(result, (tuple, list)) else [result]
-    return [v.detach() if isinstance(v, torch.Tensor) else v for v in flat]
-
-
-def _output_names(subject: execute.Subject) -> tuple[str | None, ...]:
-    returned = subject.edited.gm.graph.output_node().args[0]
-    flat = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-    return tuple(n.name if isinstance(n, torch.fx.Node) else None for n in flat)
+    return [v.detach() if isinstance(v, torch.Tensor) else v for v in tensors.as_list(result)]
 
 
 def _named(subject: execute.Subject, own: list[Any]) -> dict[str, Any]:
-    names = _output_names(subject)
-    pairs = zip(names, own, strict=True)
+    pairs = zip(subject.edited.output_names(), own, strict=True)
     return {name: v for name, v in pairs if name is not None and isinstance(v, torch.Tensor)}
 
 

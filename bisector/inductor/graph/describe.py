@@ -71,16 +71,11 @@ def describe(subject: Subject) -> dict[str, Any]:
     values = _Shapes(gm)
     ambient.restore_rng(subject.call.ambient)
     values.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
-    output = gm.graph.output_node()
     return {
         "nodes": [_node(n, values.seen) for n in gm.graph.nodes if n.op in _OPS],
-        "outputs": [n.name if isinstance(n, torch.fx.Node) else None for n in _flat(output.args[0])],
+        "outputs": subject.edited.output_names(),
         "aten": aten_calls(subject),
     }
-
-
-def _flat(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
 class _Shapes(torch.fx.Interpreter):

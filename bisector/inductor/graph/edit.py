@@ -36,6 +36,11 @@ class Edited:
     def input_names(self) -> list[str]:
         return [n.name for n in self.gm.graph.nodes if n.op == "placeholder"]
 
+    def output_names(self) -> list[str | None]:
+        """The nodes that are returned; None for what is no node."""
+        returned = tensors.as_list(self.gm.graph.output_node().args[0])
+        return [n.name if isinstance(n, torch.fx.Node) else None for n in returned]
+
 
 def apply(
     gm: torch.fx.GraphModule,

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ..tensors import fresh
+from ..tensors import as_list, fresh
 from .bits import same_values
 from .literals import TensorSource, evaluate, literal
 from .names import Names, placeholder_name
@@ -88,14 +88,10 @@ def verify(source: FunctionSource, gm: fx.GraphModule, inputs: Sequence[Any], se
                 who = "the graph" if not runs else "its source"
                 raise CannotWrite(f"{who} raises {type(error).__name__}: {error}") from error
     (expected, expected_inputs), (made, made_inputs) = runs
-    if not same_values(_as_tuple(expected), _as_tuple(made)):
+    if not same_values(as_list(expected), as_list(made)):
         raise CannotWrite("the source of the graph gives other outputs than the graph")
     if not same_values(expected_inputs, made_inputs):
         raise CannotWrite("the source of the graph leaves other values in its inputs than the graph")
-
-
-def _as_tuple(outputs: Any) -> tuple[Any, ...]:
-    return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
 
 
 class _Writer:

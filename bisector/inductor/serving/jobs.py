@@ -31,8 +31,7 @@ Request = Mapping[str, Any]
 def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
     """One candidate on one case of one call -> Measurement."""
     _switch_off(request)
-    call = loaded.recorder.calls[request["call"]]
-    case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
+    call, case, candidate = _asked(loaded, request)
     known = partial(loaded.known.program, request)
     return probing.probe(call, case, candidate, request["train"], known).to_json()
 
@@ -40,16 +39,14 @@ def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
 def code(loaded: Loaded, request: Request) -> dict[str, Any]:
     """The code generated for one candidate, neither built nor run, and which of the named flags nothing has
     read up to here -> {"code": digest or None, "unread": [name, …]}."""
-    call = loaded.recorder.calls[request["call"]]
-    case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
+    call, case, candidate = _asked(loaded, request)
     digest = code_of(call, case, candidate, request["train"])
-    return {"code": digest, "unread": [name for name in request["names"] if reads.unread(name)]}
+    return {"code": digest, "unread": reads.unread(request["names"])}
 
 
 def slowdown(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Times of one candidate and of the default in turn -> {"ratios", "default_s"} or {"problem": …}."""
-    call = loaded.recorder.calls[request["call"]]
-    case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
+    """Times of one candidate and of the default in turn -> {"ratios"} or {"problem": …}."""
+    call, case, candidate = _asked(loaded, request)
     return timing.slowdown(call, case, candidate, request["train"], request["seconds"])
 
 
@@ -75,8 +72,7 @@ def held_by(loaded: Loaded, request: Request) -> str | None:
 def hold(loaded: Loaded, request: Request) -> Callable[[Request], dict[str, Any]]:
     """Compile what `held_by` names; returns the job of each probe then. Raises NotHeld."""
     _switch_off(request)
-    call = loaded.recorder.calls[request["call"]]
-    case, candidate = Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
+    call, case, candidate = _asked(loaded, request)
     candidate, _ = held.split(candidate)
     found = held.hold(call, case, candidate, request["train"], loaded.known.compiled_as(request))
 
@@ -105,9 +101,14 @@ def steer(loaded: Loaded, request: Request) -> dict[str, Any]:
 def trace(loaded: Loaded, request: Request) -> dict[str, Any]:
     """The compiled run of a case, node by node -> {"trace": …, "measurement": …} or {"problem": …}."""
     _switch_off(request)
-    call, case = loaded.recorder.calls[request["call"]], Case.from_json(request["case"])
-    candidate = Candidate.from_json(request["candidate"])
+    call, case, candidate = _asked(loaded, request)
     return tracing.trace(call, case, candidate, request["train"], request["left_out"])
+
+
+def _asked(loaded: Loaded, request: Request) -> tuple[Call, Case, Candidate]:
+    """What a request about one candidate names."""
+    call = loaded.recorder.calls[request["call"]]
+    return call, Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
 
 
 def _switch_off(request: Request) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch.fx import Graph, Node
 _META = "numbisect_label"
 _BACKWARD = "numbisect_backward"
 _ADOPTED = "numbisect_adopted"
+_FIRST_WORD = re.compile(r"(?:bwd\.)?(\w+)")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
@@ -166,6 +167,14 @@ def suffix(node: Node) -> str:
 def handle(node: Node) -> str:
     """A node in one word, for the detail of IDs about two nodes: `ratio`, or `gelu.mul_1`."""
     return node_name(node) if label_of(node).alone else f"{node_name(node)}.{local_name(node)}"
+
+
+def named_by(decision_id: str, nodes: Container[str]) -> set[str]:
+    """The Dynamo nodes that an ID names: its own, and of `nodes` the one that its detail begins with."""
+    detail, _, node = decision_id.partition(":")[2].rpartition("@")
+    other = _FIRST_WORD.match(detail)
+    named = {node.removeprefix("bwd.")}
+    return named | {other[1]} if other and other[1] in nodes else named
 
 
 def where_of(node: Node) -> str:

@@ -44,6 +44,11 @@ class Decided:
     checks: list[str] = field(default_factory=list)
     graded: Graded | None = None
 
+    @property
+    def members(self) -> list[str]:
+        """The decisions of all causes and repairs."""
+        return [member for found in (*self.sets.causes, *self.sets.repairs) for member in found.members]
+
 
 def decide(
     study: Study, case: Case, default: ProbeResult, flags: Sequence[str], suspects: Suspects = NOBODY

@@ -26,6 +26,7 @@ class Fix:
     the worker's repro job, None where plain torch cannot express it. cost: None where it was not timed.
     others: how it does on other inputs, None where it was not tried. kinds: of the decisions that the flags
     of a flag fix govern. program: equal for fixes that make the same program, None where that is not known.
+    decisions: those that it denies, none for a flag or a backend.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Fix:
     others: Elsewhere | None = None
     kinds: frozenset[str] = frozenset()
     program: str | None = None
+    decisions: tuple[str, ...] = ()
 
     @property
     def perturbs(self) -> bool:
@@ -100,9 +102,8 @@ def from_repairs(repairs: Iterable[tuple[MinimalSet, ProbeResult]]) -> list[Fix]
     for repair, result in repairs:
         kinds = {kind_of(m) for m in repair.members}
         kind = _KIND_OF_DECISION.get(next(iter(kinds)), "decision") if len(kinds) == 1 else "decision"
-        fixes.append(
-            Fix(" + ".join(repair.members), kind, None, residual(result), 1.0, _plain(kind, repair.members))
-        )
+        name, plain = " + ".join(repair.members), _plain(kind, repair.members)
+        fixes.append(Fix(name, kind, None, residual(result), 1.0, plain, decisions=repair.members))
     return fixes
 
 

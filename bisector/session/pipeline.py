@@ -98,7 +98,7 @@ def _concluded(search: Search, below: Mapping[str, ProbeResult]) -> bool:
     case, decided = search.decide_and_reduce()
     if not search.can_follow_whole:
         search.follow(case, search.study.probe(Candidate(), case))
-    early = reproducing.start_early(session, search.study, case, answer)
+    early = reproducing.start_early(session, search.study, case, answer, decided.members)
     try:
         held = search.confirm(decided)
         if search.in_region and not (held or search.walk.repairs_something):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from bisector.core.case import WHOLE, Case
 
@@ -18,6 +18,7 @@ from . import fixes
 from .answer import Answer
 from .run import Session
 from .study import Study
+from .writing import named, written
 
 MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 
@@ -51,41 +52,37 @@ class Ran:
     said: str
 
 
-def start(session: Session, study: Study, case: Case, fix: fixes.Fix | None, answer: Answer) -> Started | str:
-    """Write the repro of a case and begin to run it. A string says why there is none."""
-    written = _written(study, case, fix, answer)
-    if "error" in written:
-        return f"no repro could be written: {written['error']}"
+def start(
+    session: Session,
+    study: Study,
+    case: Case,
+    fix: fixes.Fix | None,
+    answer: Answer,
+    decisions: Sequence[str],
+) -> Started | str:
+    """Write the repro of a case and begin to run it. A string says why there is none.
+
+    decisions: IDs whose nodes a reader must find in the function.
+    """
+    answered = written(study, case, fix, answer, decisions)
+    if "error" in answered:
+        return f"no repro could be written: {answered['error']}"
     path = session.run.repro
-    path.write_text(written["text"])
+    path.write_text(answered["text"])
     runs = [_start(path, [])] + ([_start(path, ["--fixed"])] if fix else [])
-    return Started(case, fix, written["text"], written["function"], runs)
+    return Started(case, fix, answered["text"], answered["function"], runs)
 
 
-def start_early(session: Session, study: Study, case: Case, answer: Answer) -> Started | None:
-    """The first attempt of `reproduce`, as far as the fixes are known."""
+def start_early(
+    session: Session, study: Study, case: Case, answer: Answer, decisions: Sequence[str]
+) -> Started | None:
+    """The first attempt of `reproduce`, as far as the fixes are known. decisions: those found by now."""
     expressible = _expressible(answer)
     if not expressible:
         return None
     with session.clock.stage("minimize"):
-        started = start(session, study, case, expressible[0], answer)
+        started = start(session, study, case, expressible[0], answer, decisions)
     return started if isinstance(started, Started) else None
-
-
-def _written(study: Study, case: Case, fix: fixes.Fix | None, answer: Answer) -> Mapping[str, Any]:
-    return study.lab.ask(
-        {
-            "job": "repro",
-            "call": study.call,
-            "case": case.to_json(),
-            "train": study.train,
-            "criterion": asdict(study.criterion_of(case)),
-            "fix": fix.plain if fix else None,
-            "header": _header(answer, fix),
-            "seed": 0 if answer.settings.get("inductor.fallback_random") else None,
-            "num_threads": None,
-        }
-    )
 
 
 def _start(path: Path, arguments: list[str]) -> subprocess.Popen[str]:
@@ -163,7 +160,7 @@ def _try_repro(
 ) -> Tried:
     """Write one repro and run it both ways."""
     started: Started | str | None = _taken_over(study, case, fix, answer, early)
-    started = started or start(session, study, case, fix, answer)
+    started = started or start(session, study, case, fix, answer, named(answer, fix))
     if isinstance(started, str):
         answer.notes.append(started)
         return Tried.OTHER_FIX
@@ -189,33 +186,17 @@ def _try_repro(
 def _taken_over(
     study: Study, case: Case, fix: fixes.Fix | None, answer: Answer, early: Started | None
 ) -> Started | None:
-    """The early attempt, if it is this one, with the text whose header says what is known by now."""
+    """The early attempt, if it is this one, with the text whose comments say what is known by now."""
     if early is None:
         return None
-    text = _written(study, case, fix, answer).get("text", "")
-    if (early.case, early.fix) != (case, fix) or _code(text) != _code(early.text):
+    now = written(study, case, fix, answer, named(answer, fix))
+    same = (early.case, early.fix) == (case, fix) and "error" not in now
+    if not same or _code(now["text"]) != _code(early.text):
         early.stop()
         return None
-    return replace(early, text=text)
+    return replace(early, text=now["text"], function=now["function"])
 
 
-def _code(text: str) -> list[str]:
-    """The lines that run: what differs in a comment is the same program."""
-    return [line for line in text.splitlines() if not line.lstrip().startswith("#")]
-
-
-def _header(answer: Answer, fix: fixes.Fix | None) -> list[str]:
-    lines = ["torch.compile differs from eager."]
-    if answer.verdict is not None:
-        lines.append(f"Verdict: {answer.verdict.kind.value}; {answer.verdict.reason}.")
-    for found, confirmed in answer.causes:
-        if confirmed:
-            lines.append(f"Cause: {' together with '.join(found.members)}")
-    for repair in answer.repairs:
-        if repair.confirmed:
-            lines.append(f"Denying {' and '.join(repair.found.members)} repairs it.")
-    if fix is not None:
-        lines.append(f"Fix (--fixed): {fix.id}")
-    env = answer.environment
-    lines.append(f"Seen with torch {env['torch']}, {env['cxx']}, {env['cpu']} ({env['isa']}).")
-    return lines
+def _code(text: str) -> str:
+    """The program without its comments."""
+    return ast.dump(ast.parse(text))

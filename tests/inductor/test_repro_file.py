@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
+import operator
 import os
 import subprocess
+import symtable
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -237,6 +240,30 @@ def test_frozen_weights_live_on_a_module() -> None:
     assert "= torch.nn.Parameter(" in text
     assert "self.register_buffer(" in text
     assert "run(lambda model: model), run(lambda model: torch.compile(model))" in text
+
+
+def test_no_name_of_the_function_is_one_of_the_file() -> None:
+    graph = torch.fx.Graph()
+    values = [graph.placeholder("unpack")]
+    for name in ("run_1", "difference", "main", "inputs_2", "os", "FIXED", "cannot_tell", "F", "nan", "id_3"):
+        values.append(graph.create_node("call_function", torch.neg, (values[-1],), name=name))
+    graph.output((values[-1],))
+    gm = torch.fx.GraphModule(torch.nn.Module(), graph)
+    text = write_repro(ReproSpec(gm, [torch.randn(20, 20)], [(0.0, 0.0)]))
+    file = symtable.symtable(text, "repro.py", "exec")
+    (function,) = (table for table in file.get_children() if table.get_name() == "fn")
+    assert len(function.get_symbols()) == 12  # torch too
+    local = {symbol.get_name() for symbol in function.get_symbols() if symbol.is_local()}
+    assert local & {*file.get_identifiers(), *dir(builtins)} == set()
+
+
+def test_a_decision_of_the_header_is_found_in_the_function() -> None:
+    graph = torch.fx.Graph()
+    mul = graph.create_node("call_function", operator.mul, (graph.placeholder("l_x_"), 2.0), name="mul_7")
+    graph.output((mul,))
+    gm = torch.fx.GraphModule(torch.nn.Module(), graph)
+    text = write_repro(ReproSpec(gm, [torch.ones(2)], [(0.0, 0.0)], decisions=["fma:sub@mul_7"]))
+    assert "def fn(x):\n    mul = x * 2.0  # mul_7\n    return (mul,)\n" in text
 
 
 def test_a_long_input_stands_after_what_is_read() -> None:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import torch.utils.checkpoint
 from torch import fx, nn
 
-from bisector.inductor.graph.names import Names, placeholder_name
+from bisector.inductor.graph.names import Names, clean_name, input_names
 from bisector.inductor.graph.source import function_source, verify
 from bisector.inductor.graph.values import CannotWrite
 
@@ -115,9 +115,10 @@ def checkpointed(x: torch.Tensor) -> Any:
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "a module": (
         Net(), (torch.randn(2, 3, 4, 4),),
-        ["def fn(\n    conv_weight, conv_bias, x, bn_num_batches_tracked, bn_running_mean,",
+        ["def fn(\n    conv_weight, conv_bias, x, num_batches_tracked, running_mean,",
          "torch.conv2d(x, conv_weight, conv_bias, (1, 1), (1, 1), (1, 1), 1)", "= F.gelu(batch_norm)",
-         "F.interpolate(", "scale_factor=(1.3, 2.0), mode=\"nearest\")", "bn_num_batches_tracked.add_(1)"],
+         "F.interpolate(", "scale_factor=(1.3, 2.0), mode=\"nearest\")", "num_batches_tracked.add_(1)",
+         "layers_0_weight, layers_0_bias"],
     ),
     "slices": (
         write_slices, (torch.randn(4, 4), torch.zeros(3, 2)),
@@ -148,7 +149,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "aten ops": (aten, (torch.randn(4),), ["torch.ops.aten.gelu.default(x, approximate=\"tanh\")"]),
     "a checkpoint": (
         checkpointed, (torch.randn(4, requires_grad=True),),
-        ["def wrap_body_0(x):", "torch.utils.checkpoint.checkpoint(wrap_body_0, x, use_reentrant=False)"],
+        ["def wrap_body(x):", "torch.utils.checkpoint.checkpoint(wrap_body, x, use_reentrant=False)"],
     ),
 }  # fmt: skip
 
@@ -172,8 +173,8 @@ def test_a_branch_becomes_two_functions() -> None:
 
     gm, _ = capture(branch, torch.ones(3))
     text = function_source(gm).text
-    assert text.index("def cond_true_0(x):") < text.index("def fn(x):")
-    assert "torch.cond(gt, cond_true_0, cond_false_0, (x,))" in text
+    assert text.index("def cond_true(x):") < text.index("def fn(x):")
+    assert "torch.cond(gt, cond_true, cond_false, (x,))" in text
 
 
 def test_a_tensor_of_the_graph_itself_becomes_a_constant() -> None:
@@ -252,22 +253,92 @@ def test_a_function_of_the_user_is_refused_with_its_name() -> None:
     ("node", "name"),
     [
         ("l_x_", "x"),
-        ("l_self_modules_conv_parameters_weight_", "conv_weight"),
-        ("l_self_modules_layers_modules_0_parameters_weight_", "layers_0_weight"),
+        ("l_self_modules_conv_parameters_weight_", "weight"),
         ("l_self_parameters_w_", "w"),
-        ("l_self_modules_bn_buffers_running_mean_", "bn_running_mean"),
+        ("l_self_modules_bn_buffers_running_mean_", "running_mean"),
+        ("l_self_modules_weights_parameters_0_", "weights_0"),
+        ("l_self_modules_attn_scale", "attn_scale"),
+        ("l_self_scale", "scale"),
         ("l_args_0_", "args_0"),
-        ("g_scale_", "scale"),
+        ("g_Scale_", "scale"),
         ("l_x__1", "x"),
         ("s77", "s77"),
+        ("linear_26", "linear"),
+        ("g_1", "g"),
     ],
 )
 def test_an_input_gets_the_name_its_author_knows(node: str, name: str) -> None:
-    assert placeholder_name(node) == name
+    assert input_names([node]) == [name]
+
+
+def test_a_layer_stands_in_front_only_where_two_inputs_would_share_a_name() -> None:
+    self = "l_self_modules_"
+    inputs = ["l_bias_", f"{self}norm_parameters_weight_", f"{self}norm_parameters_bias_"]
+    assert input_names(inputs) == ["bias", "weight", "norm_bias"]
+    blocks = ((0, "q"), (1, "q"), (1, "k"))
+    weights = [f"{self}blocks_modules_{i}_modules_{m}_parameters_weight_" for i, m in blocks]
+    assert input_names(weights) == ["blocks_0_q_weight", "blocks_1_q_weight", "k_weight"]
+
+
+@pytest.mark.parametrize(
+    ("node", "name"),
+    [("linear_26", "linear"), ("add__1", "add"), ("x_1_2", "x"), ("conv2d", "conv2d"), ("t4", "t4")],
+)
+def test_a_nodes_name_loses_its_number(node: str, name: str) -> None:
+    assert clean_name(node) == name
 
 
 def test_names_are_unique_and_hide_nothing() -> None:
-    names = Names()
+    names = Names(kept={"x_1"})
     assert [names.take(n) for n in ("x", "x", "sum", "lambda", "torch", "0")] == [
-        "x", "x_1", "sum_1", "lambda_1", "torch_1", "v0"
+        "x", "x_2", "sum_1", "lambda_1", "torch_1", "v0"
     ]  # fmt: skip
+    assert names.take("x", own="x_1") == "x_1"
+
+
+def late(*names: str) -> fx.GraphModule:
+    """A chain of ceilings over an input, under these names."""
+    graph = fx.Graph()
+    x = graph.placeholder("matmul_4")
+    for name in names:
+        x = graph.create_node("call_function", torch.ceil, (x,), name=name)
+    graph.output((x,))
+    return fx.GraphModule(nn.Module(), graph)
+
+
+def test_a_node_of_a_large_graph_loses_its_number_and_likes_are_numbered_as_they_come() -> None:
+    text = function_source(late("ceil_17", "ceil_26", "fn", "sum_3")).text
+    assert text.splitlines() == [
+        "def fn(matmul):",
+        "    ceil = torch.ceil(matmul)",
+        "    ceil_1 = torch.ceil(ceil)",
+        "    fn_1 = torch.ceil(ceil_1)",
+        "    sum_1 = torch.ceil(fn_1)",
+        "    return (sum_1,)",
+    ]
+
+
+def test_what_a_decision_names_is_found_by_a_comment_and_nothing_else_is_called_so() -> None:
+    decisions = ["fuse:ceil_3/x@ceil_1", "vec:erf@bwd.matmul_4", "pass:noop@joint", "vec:floor_1@floor_2"]
+    gm = late("ceil_1", "ceil_2", "ceil_3", "floor_2")
+    source = function_source(gm, decisions=decisions)
+    assert source.text.splitlines() == [
+        "def fn(matmul):",
+        "    # matmul: matmul_4",
+        "    ceil = torch.ceil(matmul)  # ceil_1",
+        "    ceil_2 = torch.ceil(ceil)",
+        "    ceil_3 = torch.ceil(ceil_2)",
+        "    floor = torch.ceil(ceil_3)  # floor_2",
+        "    return (floor,)",
+    ]
+    verify(source, gm, [torch.ones(2)])
+
+
+def test_a_long_statement_with_a_comment_is_broken() -> None:
+    graph = fx.Graph()
+    names = [f"an_input_of_long_name_{'abcde'[i] * 8}" for i in range(3)]
+    inputs = [graph.placeholder(name) for name in names]
+    graph.output((graph.create_node("call_function", torch.addcmul, tuple(inputs), name="total_12"),))
+    text = function_source(fx.GraphModule(nn.Module(), graph), decisions=["fma:x@total_12"]).text
+    assert "    total = torch.addcmul(  # total_12\n" in text
+    assert max(map(len, text.splitlines())) <= 110

@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 from bisector.core.case import WHOLE
+from bisector.core.model import Outcome, ProbeResult
+from bisector.core.search.minimal import MinimalSet
 from bisector.session import reproducing
+from bisector.session.answer import Answer, Repair
+from bisector.session.fixes import from_repairs
 from bisector.session.reproducing import Started, _code, _ended, _taken_over
+from bisector.session.writing import header, named
 
 RUNS_ON = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -25,18 +30,19 @@ def started(text: str, *commands: list[str]) -> Started:
 
 
 def writes(monkeypatch: pytest.MonkeyPatch, answer: Mapping[str, Any]) -> None:
-    monkeypatch.setattr(reproducing, "_written", lambda *given: answer)
+    monkeypatch.setattr(reproducing, "written", lambda *given: answer)
 
 
 def taken_over(early: Started) -> Started | None:
-    return _taken_over(None, WHOLE, None, None, early)  # type: ignore[arg-type]
+    return _taken_over(None, WHOLE, None, Answer("case.py", "run", {}), early)  # type: ignore[arg-type]
 
 
 def test_a_header_that_says_more_is_the_same_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    writes(monkeypatch, {"text": "# Cause: fma:sub@mul\nimport torch\n"})
-    found = taken_over(started("import torch\n"))
+    text = "# Cause: fma:sub@mul_1\nimport torch\nmul = x * y  # mul_1\n"
+    writes(monkeypatch, {"text": text, "function": "mul = x * y  # mul_1\n"})
+    found = taken_over(started("import torch\nmul = x * y\n"))
     assert found is not None
-    assert found.text == "# Cause: fma:sub@mul\nimport torch\n"
+    assert (found.text, found.function) == (text, "mul = x * y  # mul_1\n")
 
 
 @pytest.mark.parametrize("answer", [{"text": "import torch\nx = 1\n"}, {"error": "no"}])
@@ -49,8 +55,22 @@ def test_another_program_is_run_anew_and_the_early_one_ends(
     assert early.runs[0].returncode is not None
 
 
-def test_a_value_is_code_even_where_a_comment_stands_behind_it() -> None:
-    assert _code("x = 1  # one\n    # note\n") == ["x = 1  # one"]
+def test_a_value_is_code_and_a_comment_is_not() -> None:
+    assert _code("x = 1  # one\n# note\n") == _code("x = 1\n")
+    assert _code('x = "# one"\n') != _code('x = "# two"\n')
+
+
+def test_the_header_and_the_function_speak_of_the_same_decisions() -> None:
+    members = ("vec:a@x", "fma:b@y", "pass:c@z")
+    cause, repair, fix = (MinimalSet((m,), Outcome.FAIL, (Outcome.PASS,)) for m in members)
+    answer = Answer("case.py", "run", {"torch": "2", "cxx": "g++", "cpu": "a CPU", "isa": "avx2"})
+    answer.causes = [(cause, True), (fix, False)]
+    answer.repairs = [Repair(repair, True, 1.0), Repair(fix, False, 1.0)]
+    assert named(answer, None) == ["vec:a@x", "fma:b@y"]
+    (denied,) = from_repairs([(fix, ProbeResult(Outcome.PASS, ""))])
+    assert named(answer, denied) == [*members]
+    said = "\n".join(header(answer, denied))
+    assert all(member in said for member in named(answer, denied))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 from torch.fx.node import _get_qualified_name
 
-from .values import CannotWrite, call_source, tuple_source, value_source
+from .values import CannotWrite, Place, call_source, tuple_source, value_source
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
@@ -66,20 +66,20 @@ class Scope:
         return [self.value(a) for a in args] + [f"{k}={self.value(v)}" for k, v in kwargs.items()]
 
 
-def expression(node: fx.Node, scope: Scope, indent: int) -> str:
+def expression(node: fx.Node, scope: Scope, place: Place) -> str:
     """The right-hand side for a call_function or call_method node."""
     if node.op == "call_method":
         receiver, *rest = node.args
         owner = scope.value(receiver)
         if not isinstance(receiver, fx.Node):
             owner = f"({owner})"
-        return call_source(f"{owner}.{node.target}", scope.arguments(rest, node.kwargs), indent)
+        return call_source(f"{owner}.{node.target}", scope.arguments(rest, node.kwargs), place)
     target = node.target
     plain = _operator_source(target, node, scope) if not node.kwargs else None
     if plain is not None:
         return plain
     assert callable(target)
-    return call_source(function_name(target, scope), scope.arguments(node.args, node.kwargs), indent)
+    return call_source(function_name(target, scope), scope.arguments(node.args, node.kwargs), place)
 
 
 def _operator_source(target: Any, node: fx.Node, scope: Scope) -> str | None:
@@ -121,6 +121,18 @@ def statement_in_place(node: fx.Node, scope: Scope) -> str | None:
     if not isinstance(changed, fx.Node) or not isinstance(changed.meta.get("example_value"), torch.Tensor):
         return None
     return f"{scope.value(changed)} {IN_PLACE[name]} {scope.value(node.args[1])}"
+
+
+def autocast_source(
+    device_type: str,
+    dtype: torch.dtype | None = None,
+    enabled: bool = True,
+    cache_enabled: bool | None = None,
+) -> str:
+    """`torch.autocast(...)` for the arguments of torch.amp.autocast_mode.autocast."""
+    options = {"dtype": (dtype, None), "enabled": (enabled, True), "cache_enabled": (cache_enabled, None)}
+    given = [f"{key}={value_source(value)}" for key, (value, default) in options.items() if value != default]
+    return f"torch.autocast({', '.join([value_source(device_type), *given])})"
 
 
 def function_name(target: Callable[..., Any], scope: Scope) -> str:

@@ -27,7 +27,7 @@ def write_repro(spec: ReproSpec) -> str:
     Whether it diverges, and whether the fix repairs it, is for the caller to find out in a fresh process.
     Raises CannotWrite where something has no exact text, or is unknown to this torch.
     """
-    function = function_source(spec.gm)
+    function = function_source(spec.gm, decisions=spec.decisions)
     with _ambient(spec):
         verify(function, spec.gm, spec.inputs, spec.seed or 0)
     if is_frozen(spec):

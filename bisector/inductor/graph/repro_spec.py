@@ -31,6 +31,7 @@ class ReproSpec:
     signed_zero: whether -0.0 against +0.0 is a difference (not looked at in complex outputs).
     fix: what `--fixed` does. recipes: expressions to try for large inputs (see `literal`).
     header: lines of the comment on top. file: what the comment calls the file.
+    decisions: IDs of those that the header names; a reader must find their nodes in the function.
     """
 
     gm: fx.GraphModule
@@ -52,6 +53,7 @@ class ReproSpec:
     recipes: Sequence[str] = ()
     header: Sequence[str] = ()
     file: str = "repro.py"
+    decisions: Sequence[str] = ()
 
     @property
     def grad_flags(self) -> list[bool]:

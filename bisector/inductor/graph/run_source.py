@@ -10,9 +10,10 @@ import torch
 
 from .fixes import UseBackend
 from .inputs_source import list_source
+from .ops_source import autocast_source
 from .repro_spec import ReproSpec
-from .source import FunctionSource, autocast_source
-from .values import CannotWrite, call_source, value_source
+from .source import FunctionSource
+from .values import CannotWrite, Place, call_source, value_source
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _module(
     values = dict(zip(parameters, spec.inputs, strict=True))
     lines = [
         "class Model(torch.nn.Module):  # freezing folds what a module owns",
-        "    " + call_source("def __init__", ["self", *owned], 4) + ":",
+        "    " + call_source("def __init__", ["self", *owned], Place(4)) + ":",
         "        super().__init__()",
     ]
     for name in owned:
@@ -141,6 +142,6 @@ def _module(
     lines += [
         "",
         f"    def forward({', '.join(['self', *given])}):",
-        "        " + call_source("return fn", passed, 8),
+        "        " + call_source("return fn", passed, Place(8)),
     ]
     return "\n".join(lines) + "\n"

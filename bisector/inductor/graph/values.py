@@ -5,11 +5,23 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 LINE_WIDTH = 110  # of the emitted source
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a call will stand. indent: of its statement; beside: columns that its first line has besides."""
+
+    indent: int = 0
+    beside: int = 0
+
+
+AT_MARGIN = Place()
 
 
 class CannotWrite(Exception):
@@ -64,13 +76,13 @@ def tuple_source(items: Sequence[str]) -> str:
     return f"({items[0]},)" if len(items) == 1 else "(" + ", ".join(items) + ")"
 
 
-def call_source(head: str, arguments: Sequence[str], indent: int = 0) -> str:
-    """`head(arguments)`, over several lines where it is too long; `indent` is that of the statement."""
+def call_source(head: str, arguments: Sequence[str], place: Place = AT_MARGIN) -> str:
+    """`head(arguments)`, over several lines where it is too long for its place."""
     line = f"{head}({', '.join(arguments)})"
-    if indent + len(line) <= LINE_WIDTH or not arguments:
+    if place.indent + place.beside + len(line) <= LINE_WIDTH or not arguments:
         return line
-    margin = " " * (indent + 4)
-    return f"{head}(\n{filled(arguments, margin)}\n{' ' * indent})"
+    margin = " " * (place.indent + 4)
+    return f"{head}(\n{filled(arguments, margin)}\n{' ' * place.indent})"
 
 
 def filled(items: Sequence[str], margin: str) -> str:

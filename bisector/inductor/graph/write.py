@@ -45,8 +45,9 @@ def repro(subject: Subject, request: Mapping[str, Any]) -> dict[str, Any]:
         fix=fix_of(request["fix"]),
         recipes=request.get("recipes", ()),
         header=request["header"],
+        decisions=request["decisions"],
     )
-    return {"text": write_repro(spec), "function": function_source(subject.edited.gm).text}
+    return {"text": write_repro(spec), "function": function_source(spec.gm, decisions=spec.decisions).text}
 
 
 def fix_of(plain: Mapping[str, Any] | None) -> Fix | None:

@@ -1,0 +1,61 @@
+"""What the worker is asked to write of a case, with the comment that stands on top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from bisector.core.case import Case
+
+from .answer import Answer
+from .fixes import Fix
+from .study import Study
+
+
+def written(
+    study: Study, case: Case, fix: Fix | None, answer: Answer, decisions: Sequence[str]
+) -> Mapping[str, Any]:
+    """The worker's `repro`: {"text", "function"}, or {"error"}.
+
+    decisions: IDs whose nodes a reader must find in the function.
+    """
+    return study.lab.ask(
+        {
+            "job": "repro",
+            "call": study.call,
+            "case": case.to_json(),
+            "train": study.train,
+            "criterion": asdict(study.criterion_of(case)),
+            "fix": fix.plain if fix else None,
+            "header": header(answer, fix),
+            "decisions": list(decisions),
+            "seed": 0 if answer.settings.get("inductor.fallback_random") else None,
+            "num_threads": None,
+        }
+    )
+
+
+def header(answer: Answer, fix: Fix | None) -> list[str]:
+    """The comment: what was found, and where it was seen."""
+    lines = ["torch.compile differs from eager."]
+    if answer.verdict is not None:
+        lines.append(f"Verdict: {answer.verdict.kind.value}; {answer.verdict.reason}.")
+    for found, confirmed in answer.causes:
+        if confirmed:
+            lines.append(f"Cause: {' together with '.join(found.members)}")
+    for repair in answer.repairs:
+        if repair.confirmed:
+            lines.append(f"Denying {' and '.join(repair.found.members)} repairs it.")
+    if fix is not None:
+        lines.append(f"Fix (--fixed): {fix.id}")
+    env = answer.environment
+    lines.append(f"Seen with torch {env['torch']}, {env['cxx']}, {env['cpu']} ({env['isa']}).")
+    return lines
+
+
+def named(answer: Answer, fix: Fix | None) -> list[str]:
+    """The decisions that the comment names."""
+    sets = [found for found, confirmed in answer.causes if confirmed]
+    sets += [repair.found for repair in answer.repairs if repair.confirmed]
+    return [*(member for found in sets for member in found.members), *(fix.decisions if fix else ())]

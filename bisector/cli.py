@@ -95,6 +95,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("target")
+@click.option("--as-test", is_flag=True, help="Write the minimal case as a test for pytest too.")
 @options(_PROBING, _OUTPUT)
 @one_line_errors
 def minimize(target: str, **given: Any) -> int:

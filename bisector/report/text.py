@@ -197,6 +197,7 @@ def _files(page: Page, result: Result) -> None:
     page.heading("Files", f"in {result['run']}")
     files = [
         (result["repro"], "stands alone; exits 1 while it diverges; --fixed applies the best fix"),
+        (result.get("test"), "for pytest; fails while it diverges"),
         (result["report_markdown"], "to paste into an issue"),
         (result["report_html"], "to read in a browser"),
         ("result.json", "all of this, for scripts"),

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import BadOption, BadTarget
 
 RUNS = "numbisect-runs"
+REPRO, TEST = "repro.py", "test_repro.py"
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,11 @@ class RunDirectory:
 
     @property
     def repro(self) -> Path:
-        return self.path / "repro.py"
+        return self.path / REPRO
+
+    @property
+    def test(self) -> Path:
+        return self.path / TEST
 
     @property
     def markdown(self) -> Path:

@@ -56,6 +56,7 @@ class Answer:
     minimal_source: str | None = None
     repro: str | None = None
     repro_lines: int | None = None
+    test: str | None = None
     confirmation: Mapping[str, Any] | None = None
     hooks_off: Mapping[str, str] = field(default_factory=dict)
     not_here: Mapping[str, str] = field(default_factory=dict)

@@ -105,6 +105,7 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
         entry=given["entry"],
         folder=os.getcwd(),
         against=_against(given.get("against")),
+        as_test=given.get("as_test", False),
     )
 
 

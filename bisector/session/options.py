@@ -30,7 +30,8 @@ class Options:
     command: minimize, flags or check. rtol, atol: both or neither. profile: the name of what gave the
     tolerances by dtype. config: baseline flags by the names users write. dynamic, train: None leaves it to
     the script. timeout_s: one probe, None for what `probe_timeout` says. budget_s: the whole run, None for
-    any time. memory_bytes: one probe, None for no limit. against: of `flags` alone.
+    any time. memory_bytes: one probe, None for no limit. against: of `flags` alone. as_test: of `minimize`
+    alone, whether to write a test too.
     """
 
     target: str
@@ -53,6 +54,7 @@ class Options:
     entry: str | None = None
     folder: str | None = None
     against: Against | None = None
+    as_test: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

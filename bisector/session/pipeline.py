@@ -11,7 +11,7 @@ from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.verdict import VerdictClass
 
-from . import environment, fixes, reproducing
+from . import as_test, environment, fixes, reproducing
 from .against import against
 from .answer import Answer
 from .flags.contrast import brought_back
@@ -104,11 +104,13 @@ def _concluded(search: Search, below: Mapping[str, ProbeResult]) -> bool:
         if search.in_region and not (held or search.walk.repairs_something):
             return False
         _conclude(search, case, held, below)
-        reproducing.reproduce(session, search.study, case, answer, early)
-        return True
+        kept = reproducing.reproduce(session, search.study, case, answer, early)
     finally:
         if early is not None:
             early.stop()
+    if kept is not None and session.options.as_test:
+        as_test.make(session, search.study, *kept, answer)
+    return True
 
 
 def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping[str, ProbeResult]) -> None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import ast
 import enum
-import os
 import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from bisector.core.case import WHOLE, Case
 
-from . import fixes
+from . import fixes, plain_python
 from .answer import Answer
 from .run import Session
 from .study import Study
@@ -23,6 +19,8 @@ from .writing import named, written
 MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 
 DIVERGES, AGREES = 1, 0  # exit statuses of a repro
+# A fix may change the compiler's command line, and so need a precompiled header that serves it alone.
+OWN_HEADER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
 
 @dataclass
@@ -69,7 +67,9 @@ def start(
         return f"no repro could be written: {answered['error']}"
     path = session.run.repro
     path.write_text(answered["text"])
-    runs = [_start(path, [])] + ([_start(path, ["--fixed"])] if fix else [])
+    runs = [plain_python.start([str(path)])]
+    if fix:
+        runs.append(plain_python.start([str(path), "--fixed"], **OWN_HEADER))
     return Started(case, fix, answered["text"], answered["function"], runs)
 
 
@@ -85,38 +85,10 @@ def start_early(
     return started if isinstance(started, Started) else None
 
 
-def _start(path: Path, arguments: list[str]) -> subprocess.Popen[str]:
-    """In a folder of its own, isolated from the environment's Python settings: as a stranger would run it.
-
-    A fix may change the compiler's command line, and so need a precompiled header that serves it alone.
-    """
-    header = "0" if arguments else "1"
-    return subprocess.Popen(
-        [sys.executable, "-I", str(path), *arguments],
-        env={**os.environ, "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": header},
-        cwd=tempfile.gettempdir(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def _ended(started: Started, timeout_s: float) -> Ran:
-    ended = [_wait(run, timeout_s) for run in started.runs]
+    ended = [plain_python.ended(run, timeout_s) for run in started.runs]
     fixed = ended[1][0] == AGREES if len(ended) > 1 else None
     return Ran(ended[0][0] == DIVERGES, fixed, ended[0][1])
-
-
-def _wait(process: subprocess.Popen[str], timeout_s: float) -> tuple[int | None, str]:
-    try:
-        out, err = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return None, f"no answer after {timeout_s:g} s"
-    lines = (out.strip() or err.strip()).splitlines()
-    return process.returncode, lines[0] if lines else ""
 
 
 def _expressible(answer: Answer) -> list[fixes.Fix]:
@@ -124,11 +96,14 @@ def _expressible(answer: Answer) -> list[fixes.Fix]:
     return [f for f, _ in answer.fixes if f.plain is not None]
 
 
-def reproduce(session: Session, study: Study, case: Case, answer: Answer, early: Started | None) -> None:
+def reproduce(
+    session: Session, study: Study, case: Case, answer: Answer, early: Started | None
+) -> tuple[Case, fixes.Fix | None] | None:
     """The minimal case, or the whole one where the minimal case does not diverge in plain Python.
 
     `--fixed` is the best fix that plain torch can express; one that cannot be written, or that does not
-    hold in a fresh process, makes way for the next. early: an attempt that is running already.
+    hold in a fresh process, makes way for the next. early: an attempt that is running already. What the
+    repro shows and fixes comes back, None where there is no repro.
     """
     with session.clock.stage("minimize"):
         for attempt in dict.fromkeys((case, WHOLE)):
@@ -136,10 +111,11 @@ def reproduce(session: Session, study: Study, case: Case, answer: Answer, early:
                 tried = _try_repro(session, study, attempt, fix, answer, early)
                 early = None
                 if tried is Tried.KEPT:
-                    return
+                    return attempt, fix
                 if tried is Tried.OTHER_CASE:
                     break
     session.run.repro.unlink(missing_ok=True)
+    return None
 
 
 class Tried(enum.Enum):

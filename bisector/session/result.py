@@ -76,6 +76,7 @@ def to_json(
         "neighbour": None,
         "builds": None,
         "repro": answer.repro,
+        "test": answer.test,
         "report_html": None,
         "report_markdown": "report.md",
         "probes": dict(probes),

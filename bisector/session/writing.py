@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bisector.core.case import Case
+from bisector.runner import rundir
 
 from .answer import Answer
 from .fixes import Fix
@@ -16,24 +17,33 @@ from .study import Study
 def written(
     study: Study, case: Case, fix: Fix | None, answer: Answer, decisions: Sequence[str]
 ) -> Mapping[str, Any]:
-    """The worker's `repro`: {"text", "function"}, or {"error"}.
+    """The repro of a case: {"text", "function"}, or {"error"}.
 
     decisions: IDs whose nodes a reader must find in the function.
     """
-    return study.lab.ask(
-        {
-            "job": "repro",
-            "call": study.call,
-            "case": case.to_json(),
-            "train": study.train,
-            "criterion": asdict(study.criterion_of(case)),
-            "fix": fix.plain if fix else None,
-            "header": header(answer, fix),
-            "decisions": list(decisions),
-            "seed": 0 if answer.settings.get("inductor.fallback_random") else None,
-            "num_threads": None,
-        }
-    )
+    said = {"header": header(answer, fix), "decisions": list(decisions), "file": rundir.REPRO}
+    return study.lab.ask({"job": "repro", **_request(study, case, fix, answer), **said})
+
+
+def written_as_test(study: Study, case: Case, fix: Fix | None, answer: Answer) -> Mapping[str, Any]:
+    """The same as a test: {"text", "name"}, where the name is the test's, or {"error"}.
+
+    The header leaves the fix to the test, which says it in lines of Python.
+    """
+    said = {"header": header(answer, None), "decisions": named(answer, None), "file": rundir.TEST}
+    return study.lab.ask({"job": "test", **_request(study, case, fix, answer), **said})
+
+
+def _request(study: Study, case: Case, fix: Fix | None, answer: Answer) -> dict[str, Any]:
+    return {
+        "call": study.call,
+        "case": case.to_json(),
+        "train": study.train,
+        "criterion": asdict(study.criterion_of(case)),
+        "fix": fix.plain if fix else None,
+        "seed": 0 if answer.settings.get("inductor.fallback_random") else None,
+        "num_threads": None,
+    }
 
 
 def header(answer: Answer, fix: Fix | None) -> list[str]:

@@ -56,8 +56,9 @@ def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """(name, exit status, result, run directory) of one whole run of each case."""
     out = tmp_path_factory.mktemp("run") / request.param
     case = REPROS / request.param / "case.py"
+    options = ["--as-test", "--out", str(out), "--json", "-"]
     done = subprocess.run(
-        [sys.executable, "-m", "bisector", "minimize", str(case), "--out", str(out), "--json", "-"],
+        [sys.executable, "-m", "bisector", "minimize", str(case), *options],
         capture_output=True, text=True, check=False,
     )
     assert done.returncode in (0, 1, 3), done.stderr
@@ -125,6 +126,27 @@ def test_the_repro_diverges_alone_and_its_fix_repairs_it(finished: Any, tmp_path
             cwd=tmp_path, capture_output=True, text=True, check=False,
         )
         assert done.returncode == status, done.stdout + done.stderr
+
+
+def with_flags(test: str, flags: dict[str, Any]) -> str:
+    """The text of a test that runs under these flags of Inductor, whatever it sets itself."""
+    values = {name.removeprefix("inductor."): value for name, value in flags.items()}
+    test = test.replace("import torch\n", "import torch\nimport torch._inductor.config\n", 1)
+    return test.replace("def test_", f"@torch._inductor.config.patch({values})\ndef test_", 1)
+
+
+def test_the_test_fails_by_its_comparison_and_passes_with_the_fix(finished: Any, tmp_path: Path) -> None:
+    _, _, result, out = finished
+    text = (out / result["test"]).read_text()
+    fix = next(f for f in result["fixes"] if f["kind"] == "flag" and f["confirmed"])
+    for source, status in ((text, 1), (with_flags(text, fix["set"]), 0)):
+        (tmp_path / "test_repro.py").write_text(source)
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_repro.py"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )
+        assert done.returncode == status, done.stdout
+        assert ("AssertionError: Tensor-likes are not" in done.stdout) == (status == 1)
 
 
 def test_the_result_and_the_reports_of_a_run_are_whole(finished: Any) -> None:

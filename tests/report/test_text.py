@@ -55,6 +55,13 @@ def test_a_fix_is_given_as_lines_to_paste_with_its_residual() -> None:
     assert "Plain torch has no setting for this." in flat(page)
 
 
+def test_a_test_is_among_the_files_where_there_is_one() -> None:
+    result = samples.softmax_pair()
+    assert "pytest" not in render(result)
+    result["test"] = "test_repro.py"
+    assert re.search(r"\n  test_repro\.py +for pytest; fails while it diverges\n", render(result))
+
+
 def test_the_flags_show_what_they_remove_and_the_idle_ones_share_a_line() -> None:
     page = render(samples.softmax_pair())
     assert re.search(r"████████  100%  fix +inductor\.cpp\.enable_floating_point_contract_flag", page)

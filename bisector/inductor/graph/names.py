@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 RESERVED = frozenset({
     "torch", "F", "math", "operator", "os", "sys", "base64", "zlib", "inf", "nan", "self", "fn", "inputs",
     "grad_outputs", "unpack", "run", "difference", "main", "cannot_tell", "Model", "FIXED", "COMPARED",
+    "contextlib", "settings",
 })  # fmt: skip
 
 

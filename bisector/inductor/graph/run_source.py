@@ -15,10 +15,12 @@ from .repro_spec import ReproSpec
 from .source import FunctionSource
 from .values import CannotWrite, Place, call_source, value_source
 
+DIRECTLY = "def run(function):\n    return function(*inputs())\n"
+
 
 @dataclass(frozen=True)
 class RunSource:
-    """The function `run(function)`; eager and compiled: the texts of what main() passes to it.
+    """The function `run(function)`; eager and compiled: the texts of what it is called with.
 
     compared: the table of names and tolerances of what run returns.
     """
@@ -27,6 +29,11 @@ class RunSource:
     eager: str
     compiled: str
     compared: str
+
+    @property
+    def directly(self) -> bool:
+        """Whether run(function) is no more than function(*inputs())."""
+        return self.text == DIRECTLY
 
 
 def run_source(spec: ReproSpec, function: FunctionSource) -> RunSource:

@@ -12,10 +12,11 @@ from torch._inductor.lowering import lowerings
 from ...core.criterion import Criterion
 from ..execute import Outputs, Subject, eager_program, run
 from ..tensors import dtype_name
+from .as_test import name_of_test, write_test
 from .fixes import DisablePasses, FallBack, Fix, SetFlags, UseBackend
+from .parts import parts_of
 from .repro import write_repro
 from .repro_spec import ReproSpec
-from .source import function_source
 
 
 def repro(subject: Subject, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,10 +24,22 @@ def repro(subject: Subject, request: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises CannotWrite where the graph or its inputs have no exact text.
     """
-    criterion = Criterion(**request["criterion"])
+    spec = _spec(subject, request)
+    parts = parts_of(spec)
+    return {"text": write_repro(spec, parts), "function": parts.function.text}
+
+
+def test_file(subject: Subject, request: Mapping[str, Any]) -> dict[str, Any]:
+    """{"text": the file, "name": of the test in it}. Raises CannotWrite as `write_test` does."""
+    spec = _spec(subject, request)
+    return {"text": write_test(spec), "name": name_of_test(spec.gm)}
+
+
+def _spec(subject: Subject, request: Mapping[str, Any]) -> ReproSpec:
+    criterion = Criterion.from_json(request["criterion"])
     eager = run(subject, eager_program(subject))
     call = subject.call
-    spec = ReproSpec(
+    return ReproSpec(
         gm=subject.edited.gm,
         inputs=subject.edited.args,
         tolerances=_tolerances(criterion, eager, "output"),
@@ -46,8 +59,8 @@ def repro(subject: Subject, request: Mapping[str, Any]) -> dict[str, Any]:
         recipes=request.get("recipes", ()),
         header=request["header"],
         decisions=request["decisions"],
+        file=request["file"],
     )
-    return {"text": write_repro(spec), "function": function_source(spec.gm, decisions=spec.decisions).text}
 
 
 def fix_of(plain: Mapping[str, Any] | None) -> Fix | None:

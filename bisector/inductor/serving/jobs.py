@@ -163,6 +163,13 @@ def repro(loaded: Loaded, request: Request) -> dict[str, Any]:
     return write.repro(subject, request)
 
 
+def test(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """Source of the test of a case, and the test's name."""
+    call = loaded.recorder.calls[request["call"]]
+    subject = execute.prepare(call, Case.from_json(request["case"]), request["train"])
+    return write.test_file(subject, request)
+
+
 def flags(loaded: Loaded, request: Request) -> dict[str, Any]:
     """The named flags, as far as this torch has them, around a call -> {name: {"value", "env"}}."""
     call = loaded.recorder.calls[request["call"]]
@@ -202,4 +209,5 @@ JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "flags": flags,
     "formulas": formulas,
     "repro": repro,
+    "test": test,
 }

@@ -1,0 +1,90 @@
+"""Writes a divergence as a test for pytest: it fails while compiled differs from eager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from torch import fx
+
+from ..naming import op_name
+from .fixes import Fix, UseBackend, fix_statements
+from .parts import Parts, comment, imports_source, joined_blocks, parts_of
+from .repro_spec import ReproSpec, Tolerance
+from .restored import restored
+from .values import value_source
+
+MOST_NAMED = 4  # operations in the name of a test
+
+EACH = """\
+for (name, rtol, atol), a, e in zip(COMPARED, actual, expected):
+    torch.testing.assert_close(a, e, rtol=rtol, atol=atol, equal_nan=True, msg=lambda m: f"{name}: {m}")
+"""
+SIGNS = """\
+for a, e in zip(actual, expected):  # -0.0 and +0.0 differ
+    torch.testing.assert_close(a.signbit() & (a == 0), e.signbit() & (e == 0))
+"""
+
+
+def write_test(spec: ReproSpec) -> str:
+    """The text of the file: what the repro of the spec compares. The fix is a comment.
+
+    Whether the test fails is for the caller to find out in a fresh process. Raises CannotWrite where
+    something has no exact text, is unknown to this torch, or could not be put back after the test.
+    """
+    parts, settings = parts_of(replace(spec, fix=None)), restored(spec)
+    rates = {*spec.tolerances, *spec.grad_tolerances, *spec.input_tolerances}
+    lines = ["torch._dynamo.reset()", *_runs(parts), *_comparison(rates, spec.signed_zero)]
+    test = [*settings.decorators, f"def {name_of_test(spec.gm)}():", *(f"    {line}" for line in lines)]
+    blocks = [
+        parts.function.text,
+        parts.inputs.text,
+        parts.grads.text,
+        parts.run.compared if len(rates) > 1 else "",
+        "" if parts.run.directly else parts.run.text,
+        settings.context,
+        "\n".join(test),
+        parts.data,
+    ]
+    imports = imports_source({*parts.function.imports, *settings.imports}, blocks)
+    return joined_blocks([f"{_head(spec)}\n{imports}", *blocks])
+
+
+def name_of_test(gm: fx.GraphModule) -> str:
+    """`test_mul_sub_agrees_with_eager`, after the operations of the graph where they are few."""
+    calls = [op_name(node) for node in gm.graph.nodes if node.op in ("call_function", "call_method")]
+    words = dict.fromkeys(re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_") for name in calls)
+    named = "_".join(words) if 0 < len(words) <= MOST_NAMED else "compiled"
+    return f"test_{named}_agrees_with_eager"
+
+
+def _head(spec: ReproSpec) -> str:
+    lines = [*(spec.header or ["torch.compile differs from eager."])]
+    lines += [("     " if position else "Fix: ") + line for position, line in enumerate(_fixing(spec.fix))]
+    return comment([*lines, "", f"python -m pytest {spec.file}   fails while compiled differs"])
+
+
+def _fixing(fix: Fix | None) -> Iterator[str]:
+    """The fix as lines of Python."""
+    if isinstance(fix, UseBackend):
+        yield f"torch.compile(..., backend={value_source(fix.name)})"
+    elif fix is not None:
+        statements = fix_statements(fix)
+        yield from (*statements.early, *statements.lines)
+
+
+def _runs(parts: Parts) -> list[str]:
+    run = parts.run
+    if run.directly:
+        return [f"expected = {run.eager}(*inputs())", f"actual = {run.compiled}(*inputs())"]
+    return [f"expected = run({run.eager})", f"actual = run({run.compiled})"]
+
+
+def _comparison(rates: Collection[Tolerance], signed_zero: bool) -> list[str]:
+    lines = EACH.splitlines()
+    if len(rates) == 1:
+        ((rtol, atol),) = rates
+        within = f"rtol={value_source(rtol)}, atol={value_source(atol)}"
+        lines = [f"torch.testing.assert_close(actual, expected, {within}, equal_nan=True)"]
+    return [*lines, *(SIGNS.splitlines() if signed_zero else [])]

@@ -38,7 +38,7 @@ def make(session: Session, study: Study, case: Case, fix: Fix | None, answer: An
             return
         path.write_text(written["text"])
         run = plain_python.start(["-c", _RUN, str(path), written["name"]], **CACHES_OFF)
-        status, said = plain_python.ended(run, session.options.timeout_s)
+        status, said = plain_python.ended(run, session.timeout_s)
     if status != FAILED:
         path.unlink()
         said = said or "it passes"

@@ -42,12 +42,15 @@ class NodeInfo:
 class GraphInfo:
     """A graph after a case was applied.
 
-    outputs: nodes by position, None for what is no tensor. aten: the ATen and prims calls it comes down to.
+    outputs: nodes by position, None for what is no tensor. aten: the ATen and prims calls it comes down to,
+    without the views that a composite makes for itself. n_ops: how many of them compute, which a view and a
+    constant do not.
     """
 
     nodes: tuple[NodeInfo, ...]
     outputs: tuple[str | None, ...]
     aten: tuple[str, ...] = ()
+    n_ops: int = 0
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> GraphInfo:
@@ -62,7 +65,7 @@ class GraphInfo:
             )
             for n in raw["nodes"]
         )
-        return cls(nodes, tuple(raw["outputs"]), tuple(raw["aten"]))
+        return cls(nodes, tuple(raw["outputs"]), tuple(raw["aten"]), raw["n_ops"])
 
     @property
     def inputs(self) -> tuple[NodeInfo, ...]:

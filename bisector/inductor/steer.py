@@ -3,8 +3,9 @@
 After a step (ceil, a comparison, a cast to an integer) a difference in the last bit shows in one element
 of a million, so a smaller graph or smaller inputs mostly agree by chance alone. Multiplying an input by a
 factor moves an element across its step; where exactly is found by bisection in eager, and next to that
-place a last-bit difference shows. Nothing is claimed here: the case with the new values is probed as any
-other.
+place a last-bit difference shows. Without a step a sum shows it in which large terms cancel: multiplied by
+a large factor they leave the absolute tolerance behind, and little is left of them. Nothing is claimed
+here: the case with the new values is probed as any other.
 """
 
 from __future__ import annotations
@@ -79,29 +80,44 @@ class _Runs:
 
 
 def steer(
-    call: Call, case: Case, wanted: Wanted, tolerances: Tolerances, train: bool | None, seconds: float
+    call: Call,
+    case: Case,
+    wanted: Wanted,
+    tolerances: Tolerances,
+    train: bool | None,
+    seconds: float,
+    magnifying: Sequence[float] = (),
 ) -> tuple[str, float] | None:
     """(input, factor) such that with that input multiplied every candidate gives the outcome that is wanted
     of it; None where none was found in that time.
 
-    Raises what eager or the compiler raise on the case.
+    magnifying: factors to try where there are no steps. Raises what eager or the compiler raise on the case.
     """
     subject = execute.prepare(call, case, train)
     if subject.train:
         return None  # the graph of a gradient is compiled when it first runs, too late for the hooks
     runs = _Runs(subject, tolerances)
     places = list(_places(runs))
-    programs = _programs(subject, wanted) if places else []
+    programs = _programs(subject, wanted) if places or magnifying else []
     deadline = time.monotonic() + seconds
-    for place in places if programs else ():
-        for factor in _step(runs, place, deadline):
-            args = runs.scaled(place.input, factor)
-            eager = runs.outputs(runs.eager, args)
-            if all(runs.agree(fn, eager, args) is agrees for fn, agrees in programs):
-                return place.input, factor
-        if time.monotonic() > deadline:
-            break
+    for name, factor in _scales(runs, places, magnifying, deadline) if programs else ():
+        args = runs.scaled(name, factor)
+        eager = runs.outputs(runs.eager, args)
+        if all(runs.agree(fn, eager, args) is agrees for fn, agrees in programs):
+            return name, factor
     return None
+
+
+def _scales(
+    runs: _Runs, places: Sequence[_Place], magnifying: Sequence[float], deadline: float
+) -> Iterator[tuple[str, float]]:
+    """(input, factor) to try, until the time is up."""
+    for place in places:
+        yield from ((place.input, factor) for factor in _step(runs, place, deadline))
+        if time.monotonic() > deadline:
+            return
+    if not places:
+        yield from ((name, factor) for factor in magnifying for name in _largest(runs))
 
 
 def _programs(subject: execute.Subject, wanted: Wanted) -> list[tuple[Callable[..., Any], bool]]:
@@ -123,12 +139,7 @@ def _programs(subject: execute.Subject, wanted: Wanted) -> list[tuple[Callable[.
 
 def _places(runs: _Runs) -> Iterator[_Place]:
     """Elements to try, of the first output that has steps, for the largest inputs."""
-    floats = [
-        (value.numel(), name)
-        for name, value in zip(runs.subject.names, runs.subject.edited.args, strict=True)
-        if isinstance(value, torch.Tensor) and value.is_floating_point()
-    ]
-    for _, name in sorted(floats, reverse=True)[:INPUTS]:
+    for name in _largest(runs):
         factors = (RANGE[0], NUDGE, RANGE[1])
         low, nudged, high = (runs.outputs(runs.eager, runs.scaled(name, f)) for f in factors)
         for index, (a, n, b) in enumerate(zip(low, nudged, high, strict=True)):
@@ -137,6 +148,16 @@ def _places(runs: _Runs) -> Iterator[_Place]:
                 for at in moved[:: max(1, len(moved) // ELEMENTS)][:ELEMENTS].tolist():
                     yield _Place(name, index, at)
                 break
+
+
+def _largest(runs: _Runs) -> list[str]:
+    """The few largest inputs among those that can be multiplied."""
+    floats = [
+        (value.numel(), name)
+        for name, value in zip(runs.subject.names, runs.subject.edited.args, strict=True)
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    ]
+    return [name for _, name in sorted(floats, reverse=True)[:INPUTS]]
 
 
 def _step(runs: _Runs, place: _Place, deadline: float) -> tuple[float, float]:

@@ -162,9 +162,13 @@ def flag_before(flag: Mapping[str, Any], result: Result) -> str:
 
 
 def minimal_line(minimal: Mapping[str, Any]) -> str:
-    """Size of the minimal case: `4 ops on float32[1, 2] and float32[1]`."""
+    """Size of the minimal case: `4 ops on float32[1, 2] and float32[1]`; what only views or is a constant
+    is counted apart."""
     inputs = [tensor(entry["dtype"], entry["shape"]) for entry in minimal["inputs"]]
-    return count(minimal["n_ops"], "op") + (f" on {conjunction(inputs)}" if inputs else "")
+    silent = len(minimal["ops"]) - minimal["n_ops"]
+    beside = f" beside {count(silent, 'view')} or constants" if silent > 1 else ""
+    beside = " beside a view or a constant" if silent == 1 else beside
+    return count(minimal["n_ops"], "op") + beside + (f" on {conjunction(inputs)}" if inputs else "")
 
 
 def probes_line(result: Result) -> str:

@@ -10,6 +10,7 @@ from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult,
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
+from bisector.core.verdict import VerdictClass
 
 from .study import Study
 from .suspects import BACKWARD
@@ -18,6 +19,10 @@ from .suspects import BACKWARD
 NEEDED_EACH = 3
 # One diverging element in this many is the work of a step; rounding alone shows in most elements.
 FEW = 100
+# Inputs this many times as large: a difference in the last bit of one then stands over an absolute tolerance
+# of a few such bits, and so does what a cancellation leaves of it.
+MAGNIFYING = (2.0**8, 2.0**16)
+MAGNIFIED_CALLS = 8  # of more than that what amplifies it is mostly there
 
 
 @dataclass(frozen=True)
@@ -56,16 +61,18 @@ def reduce_case(
     default: ProbeResult,
     anchor: Anchor | None,
     run: Callable[[Problem], None] = reduce,
+    verdict: VerdictClass | None = None,
 ) -> Reduced:
     """Reduce a case, whose default compile is given, while it diverges alike and the anchor repairs it.
 
-    run: the passes; all of them, or one alone.
+    run: the passes; all of them, or one alone. verdict: of the whole; rounding that is amplified hardly shows
+    without what amplifies it, and so is looked for on other input values too.
     """
-    steered = _steps(default)
+    steering = _steering(default, verdict) if anchor is not None else None
     problem = Problem(
         start,
         default,
-        lambda cases: _trials(study, anchor, steered, cases),
+        lambda cases: _trials(study, anchor, steering, cases),
         study.describe,
         lanes=study.lab.jobs,
         decisive=anchor.nodes() if anchor is not None else frozenset(),
@@ -77,17 +84,35 @@ def reduce_case(
     return Reduced(problem.case, problem.default)
 
 
-def _trials(study: Study, anchor: Anchor | None, steered: bool, cases: Sequence[Case]) -> list[Trial]:
+@dataclass(frozen=True)
+class _Steering:
+    """How other input values are looked for. magnifying: factors for a case without steps."""
+
+    magnifying: tuple[float, ...] = ()
+
+
+def _steering(default: ProbeResult, verdict: VerdictClass | None) -> _Steering | None:
+    if _steps(default):
+        return _Steering()
+    return _Steering(MAGNIFYING) if verdict is VerdictClass.AMPLIFIED_ROUNDING else None
+
+
+def _trials(
+    study: Study, anchor: Anchor | None, steering: _Steering | None, cases: Sequence[Case]
+) -> list[Trial]:
     """FAIL where the case is interesting. What only diverges costs one probe, what counts a few."""
     trials = _as_they_are(study, anchor, cases)
-    if not steered or anchor is None or trials[-1].outcome is Outcome.FAIL:
+    if steering is None or anchor is None or trials[-1].outcome is Outcome.FAIL:
         return trials
     wanted = [(Candidate(), Outcome.FAIL)] + [(study.deny(m), outcome) for m, outcome in anchor.demands()]
     # New values undo what a case with simpler ones is for.
     agreeing = [
         t.case for t in trials if t.default.outcome is not Outcome.UNRESOLVED and not t.case.values
     ]
-    others = [case for case in study.steer(agreeing, wanted) if case is not None]
+    if steering.magnifying:
+        agreeing = [case for case in agreeing if len(study.describe(case).calls) <= MAGNIFIED_CALLS]
+    steered = study.steer(agreeing, wanted, steering.magnifying)
+    others = [case for case in steered if case is not None]
     return [*trials, *(_as_they_are(study, anchor, others) if others else [])]
 
 

@@ -194,7 +194,7 @@ def _minimal(answer: Answer) -> dict[str, Any] | None:
     tensors = [n for n in info.inputs if n.is_tensor]
     minimal: dict[str, Any] = {
         "ops": list(info.aten),
-        "n_ops": len(info.aten),
+        "n_ops": info.n_ops,
         "inputs": [{"shape": list(n.shape or ()), "dtype": n.dtype} for n in tensors],
         "input_numel": sum(n.numel for n in tensors),
         "lines": answer.repro_lines,

@@ -210,7 +210,8 @@ class Search:
     ) -> tuple[Case, ProbeResult]:
         """The smallest case found from `start`, and its default compile."""
         with self.session.clock.stage("minimize"):
-            reduced = reduce_case(self.study, start, default, anchor, passes)
+            verdict = self.chosen.verdict if self.answer.verdict is None else self.answer.verdict
+            reduced = reduce_case(self.study, start, default, anchor, passes, verdict.kind)
         self.answer.stopped_because = self.answer.stopped_because or reduced.stopped_because
         info = self.study.describe(reduced.case)
         size = f"{len(info.calls)} calls on {info.elements} elements still diverge"

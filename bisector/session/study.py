@@ -100,9 +100,16 @@ class Study:
         """What a case is held to."""
         return self.criterion if case == WHOLE else self.small
 
-    def steer(self, cases: Sequence[Case], wanted: Sequence[tuple[Candidate, Outcome]]) -> list[Case | None]:
+    def steer(
+        self,
+        cases: Sequence[Case],
+        wanted: Sequence[tuple[Candidate, Outcome]],
+        magnifying: Sequence[float] = (),
+    ) -> list[Case | None]:
         """For each case the same on other input values, on which every candidate should give the outcome
-        that is wanted of it; None where no such values were found. Ask a probe whether it is so."""
+        that is wanted of it; None where no such values were found. Ask a probe whether it is so.
+
+        magnifying: factors to try where the case has no steps."""
         tolerances = {d: list(self.small.tolerance("", d)) for d in DTYPE_TOLERANCES}
         asked = {
             "job": "steer",
@@ -111,6 +118,7 @@ class Study:
             "tolerances": tolerances,
             "train": self.train,
             "seconds": STEERING_S,
+            "magnifying": list(magnifying),
             "hooks_off": dict(self.hooks_off),
         }
         answers = self.lab.ask_all([{**asked, "case": case.to_json()} for case in cases])

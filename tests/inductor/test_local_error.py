@@ -123,3 +123,36 @@ def test_an_operation_that_takes_one_shape_alone_is_held_against_its_own_inputs(
 
     eager, compiled = torch.tensor([[1.5, 3.01]]), torch.tensor([[1.5, 2.98]])
     assert gain((compiled.ceil(), eager.ceil()), [(compiled, eager)], True, refuses) < 1e3
+
+
+def listed(fn: Any) -> tuple[tuple[str, ...], int]:
+    with Listed() as ops:
+        fn()
+    return ops.names, ops.computing
+
+
+def test_views_that_a_composite_makes_for_itself_are_not_listed_and_those_alone_are() -> None:
+    x = torch.rand(2, 3, 4, 4)
+    assert listed(lambda: x @ x) == (("aten.bmm",), 1)
+    assert listed(lambda: x.transpose(0, 1)) == (("aten.transpose",), 0)
+
+
+def test_a_write_into_a_part_computes_and_the_part_does_not() -> None:
+    x = torch.rand(4)
+
+    def shift() -> None:
+        x[1:] = x[:-1].clone()
+
+    assert listed(shift) == (("aten.clone", "aten.copy_"), 2)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda x: torch.zeros_like(x), lambda x: torch.full((2,), 3.0), lambda x: x.new_ones(2)]
+)
+def test_a_constant_is_listed_and_does_not_compute(make: Any) -> None:
+    names, computing = listed(lambda: make(ONES))
+    assert (len(names), computing) == (1, 0)
+
+
+def test_a_cast_has_the_name_that_inductor_gives_it() -> None:
+    assert listed(lambda: ONES.half()) == (("prims.convert_element_type",), 1)

@@ -57,6 +57,18 @@ def test_a_program_without_steps_has_no_such_values(tmp_path: Path) -> None:
     assert steer(call, WHOLE, [(Candidate(), FAIL)], {"float32": (0.1, 0.1)}, None, 5.0) is None
 
 
+@pytest.mark.usefixtures("compiler")
+def test_a_cancellation_shows_the_last_bit_once_its_terms_are_large(tmp_path: Path) -> None:
+    script = "def fn(x, w):\n    return torch.erf(x) @ w\n"
+    inputs = "torch.manual_seed(0)\ntorch.compile(fn)(torch.rand(8, 16), torch.randn(16, 32))\n"
+    call = call_of(tmp_path, script + inputs)
+    kernel = Candidate.deny({"lower:aten.erf@erf"})
+    wanted, usual = [(Candidate(), FAIL), (kernel, PASS)], {"float32": (1.3e-6, 1e-5)}
+    assert steer(call, WHOLE, wanted, usual, None, 20.0) is None
+    found = steer(call, WHOLE, wanted, usual, None, 20.0, (2.0**16,))
+    assert found == ("l_w_", 2.0**16)
+
+
 def test_one_program_cannot_both_agree_and_not(tmp_path: Path) -> None:
     call = call_of(tmp_path, STEPS + INPUT)
     wanted = [(Candidate(), FAIL), (Candidate.deny({"vec:cos@gone"}), PASS)]

@@ -42,7 +42,7 @@ class FakeLab:
         if request["case"]["slices"] and not self.takes:
             return {"error": "a view of another size"}
         node = {"name": "x", "op": "input", "target": "x", "reads": [], "integers": [], "dtype": "float32"}
-        return {"nodes": [node | {"shape": self.shape}], "outputs": ["x"], "aten": []}
+        return {"nodes": [node | {"shape": self.shape}], "outputs": ["x"], "aten": [], "n_ops": 0}
 
     def draws(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if not self.outcomes:

@@ -27,6 +27,18 @@ class Listed(TorchDispatchMode):
         return _NAMES.get(first, str(first))
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The calls, a cast by Inductor's name; without the views that a composite makes for itself."""
+        own = [c for c in self.calls if c not in _SILENT]
+        kept = [c for c in own if not _is_view(c)] or own[:1] if len(own) > 1 else own
+        return tuple(_NAMES.get(c.overloadpacket, str(c.overloadpacket)) for c in kept)
+
+    @property
+    def computing(self) -> int:
+        """How many of the calls compute: what a view or a constant holds is known without running it."""
+        return sum(not _is_view(c) and not _is_constant(c) for c in self.calls if c not in _SILENT)
+
+    @property
     def elementwise(self) -> bool:
         """Whether each element of the result comes from its own inputs alone."""
         return all(torch.Tag.pointwise in c.tags or c.overloadpacket in _STAYING for c in self.calls)
@@ -39,8 +51,19 @@ class Listed(TorchDispatchMode):
 
 def _is_movement(func: Any) -> bool:
     """Views, new memory, and copies to another place or layout."""
+    return _is_view(func) or func.overloadpacket in _COPIES
+
+
+def _is_view(func: Any) -> bool:
     aliases = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
-    return aliases or func.overloadpacket in _COPIES
+    return aliases or func.overloadpacket is _aten._unsafe_view
+
+
+def _is_constant(func: Any) -> bool:
+    """Made of no tensor, or of nothing but the shape of one."""
+    takes = any(isinstance(a.type, torch.TensorType) for a in func._schema.arguments)
+    name = func.overloadpacket.__name__
+    return not takes or name in _LIKE or name.startswith("new_")
 
 
 _aten = torch.ops.aten
@@ -52,4 +75,6 @@ _BASIC = (
     _aten.maximum, _aten.minimum, _aten.mul, _aten.neg, _aten.reciprocal, _aten.relu, _aten.round, _aten.rsub,
     _aten.sign, _aten.sqrt, _aten.sub, _aten.trunc, _aten.where,
 )  # fmt: skip
+_LIKE = ("empty_like", "full_like", "ones_like", "zeros_like")
+_SILENT = (_aten.detach.default, _aten.alias.default, _aten.lift_fresh.default)  # autograd's own bookkeeping
 _NAMES = {_aten._to_copy: "prims.convert_element_type"}  # as Inductor names a cast

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 import torch
 import torch.fx
 from torch._inductor import cpu_vec_isa
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch._ops import HigherOrderOperator
 
 from .. import ambient, naming, tensors
 from ..capture.load import Loaded
 from ..execute import Subject
+from ..following.listed import Listed
 from . import edit, liveness
 
 _OPS = {"placeholder": "input", "get_attr": "constant", "call_function": "call", "call_method": "call"}
@@ -68,25 +68,36 @@ def _named(options: dict[str, Any]) -> dict[str, Any]:
 def describe(subject: Subject) -> dict[str, Any]:
     """The nodes of the edited graph with the shapes that eager gives them, and its ATen calls."""
     gm = subject.edited.gm
-    values = _Shapes(gm)
+    run = _Run(gm)
     ambient.restore_rng(subject.call.ambient)
-    values.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
+    run.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
     return {
-        "nodes": [_node(n, values.seen) for n in gm.graph.nodes if n.op in _OPS],
+        "nodes": [_node(n, run.seen) for n in gm.graph.nodes if n.op in _OPS],
         "outputs": subject.edited.output_names(),
-        "aten": aten_calls(subject),
+        "aten": run.calls,
+        "n_ops": run.computing,
     }
 
 
-class _Shapes(torch.fx.Interpreter):
-    """Remembers shape and dtype of every tensor result."""
+class _Run(torch.fx.Interpreter):
+    """Remembers shape and dtype of every tensor result, and the ATen and prims calls of every node."""
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         super().__init__(gm)
         self.seen: dict[str, tuple[list[int], str]] = {}
+        self.calls: list[str] = []
+        self.computing = 0
 
     def run_node(self, n: torch.fx.Node) -> Any:
-        result = super().run_node(n)
+        if isinstance(n.target, HigherOrderOperator):  # runs graphs of its own, some under no mode at all
+            result = super().run_node(n)
+            self.calls.append(str(n.target))
+            self.computing += 1
+        else:
+            with Listed() as ops:
+                result = super().run_node(n)
+            self.calls += ops.names
+            self.computing += ops.computing
         if isinstance(result, torch.Tensor):
             self.seen[n.name] = (list(result.shape), tensors.dtype_name(result.dtype))
         return result
@@ -116,33 +127,3 @@ def _integers(node: torch.fx.Node) -> set[int]:
         return set()
     leaves = torch.utils._pytree.tree_leaves((list(node.args), dict(node.kwargs)))
     return {v for v in leaves if type(v) is int}
-
-
-def aten_calls(subject: Subject) -> list[str]:
-    """The functional ATen and prims calls of the forward graph, composites that eager has kernels for whole.
-
-    Casts are named as Inductor names them (`prims.convert_element_type`); views are counted too.
-    """
-    args = tensors.snapshot(subject.edited.args)
-    casts = {torch.ops.aten._to_copy.default: _convert}
-    try:
-        with torch.no_grad():
-            traced = make_fx(
-                torch.func.functionalize(lambda *a: subject.edited.gm(*a)), decomposition_table=casts
-            )(*args)
-    except Exception:  # noqa: BLE001 - a graph that cannot be traced this way is counted by its own calls
-        traceback.print_exc()
-        return [str(n.target) for n in subject.edited.gm.graph.nodes if n.op.startswith("call")]
-    traced.graph.eliminate_dead_code()
-    targets = [n.target for n in traced.graph.nodes if n.op == "call_function"]
-    ops = [t for t in targets if isinstance(t, torch._ops.OpOverload)]
-    return [f"{op.namespace}.{op._schema.name.split('::')[1]}" for op in ops if op is not _DETACH]
-
-
-_DETACH = torch.ops.aten.detach.default
-
-
-def _convert(x: torch.Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
-    if dtype is None or x.dtype == dtype:
-        return NotImplemented
-    return torch.ops.prims.convert_element_type.default(x, dtype)

@@ -93,7 +93,7 @@ def steer(loaded: Loaded, request: Request) -> dict[str, Any]:
     wanted = [(Candidate.from_json(c), Outcome(o)) for c, o in request["wanted"]]
     found = steering.steer(
         call, Case.from_json(request["case"]), wanted, request["tolerances"], request["train"],
-        request["seconds"],
+        request["seconds"], request["magnifying"],
     )  # fmt: skip
     return {"scale": found}
 

@@ -11,28 +11,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import resource
-import signal
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from running import Ended, answer, causes, cold_folder, last_line, numbisect, probes, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 BISECTOR = "torch bisector"  # what the ratios are over
 COLUMNS = (("wall_s", ".1f"), ("cpu_s", ".1f"), ("probes", "g"), ("ratio", ".2f"))  # numbers in the table
-NUMBISECT_ENDS = {1: "no divergence found", 2: "could not start", 3: "no confirmed answer"}  # docs/cli.md
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class Tool:
 
     name: str
     command: Callable[[Path, Path], list[str]]
-    read: Callable[[str, int | None, Path], Reading]
+    read: Callable[[Ended, Path], Reading]
 
 
 @dataclass(frozen=True)
@@ -64,94 +59,45 @@ class Run:
     reading: Reading
 
 
-def numbisect(command: str, read: Callable[[dict[str, Any]], str]) -> Tool:
+def ours(command: str, read: Callable[[dict[str, Any]], str]) -> Tool:
     """A numbisect command; `read` gives the answer in its result.json."""
 
-    def arguments(script: Path, folder: Path) -> list[str]:
-        run = [sys.executable, "-m", "bisector", command, str(script)]
-        return [*run, "--out", str(folder / "run"), "--quiet"]
+    def reading(ended: Ended, folder: Path) -> Reading:
+        found, why = answer(ended, folder)
+        if found is None or why:
+            return Reading(None, why, probes(found) if found else None)
+        return Reading(read(found), probes=probes(found))
 
-    def reading(output: str, status: int | None, folder: Path) -> Reading:
-        result = folder / "run" / "result.json"
-        if not result.exists():
-            return Reading(None, _last_line(output) if status is not None else "timeout")
-        found = json.loads(result.read_text())
-        probes = found["probes"]["total"] - found["probes"]["cached"]
-        if status != 0:
-            why = "timeout" if status is None else NUMBISECT_ENDS.get(status, f"exit status {status}")
-            return Reading(None, why, probes)
-        return Reading(read(found), probes=probes)
-
-    return Tool(f"numbisect {command}", arguments, reading)
+    return Tool(f"numbisect {command}", partial(numbisect, command), reading)
 
 
-def _causes(result: dict[str, Any]) -> str:
-    """The confirmed causes, or where there is none what repairs it."""
-    sets = [c["decisions"] for c in result["causes"] if c["confirmed"]]
-    if sets:
-        return "; ".join(" + ".join(members) for members in sets)
-    return "repaired by " + " or ".join(fix["id"] for fix in result["fixes"][:2])
-
-
-def _flags(result: dict[str, Any]) -> str:
-    return " or ".join(fix["id"] for fix in result["fixes"])
+def _flags(found: dict[str, Any]) -> str:
+    return " or ".join(fix["id"] for fix in found["fixes"])
 
 
 def _bisector_command(script: Path, _: Path) -> list[str]:
     return [sys.executable, "-m", "torch._inductor.compiler_bisector", "run", sys.executable, str(script)]
 
 
-def _bisector_reading(output: str, status: int | None, _: Path) -> Reading:
-    if status is None:
+def _bisector_reading(ended: Ended, _: Path) -> Reading:
+    if ended.status is None:
         return Reading(None, "timeout")
-    found = re.search(r"BisectionResult\((.*)\)", output)
-    return Reading(found[1]) if found else Reading(None, _last_line(output))
+    found = re.search(r"BisectionResult\((.*)\)", ended.output)
+    return Reading(found[1]) if found else Reading(None, last_line(ended.output))
 
 
 TOOLS = (
-    numbisect("minimize", _causes),
-    numbisect("flags", _flags),
+    ours("minimize", causes),
+    ours("flags", _flags),
     Tool(BISECTOR, _bisector_command, _bisector_reading),
 )
 
 
 def run_once(tool: Tool, script: Path, timeout_s: float) -> Run:
-    """Run a tool on a script with nothing compiled before; afterwards nothing is left of it."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        (folder / "tmp").mkdir()
-        environment = {
-            **os.environ, "TMPDIR": str(folder / "tmp"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
-        }
-        before, start = _cpu_of_children(), time.perf_counter()
-        output, status = _run(tool.command(script, folder), environment, timeout_s)
-        wall_s, cpu_s = time.perf_counter() - start, _cpu_of_children() - before
-        return Run(_name(script), tool.name, wall_s, cpu_s, tool.read(output, status, folder))
-
-
-def _run(command: list[str], environment: dict[str, str], timeout_s: float) -> tuple[str, int | None]:
-    """All output and the exit status; None for a status where the time was up."""
-    process = subprocess.Popen(
-        command, env=environment, cwd=environment["TMPDIR"], stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        return output, None
-    return output, process.returncode
-
-
-def _cpu_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _last_line(output: str) -> str:
-    lines = output.strip().splitlines()
-    return lines[-1] if lines else "said nothing"
+    """Run a tool on a script with nothing compiled before."""
+    with cold_folder() as folder:
+        ended = run_command(tool.command(script, folder), folder, timeout_s)
+        return Run(_name(script), tool.name, ended.wall_s, ended.cpu_s, tool.read(ended, folder))
 
 
 def _name(script: Path) -> str:

@@ -24,6 +24,10 @@ types:
 bench *arguments:
     {{python}} tests/bench/against_bisector.py {{arguments}}
 
+# numbisect beside torch's own minifier, on a bug planted in an encoder; takes up to half an hour for each row
+bench-minifier *arguments:
+    {{python}} tests/bench/against_minifier.py {{arguments}}
+
 # the shipped repros and reports again, from their cases
 repros:
     for case in repros/*/; do \

@@ -14,6 +14,7 @@ from bisector.core.verdict import VerdictClass
 from . import as_test, environment, fixes, reproducing
 from .against import against
 from .answer import Answer
+from .deciding import Decided
 from .flags.contrast import brought_back
 from .opening import wanted_first
 from .options import Against
@@ -89,28 +90,44 @@ def _work(session: Session, chosen: Chosen, answer: Answer) -> None:
 
 def _concluded(search: Search, below: Mapping[str, ProbeResult]) -> bool:
     """Whether the search may end here: not where it looked into a region whose repairs leave the whole
-    diverging."""
-    session, answer = search.session, search.answer
+    diverging, which is seen before the region is made smaller."""
+    answer = search.answer
     search.flags()
     answer.fixes = [(f, True) for f in fixes.ranked(fixes.from_flags(search.walk))]  # if a budget ends here
+    if search.in_region:
+        decided = search.decide(search.start, search.default)
+        held = search.confirm(decided)
+        if not held and not search.walk.repairs_something:
+            return False
+        case = search.reduce_alike(decided)
+        _follow_small(search, case)
+        _reproduced(search, case, decided, lambda: _conclude(search, case, held, below))
+        return True
     if search.can_follow_whole and search.followed is None:
         search.follow(search.start, search.default)
     case, decided = search.decide_and_reduce()
+    _follow_small(search, case)
+    _reproduced(search, case, decided, lambda: _conclude(search, case, search.confirm(decided), below))
+    return True
+
+
+def _follow_small(search: Search, case: Case) -> None:
     if not search.can_follow_whole:
         search.follow(case, search.study.probe(Candidate(), case))
-    early = reproducing.start_early(session, search.study, case, answer, decided.members)
+
+
+def _reproduced(search: Search, case: Case, decided: Decided, conclude: Callable[[], None]) -> None:
+    """Write the repro; it runs while the conclusions are drawn, with the fixes that are known before."""
+    session, study, answer = search.session, search.study, search.answer
+    early = reproducing.start_early(session, study, case, answer, decided.members)
     try:
-        held = search.confirm(decided)
-        if search.in_region and not (held or search.walk.repairs_something):
-            return False
-        _conclude(search, case, held, below)
-        kept = reproducing.reproduce(session, search.study, case, answer, early)
+        conclude()
+        kept = reproducing.reproduce(session, study, case, answer, early)
     finally:
         if early is not None:
             early.stop()
     if kept is not None and session.options.as_test:
-        as_test.make(session, search.study, *kept, answer)
-    return True
+        as_test.make(session, study, *kept, answer)
 
 
 def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping[str, ProbeResult]) -> None:

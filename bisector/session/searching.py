@@ -83,6 +83,7 @@ class Search:
         compiles what is probed next: it came back in a probe, so it will there, and halves every later probe.
         """
         if is_large(self.chosen.call):
+            self.second.start_early()
             if self.can_follow_whole:
                 self.follow(WHOLE, self.default)
             self._look_into(*self._region())
@@ -101,10 +102,11 @@ class Search:
         return case, default
 
     def _look_into(self, case: Case, default: ProbeResult) -> None:
-        if case == WHOLE:
+        calls = len(self.study.describe(case).calls)
+        if calls > SEARCHED_WHOLE:
             return
         self.start, self.default, self.in_region = case, default, True
-        size = f"{self._calls()} of {self.chosen.call['nodes']} calls"
+        size = f"{calls} of {self.chosen.call['nodes']} calls"
         self.session.progress("localise", f"a region of {size} diverges alike")
         self.answer.notes.append(
             f"decisions and flags were searched in a region of {size} that diverges alike; "
@@ -131,8 +133,7 @@ class Search:
                 self._start_whole()
                 self.walk = walk(self.study, flags, settings, WHOLE, self.default.measurement)
         self.answer.walk = self.walk
-        repairing = ", ".join(self.walk.repairing) or "none of those tried"
-        self.session.progress("flags", f"repair it: {repairing}")
+        self.session.progress("flags", f"repair it: {', '.join(self.walk.repairing) or 'none so far'}")
 
     def follow(self, case: Case, default: ProbeResult) -> None:
         """Where the difference arises and grows; the class follows from it where the case has every node."""
@@ -170,21 +171,20 @@ class Search:
             )
 
     def decide_and_reduce(self) -> tuple[Case, Decided]:
-        """A graph of few calls is searched before it is reduced, and its repairs hold the reduction to the
-        same bug; a large one is reduced first, held by what repairs it at the least cost."""
+        """A graph of few calls is searched before it is reduced; a large one is reduced first, held by what
+        repairs it at the least cost."""
         self.second.start_early()
-        if self._calls() > SEARCHED_WHOLE:
+        if is_large(self.chosen.call):
             case, small = self.reduce(self.start, self.default, self._anchor())
-            return case, self._decide(case, small)
-        decided = self._decide(self.start, self.default)
+            return case, self.decide(case, small)
+        decided = self.decide(self.start, self.default)
+        return self.reduce_alike(decided), decided
+
+    def reduce_alike(self, decided: Decided) -> Case:
+        """The smallest case, held to the same bug by the repairs that were decided."""
         repairs = [frozenset(r.members) for r in finest(decided.sets.repairs) if r.confirmed]
         anchor = Anchor(tuple(repairs[:MOST_ANCHORS])) if repairs else self._anchor()
-        case, _ = self.reduce(self.start, self.default, anchor)
-        return case, decided
-
-    def _calls(self) -> int:
-        whole = int(self.chosen.call["nodes"])
-        return len(self.study.describe(self.start).calls) if self.in_region else whole
+        return self.reduce(self.start, self.default, anchor)[0]
 
     def _anchor(self) -> Anchor | None:
         """What must go on repairing smaller cases: a flag, a set of flags, or one repair by decisions."""
@@ -210,15 +210,15 @@ class Search:
     ) -> tuple[Case, ProbeResult]:
         """The smallest case found from `start`, and its default compile."""
         with self.session.clock.stage("minimize"):
-            verdict = self.chosen.verdict if self.answer.verdict is None else self.answer.verdict
-            reduced = reduce_case(self.study, start, default, anchor, passes, verdict.kind)
+            kind = (self.answer.verdict or self.chosen.verdict).kind
+            reduced = reduce_case(self.study, start, default, anchor, passes, kind)
         self.answer.stopped_because = self.answer.stopped_because or reduced.stopped_because
         info = self.study.describe(reduced.case)
         size = f"{len(info.calls)} calls on {info.elements} elements still diverge"
         self.session.progress("minimize", size)
         return reduced.case, reduced.default
 
-    def _decide(self, case: Case, default: ProbeResult) -> Decided:
+    def decide(self, case: Case, default: ProbeResult) -> Decided:
         with self.session.clock.stage("causes"):
             decided = decide(self.study, case, default, self.walk.necessary, self._suspects())
         self.answer.decisions = decided.decisions

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from bisector.core.case import Case
-
 from . import plain_python
 from .answer import Answer
-from .fixes import Fix
 from .run import Session
 from .study import Study
-from .writing import written_as_test
+from .writing import Shown, written_as_test
 
 # Exit status where the test failed as it should: any error but that of torch.testing.assert_close is no
 # divergence, and an assertion inside the compiler is another error.
@@ -28,11 +25,11 @@ except BaseException as error:
 CACHES_OFF = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
 
 
-def make(session: Session, study: Study, case: Case, fix: Fix | None, answer: Answer) -> None:
+def make(session: Session, study: Study, shown: Shown, answer: Answer) -> None:
     """Write the test of what the repro shows, and name it in the answer if it fails; else a note says why."""
     path = session.run.test
     with session.clock.stage("minimize"):
-        written = written_as_test(study, case, fix, answer)
+        written = written_as_test(study, shown, answer)
         if "error" in written:
             answer.notes.append(f"no test could be written: {written['error']}")
             return

@@ -127,7 +127,7 @@ def _reproduced(search: Search, case: Case, decided: Decided, conclude: Callable
         if early is not None:
             early.stop()
     if kept is not None and session.options.as_test:
-        as_test.make(session, study, *kept, answer)
+        as_test.make(session, study, kept, answer)
 
 
 def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping[str, ProbeResult]) -> None:

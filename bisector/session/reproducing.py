@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import enum
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
-from bisector.core.case import WHOLE, Case
+from bisector.core.case import WHOLE, Case, Wording
 
 from . import fixes, plain_python
 from .answer import Answer
 from .run import Session
 from .study import Study
-from .writing import named, written
+from .writing import Shown, named, written
 
 MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 
@@ -27,8 +29,7 @@ OWN_HEADER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 class Started:
     """A repro that is running, both ways where there is a fix for `--fixed`."""
 
-    case: Case
-    fix: fixes.Fix | None
+    shown: Shown
     text: str
     function: str
     runs: list[subprocess.Popen[str]]
@@ -50,27 +51,14 @@ class Ran:
     said: str
 
 
-def start(
-    session: Session,
-    study: Study,
-    case: Case,
-    fix: fixes.Fix | None,
-    answer: Answer,
-    decisions: Sequence[str],
-) -> Started | str:
-    """Write the repro of a case and begin to run it. A string says why there is none.
-
-    decisions: IDs whose nodes a reader must find in the function.
-    """
-    answered = written(study, case, fix, answer, decisions)
-    if "error" in answered:
-        return f"no repro could be written: {answered['error']}"
+def start(session: Session, shown: Shown, answered: Mapping[str, Any]) -> Started:
+    """Begin to run a repro that the worker has written."""
     path = session.run.repro
     path.write_text(answered["text"])
     runs = [plain_python.start([str(path)])]
-    if fix:
+    if shown.fix:
         runs.append(plain_python.start([str(path), "--fixed"], **OWN_HEADER))
-    return Started(case, fix, answered["text"], answered["function"], runs)
+    return Started(shown, answered["text"], answered["function"], runs)
 
 
 def start_early(
@@ -80,9 +68,10 @@ def start_early(
     expressible = _expressible(answer)
     if not expressible:
         return None
+    shown = Shown(case, Wording.PUBLIC, expressible[0])
     with session.clock.stage("minimize"):
-        started = start(session, study, case, expressible[0], answer, decisions)
-    return started if isinstance(started, Started) else None
+        answered = written(study, shown, answer, decisions)
+        return None if "error" in answered else start(session, shown, answered)
 
 
 def _ended(started: Started, timeout_s: float) -> Ran:
@@ -98,20 +87,22 @@ def _expressible(answer: Answer) -> list[fixes.Fix]:
 
 def reproduce(
     session: Session, study: Study, case: Case, answer: Answer, early: Started | None
-) -> tuple[Case, fixes.Fix | None] | None:
+) -> Shown | None:
     """The minimal case, or the whole one where the minimal case does not diverge in plain Python.
 
     `--fixed` is the best fix that plain torch can express; one that cannot be written, or that does not
     hold in a fresh process, makes way for the next. early: an attempt that is running already. What the
-    repro shows and fixes comes back, None where there is no repro.
+    repro shows comes back, None where there is no repro.
     """
+    agreeing: dict[str, str] = {}
     with session.clock.stage("minimize"):
-        for attempt in dict.fromkeys((case, WHOLE)):
+        for attempt, wording in product(dict.fromkeys((case, WHOLE)), Wording):
             for fix in [*_expressible(answer)[:MOST_FIXES], None]:
-                tried = _try_repro(session, study, attempt, fix, answer, early)
+                shown = Shown(attempt, wording, fix)
+                tried = _try_repro(session, study, shown, answer, early, agreeing)
                 early = None
                 if tried is Tried.KEPT:
-                    return attempt, fix
+                    return shown
                 if tried is Tried.OTHER_CASE:
                     break
     session.run.repro.unlink(missing_ok=True)
@@ -129,22 +120,26 @@ class Tried(enum.Enum):
 def _try_repro(
     session: Session,
     study: Study,
-    case: Case,
-    fix: fixes.Fix | None,
+    shown: Shown,
     answer: Answer,
     early: Started | None,
+    agreeing: dict[str, str],
 ) -> Tried:
-    """Write one repro and run it both ways."""
-    started: Started | str | None = _taken_over(study, case, fix, answer, early)
-    started = started or start(session, study, case, fix, answer, named(answer, fix))
-    if isinstance(started, str):
-        answer.notes.append(started)
+    """Write one repro and run it both ways. agreeing: programs that did not diverge, and what they said."""
+    fix = shown.fix
+    answered = written(study, shown, answer, named(answer, fix))
+    if "error" in answered:
+        _note(answer, f"no repro could be written: {answered['error']}")
         return Tried.OTHER_FIX
+    program = _code(answered["text"])
+    if program in agreeing:
+        return _agreed(agreeing[program], shown, answer)
+    started = _taken_over(shown, answered, early) or start(session, shown, answered)
     ran = _ended(started, session.timeout_s)
     session.run.repro.write_text(started.text)
     if not ran.diverges:
-        answer.notes.append(f"a repro of this case does not diverge in plain Python ({ran.said})")
-        return Tried.OTHER_CASE
+        agreeing[program] = ran.said
+        return _agreed(ran.said, shown, answer)
     if ran.fixed is False:
         answer.notes.append(
             f"{fix and fix.id} does not repair the repro in a fresh process; it is not confirmed"
@@ -159,15 +154,22 @@ def _try_repro(
     return Tried.KEPT
 
 
-def _taken_over(
-    study: Study, case: Case, fix: fixes.Fix | None, answer: Answer, early: Started | None
-) -> Started | None:
+def _agreed(said: str, shown: Shown, answer: Answer) -> Tried:
+    if shown.wording is Wording.CAPTURED:  # the last that is tried of a case
+        _note(answer, f"a repro of this case does not diverge in plain Python ({said})")
+    return Tried.OTHER_CASE
+
+
+def _note(answer: Answer, said: str) -> None:
+    if said not in answer.notes:
+        answer.notes.append(said)
+
+
+def _taken_over(shown: Shown, now: Mapping[str, Any], early: Started | None) -> Started | None:
     """The early attempt, if it is this one, with the text whose comments say what is known by now."""
     if early is None:
         return None
-    now = written(study, case, fix, answer, named(answer, fix))
-    same = (early.case, early.fix) == (case, fix) and "error" not in now
-    if not same or _code(now["text"]) != _code(early.text):
+    if early.shown != shown or _code(now["text"]) != _code(early.text):
         early.stop()
         return None
     return replace(early, text=now["text"], function=now["function"])

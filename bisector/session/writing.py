@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from bisector.core.case import Case
+from bisector.core.case import Case, Wording
 from bisector.runner import rundir
 
 from .answer import Answer
@@ -14,33 +14,41 @@ from .fixes import Fix
 from .study import Study
 
 
-def written(
-    study: Study, case: Case, fix: Fix | None, answer: Answer, decisions: Sequence[str]
-) -> Mapping[str, Any]:
-    """The repro of a case: {"text", "function"}, or {"error"}.
+@dataclass(frozen=True)
+class Shown:
+    """What a repro shows, and how. fix: that of `--fixed`, None for no fix."""
+
+    case: Case
+    wording: Wording
+    fix: Fix | None
+
+
+def written(study: Study, shown: Shown, answer: Answer, decisions: Sequence[str]) -> Mapping[str, Any]:
+    """The repro: {"text", "function"}, or {"error"}.
 
     decisions: IDs whose nodes a reader must find in the function.
     """
-    said = {"header": header(answer, fix), "decisions": list(decisions), "file": rundir.REPRO}
-    return study.lab.ask({"job": "repro", **_request(study, case, fix, answer), **said})
+    said = {"header": header(answer, shown.fix), "decisions": list(decisions), "file": rundir.REPRO}
+    return study.lab.ask({"job": "repro", **_request(study, shown, answer), **said})
 
 
-def written_as_test(study: Study, case: Case, fix: Fix | None, answer: Answer) -> Mapping[str, Any]:
+def written_as_test(study: Study, shown: Shown, answer: Answer) -> Mapping[str, Any]:
     """The same as a test: {"text", "name"}, where the name is the test's, or {"error"}.
 
     The header leaves the fix to the test, which says it in lines of Python.
     """
     said = {"header": header(answer, None), "decisions": named(answer, None), "file": rundir.TEST}
-    return study.lab.ask({"job": "test", **_request(study, case, fix, answer), **said})
+    return study.lab.ask({"job": "test", **_request(study, shown, answer), **said})
 
 
-def _request(study: Study, case: Case, fix: Fix | None, answer: Answer) -> dict[str, Any]:
+def _request(study: Study, shown: Shown, answer: Answer) -> dict[str, Any]:
     return {
         "call": study.call,
-        "case": case.to_json(),
+        "case": shown.case.to_json(),
+        "wording": shown.wording.value,
         "train": study.train,
-        "criterion": asdict(study.criterion_of(case)),
-        "fix": fix.plain if fix else None,
+        "criterion": asdict(study.criterion_of(shown.case)),
+        "fix": shown.fix.plain if shown.fix else None,
         "seed": 0 if answer.settings.get("inductor.fallback_random") else None,
         "num_threads": None,
     }

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from bisector.core.case import WHOLE
+from bisector.core.case import WHOLE, Wording
 from bisector.session import as_test
 from bisector.session.answer import Answer
+from bisector.session.writing import Shown
 
 COMPARES = """
 import torch
@@ -39,7 +40,7 @@ def made(written: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch)
         options=SimpleNamespace(timeout_s=60.0),
         progress=lambda *said: None,
     )
-    as_test.make(session, None, WHOLE, None, answer)  # type: ignore[arg-type]
+    as_test.make(session, None, Shown(WHOLE, Wording.PUBLIC, None), answer)  # type: ignore[arg-type]
     return answer
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bisector.core.case import WHOLE
+from bisector.core.case import WHOLE, Case, Wording
 from bisector.core.model import Outcome, ProbeResult
 from bisector.core.search.minimal import MinimalSet
 from bisector.session import reproducing
 from bisector.session.answer import Answer, Repair
 from bisector.session.fixes import from_repairs
 from bisector.session.reproducing import Started, _code, _ended, _taken_over
-from bisector.session.writing import header, named
+from bisector.session.writing import Shown, header, named
 
+SHOWN = Shown(WHOLE, Wording.PUBLIC, None)
 RUNS_ON = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
@@ -26,33 +31,72 @@ def started(text: str, *commands: list[str]) -> Started:
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for command in commands
     ]
-    return Started(WHOLE, None, text, "def fn(): ...", runs)
+    return Started(SHOWN, text, "def fn(): ...", runs)
 
 
-def writes(monkeypatch: pytest.MonkeyPatch, answer: Mapping[str, Any]) -> None:
-    monkeypatch.setattr(reproducing, "written", lambda *given: answer)
-
-
-def taken_over(early: Started) -> Started | None:
-    return _taken_over(None, WHOLE, None, Answer("case.py", "run", {}), early)  # type: ignore[arg-type]
-
-
-def test_a_header_that_says_more_is_the_same_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comments_that_say_more_are_the_same_program() -> None:
     text = "# Cause: fma:sub@mul_1\nimport torch\nmul = x * y  # mul_1\n"
-    writes(monkeypatch, {"text": text, "function": "mul = x * y  # mul_1\n"})
-    found = taken_over(started("import torch\nmul = x * y\n"))
+    now = {"text": text, "function": "mul = x * y  # mul_1\n"}
+    found = _taken_over(SHOWN, now, started("import torch\nmul = x * y\n"))
     assert found is not None
     assert (found.text, found.function) == (text, "mul = x * y  # mul_1\n")
 
 
-@pytest.mark.parametrize("answer", [{"text": "import torch\nx = 1\n"}, {"error": "no"}])
-def test_another_program_is_run_anew_and_the_early_one_ends(
-    monkeypatch: pytest.MonkeyPatch, answer: Mapping[str, Any]
-) -> None:
-    writes(monkeypatch, answer)
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [(SHOWN, "import torch\nx = 1\n"), (replace(SHOWN, wording=Wording.CAPTURED), "import torch\n")],
+)
+def test_another_program_is_run_anew_and_the_early_one_ends(shown: Shown, text: str) -> None:
     early = started("import torch\n", RUNS_ON)
-    assert taken_over(early) is None
+    assert _taken_over(shown, {"text": text, "function": ""}, early) is None
     assert early.runs[0].returncode is not None
+
+
+def repro_of(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, says: Callable[[Shown], str]
+) -> tuple[Answer, Shown | None, list[Shown]]:
+    """The answer, what is shown and what was run, where a repro is what `says` makes of it."""
+    ran: list[Shown] = []
+    real = reproducing.start
+
+    def start(session: Any, shown: Shown, answered: Mapping[str, Any]) -> Started:
+        ran.append(shown)
+        return real(session, shown, answered)
+
+    def written(study: Any, shown: Shown, answer: Any, decisions: Any) -> Mapping[str, Any]:
+        return {"text": says(shown), "function": "def fn(): ..."}
+
+    monkeypatch.setattr(reproducing, "written", written)
+    monkeypatch.setattr(reproducing, "start", start)
+    session: Any = SimpleNamespace(
+        run=SimpleNamespace(repro=folder / "repro.py"),
+        clock=SimpleNamespace(stage=lambda name: contextlib.nullcontext()),
+        options=SimpleNamespace(timeout_s=60.0),
+        progress=lambda *said: None,
+    )
+    study: Any = None
+    answer = Answer("case.py", "run", {})
+    return answer, reproducing.reproduce(session, study, Case(cut=("mul",)), answer, None), ran
+
+
+def test_where_public_calls_do_not_diverge_the_captured_ones_are_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer, shown, ran = repro_of(
+        monkeypatch, tmp_path, lambda shown: f"exit({int(shown.wording is Wording.CAPTURED)})\n"
+    )
+    assert shown is not None and shown.wording is Wording.CAPTURED
+    assert [one.wording for one in ran] == [Wording.PUBLIC, Wording.CAPTURED]
+    assert answer.notes == []
+
+
+def test_a_program_that_agreed_is_not_run_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    answer, shown, ran = repro_of(
+        monkeypatch, tmp_path, lambda shown: f"print('agrees')\nexit({int(shown.case == WHOLE)})\n"
+    )
+    assert shown == Shown(WHOLE, Wording.PUBLIC, None)
+    assert [one.case == WHOLE for one in ran] == [False, True]
+    assert answer.notes == ["a repro of this case does not diverge in plain Python (agrees)"]
 
 
 def test_a_value_is_code_and_a_comment_is_not() -> None:

@@ -146,7 +146,7 @@ def function_name(target: Callable[..., Any], scope: Scope) -> str:
         if str(target).partition(".")[0] not in OP_NAMESPACES:
             raise CannotWrite(f"{target} is not one of torch's own ops")
         return f"torch.ops.{target}"
-    name = _public_names().get(id(target)) or _importable_name(target)
+    name = public_names().get(id(target)) or _importable_name(target)
     if name.startswith("torch.nn.functional."):
         scope.imports.add("import torch.nn.functional as F")
         return "F" + name.removeprefix("torch.nn.functional")
@@ -170,7 +170,7 @@ def _importable_name(target: Callable[..., Any]) -> str:
 
 
 @functools.cache
-def _public_names() -> dict[int, str]:
+def public_names() -> dict[int, str]:
     """Identity of each public torch function to its shortest public name."""
     names: dict[int, str] = {}
     modules = (torch, torch.nn.functional, torch.linalg, torch.fft, torch.special, torch.nested, torch.sparse)

@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import fx
 
+from ...core.case import Wording
 from .inputs_source import ArgumentsSource, arguments_source
 from .literals import UNPACK, TensorSource
+from .public_calls import in_public_calls
 from .repro_spec import ReproSpec
 from .run_source import RunSource, is_frozen, run_source
 from .source import FunctionSource, function_source, verify
@@ -34,9 +37,8 @@ def parts_of(spec: ReproSpec) -> Parts:
     """The parts. The function and the inputs have been run in this process: they are bit-equal to the graph
     and its inputs. Raises CannotWrite where something has no exact text, or is unknown to this torch.
     """
-    function = function_source(spec.gm, decisions=spec.decisions)
     with _ambient(spec):
-        verify(function, spec.gm, spec.inputs, spec.seed or 0)
+        function = _function(spec)
     if is_frozen(spec):
         function = function.given_constants()
     inputs, grads = _inputs(spec, function), _grad_outputs(spec)
@@ -64,6 +66,20 @@ def imports_source(lines: set[str], blocks: Iterable[str]) -> str:
 def joined_blocks(blocks: Iterable[str]) -> str:
     """The file: blocks two empty lines apart, empty ones left out."""
     return "\n\n\n".join(block.strip("\n") for block in blocks if block.strip()) + "\n"
+
+
+def _function(spec: ReproSpec) -> FunctionSource:
+    if spec.wording is Wording.PUBLIC:
+        with contextlib.suppress(CannotWrite):  # as it was captured it may do
+            return _verified(in_public_calls(spec.gm, spec.inputs, spec.grad_flags), spec)
+    return _verified(spec.gm, spec)
+
+
+def _verified(gm: fx.GraphModule, spec: ReproSpec) -> FunctionSource:
+    """The source of a graph that stands for the spec's."""
+    function = function_source(gm, decisions=spec.decisions)
+    verify(function, spec.gm, spec.inputs, spec.seed or 0)
+    return function
 
 
 @contextlib.contextmanager

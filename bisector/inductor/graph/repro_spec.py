@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from ...core.case import Wording
 from .fixes import Fix
 
 Tolerance = tuple[float, float]  # rtol, atol
@@ -32,6 +33,7 @@ class ReproSpec:
     fix: what `--fixed` does. recipes: expressions to try for large inputs (see `literal`).
     header: lines of the comment on top. file: what the comment calls the file.
     decisions: IDs of those that the header names; a reader must find their nodes in the function.
+    wording: how the function's calls are written.
     """
 
     gm: fx.GraphModule
@@ -54,6 +56,7 @@ class ReproSpec:
     header: Sequence[str] = ()
     file: str = "repro.py"
     decisions: Sequence[str] = ()
+    wording: Wording = Wording.PUBLIC
 
     @property
     def grad_flags(self) -> list[bool]:

@@ -9,6 +9,7 @@ import torch
 from torch._inductor.decomposition import decompositions
 from torch._inductor.lowering import lowerings
 
+from ...core.case import Wording
 from ...core.criterion import Criterion
 from ..execute import Outputs, Subject, eager_program, run
 from ..tensors import dtype_name
@@ -60,6 +61,7 @@ def _spec(subject: Subject, request: Mapping[str, Any]) -> ReproSpec:
         header=request["header"],
         decisions=request["decisions"],
         file=request["file"],
+        wording=Wording(request["wording"]),
     )
 
 

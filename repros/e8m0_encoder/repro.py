@@ -25,8 +25,8 @@ import torch
 import torch._inductor.config
 
 
-def fn(conv2d, project_0_weight, project_0_bias):
-    input_1 = torch.conv2d(conv2d, project_0_weight, project_0_bias, (1, 1), (0, 0), (1, 1), 1)
+def fn(conv2d, weight, bias):
+    input_1 = torch.conv2d(conv2d, weight, bias)
     to = input_1.to(torch.uint8)
     return (to,)
 
@@ -36,9 +36,9 @@ def inputs():
         [[[0.23452508, 0.19957124]], [[-0.052411586, -2.3984199]]],
         [[[0.57310194, 3.511813]], [[-2.727286, -3.441145]]]
     ])
-    project_0_weight = torch.tensor([[[[0.108014576]], [[-0.1630964]]]])
-    project_0_bias = torch.tensor([0.05943464])
-    return [conv2d, project_0_weight, project_0_bias]
+    weight = torch.tensor([[[[0.108014576]], [[-0.1630964]]]])
+    bias = torch.tensor([0.05943464])
+    return [conv2d, weight, bias]
 
 
 torch.set_grad_enabled(False)

@@ -26,15 +26,15 @@ import torch
 import torch._inductor.config
 
 
-def fn(mul_1, expand_0_weight, expand_0_bias):
-    erf = torch.erf(mul_1)
-    input_3 = torch.conv2d(erf, expand_0_weight, expand_0_bias, (1, 1), (0, 0), (1, 1), 1)
-    to = input_3.to(torch.uint8)
+def fn(mul, weight, bias):
+    erf = torch.erf(mul)
+    input_1 = torch.conv2d(erf, weight, bias)  # input_3
+    to = input_1.to(torch.uint8)
     return (to,)
 
 
 def inputs():
-    mul_1 = torch.tensor([
+    mul = torch.tensor([
         [
             [[-0.75925434, -0.32525763]],
             [[1.5005977, 2.6720655]],
@@ -72,7 +72,7 @@ def inputs():
             [[1.5810789, 2.8302896]]
         ]
     ])
-    expand_0_weight = torch.tensor([
+    weight = torch.tensor([
         [
             [[0.0908173]],
             [[0.10570136]],
@@ -92,8 +92,8 @@ def inputs():
             [[-0.08826503]]
         ]
     ])
-    expand_0_bias = torch.tensor([-0.11297238])
-    return [mul_1, expand_0_weight, expand_0_bias]
+    bias = torch.tensor([-0.11297238])
+    return [mul, weight, bias]
 
 
 torch.set_grad_enabled(False)

@@ -27,8 +27,8 @@ import torch._inductor.config
 
 
 def fn(highest, logits, temperature):
-    mul_1 = logits * temperature
-    sub = mul_1 - highest
+    mul = logits * temperature  # mul_1
+    sub = mul - highest
     return (sub,)
 
 

@@ -178,6 +178,13 @@ def test_calls_are_told_apart_by_arguments_and_by_where_tensors_come_from() -> N
     assert calls(lambda x: (x.exp() + x.sin()), X) != calls(lambda x: x.exp() + x.exp() * 0 + x.sin(), X)
 
 
+def test_a_value_of_an_aten_op_is_called_as_the_op() -> None:
+    gm, inputs = capture(lambda x: aten.sum.dim_IntList(aten.mul.Tensor(x, x), [0]), torch.ones(2))
+    for graph in (gm, in_public_calls(gm, inputs, [False])):
+        assert "    mul = " in (text := function_source(graph).text)
+        assert "    sum_1 = " in text
+
+
 def test_a_chain_keeps_the_names_of_its_nodes() -> None:
     gm = late("ceil_3", "ceil_9")
     assert function_source(in_public_calls(gm, [torch.ones(2)], [False])).text == function_source(gm).text

@@ -288,6 +288,19 @@ def test_a_nodes_name_loses_its_number(node: str, name: str) -> None:
     assert clean_name(node) == name
 
 
+@pytest.mark.parametrize(
+    ("node", "overload", "name"),
+    [
+        ("mul_tensor_4", "mul.Tensor", "mul"),
+        ("sum_dim_int_list", "sum.dim_IntList", "sum"),
+        ("_softmax_default_1", "_softmax.default", "softmax"),
+        ("scores_2", "mul.Tensor", "scores"),
+    ],
+)
+def test_a_name_that_is_an_overloads_becomes_the_ops(node: str, overload: str, name: str) -> None:
+    assert clean_name(node, overload) == name
+
+
 def test_names_are_unique_and_hide_nothing() -> None:
     names = Names(kept={"x_1"})
     assert [names.take(n) for n in ("x", "x", "sum", "lambda", "torch", "0")] == [

@@ -46,9 +46,14 @@ class Names:
         return name == own or name not in self._kept
 
 
-def clean_name(node_name: str) -> str:
-    """`linear` of `linear_26`, `add` of `add__1`: FX counts names over the whole graph that was captured."""
-    return re.sub(r"(?:_\d+)+$", "", node_name).rstrip("_") or node_name
+def clean_name(node_name: str, overload: str = "") -> str:
+    """`linear` of `linear_26`, `add` of `add__1`: FX counts names over the whole graph that was captured.
+
+    overload: `sum.dim_IntList`, of a node that calls it; FX then makes the name of it, `sum_dim_int_list_3`.
+    """
+    name = re.sub(r"(?:_\d+)+$", "", node_name).rstrip("_") or node_name
+    after_overload = name.replace("_", "") == re.sub(r"[._]", "", overload).lower()
+    return overload.partition(".")[0].strip("_") if overload and after_overload else name
 
 
 def input_names(placeholders: Sequence[str]) -> list[str]:

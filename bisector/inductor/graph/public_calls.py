@@ -22,6 +22,7 @@ from .aten_calls import AtenCall, AtenCalls
 from .bits import same_values
 from .ops_source import INFIX, PREFIX, public_names
 from .source import build, function_source
+from .statements import CAPTURED
 from .values import concrete
 
 # Of more calls nobody reads the function, and on more elements it takes long to try forms.
@@ -79,6 +80,7 @@ def _rewritten(gm: fx.GraphModule, forms: Mapping[fx.Node, Form]) -> fx.GraphMod
     for node in gm.graph.nodes:
         copies[node] = copy = graph.node_copy(node, copies.__getitem__)
         if form := forms.get(node):
+            copy.meta[CAPTURED] = node.target
             copy.op, copy.target = form.op, form.target
             copy.args = map_arg(form.args, copies.__getitem__)
             copy.kwargs = map_arg(dict(form.kwargs), copies.__getitem__)

@@ -14,6 +14,7 @@ from .ops_source import Scope, autocast_source, expression, function_name, state
 from .values import CannotWrite, Place, call_source, value_source
 
 INDENT = 4
+CAPTURED = "numbisect_captured"  # in a node's meta: the target that it had before it got another
 
 
 class Writer:
@@ -124,7 +125,7 @@ class _Body:
             self._assignment(node)
 
     def _assignment(self, node: fx.Node) -> None:
-        name = self._name(node, clean_name(node.name)) if node.users else None
+        name = self._name(node, clean_name(node.name, _overload(node))) if node.users else None
         to, comment = f"{name} = " if name else "", self._comment(node, name)
         place = Place(self._indent, len(to) + len(comment))
         self._line(to + (self._higher_order(node, place) or expression(node, self._scope, place)), comment)
@@ -146,6 +147,12 @@ class _Body:
         if node.target is torch.ops.higher_order.cond:
             return call_source("torch.cond", arguments, place)
         return function_name(node.target, self._scope)  # says why it cannot be written
+
+
+def _overload(node: fx.Node) -> str:
+    """`mul.Tensor` where an ATen op was captured, else nothing."""
+    target = node.meta.get(CAPTURED, node.target)
+    return target.__name__ if isinstance(target, torch._ops.OpOverload) else ""
 
 
 def _autocast(node: fx.Node) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,3 +142,11 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
 )
 def test_what_the_arrows_allow_is_not_found(module: str, source: str) -> None:
     assert violations(source, module) == []
+
+
+def test_every_package_is_installed_where_it_is_not_run_from_the_checkout() -> None:
+    found = re.search(r"^packages = (\[.*?\])$", (ROOT / "pyproject.toml").read_text(), re.M | re.S)
+    assert found is not None
+    listed = ast.literal_eval(found[1])  # an array of strings is the same in TOML
+    folders = {".".join(p.relative_to(ROOT).parent.parts) for p in (ROOT / "bisector").rglob("__init__.py")}
+    assert set(listed) == folders | {"bisector.configs"}

@@ -51,12 +51,15 @@ KNOWN = {
 }
 
 
+AS_TEST = ("fp16_round_trip", "softmax_fma")  # a setting of its own, and one of the compiler's command line
+
+
 @pytest.fixture(scope="module", params=sorted(KNOWN))
 def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """(name, exit status, result, run directory) of one whole run of each case."""
     out = tmp_path_factory.mktemp("run") / request.param
     case = REPROS / request.param / "case.py"
-    options = ["--as-test", "--out", str(out), "--json", "-"]
+    options = ["--out", str(out), "--json", "-", *(["--as-test"] if request.param in AS_TEST else [])]
     done = subprocess.run(
         [sys.executable, "-m", "bisector", "minimize", str(case), *options],
         capture_output=True, text=True, check=False,
@@ -136,7 +139,10 @@ def with_flags(test: str, flags: dict[str, Any]) -> str:
 
 
 def test_the_test_fails_by_its_comparison_and_passes_with_the_fix(finished: Any, tmp_path: Path) -> None:
-    _, _, result, out = finished
+    name, _, result, out = finished
+    if name not in AS_TEST:
+        assert result["test"] is None
+        return
     text = (out / result["test"]).read_text()
     fix = next(f for f in result["fixes"] if f["kind"] == "flag" and f["confirmed"])
     for source, status in ((text, 1), (with_flags(text, fix["set"]), 0)):

@@ -12,14 +12,8 @@ from typing import Any
 from bisector.report import answer, facts
 from bisector.report.contrast import contrast_lines
 from bisector.report.fixes import fix_title
-from bisector.report.markup import (
-    code,
-    escape,
-    fenced,
-    table,
-    without_folders,
-    without_folders_in_comments,
-)
+from bisector.report.markup import code, escape, fenced, table, without_folders, without_folders_in_comments
+from bisector.report.nearest import nearest_markdown
 from bisector.report.words import (
     CLASS_SENTENCES,
     Result,
@@ -179,7 +173,7 @@ def _minimal(result: Result) -> list[str]:
     lines = ["", f"Smallest case: {facts.minimal_line(minimal)} ({', '.join(minimal['ops'])})."]
     if minimal.get("graph"):
         lines += ["", *fenced(without_folders_in_comments(minimal["graph"]), "python")]
-    return lines
+    return lines + nearest_markdown(result)
 
 
 def _workaround(result: Result) -> list[str]:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from bisector.report import answer, facts, flags
 from bisector.report.fixes import fix_title
+from bisector.report.nearest import nearest_sentence
 from bisector.report.page import Page
 from bisector.report.words import (
     CLASS_SENTENCES,
@@ -172,11 +173,9 @@ def _minimal(page: Page, result: Result) -> None:
     page.paragraph(", ".join(minimal["ops"]))
     if minimal.get("graph"):
         page.verbatim(minimal["graph"], indent=4)
-    if result["neighbour"]:
-        diff = result["neighbour"]["artifact_diff"]
-        page.paragraph(f"Nearest case that agrees: {stopped(result['neighbour']['differs_by'])}")
-        if diff:
-            page.paragraph(f"The generated code of both, compared: {diff}")
+    if said := nearest_sentence(result):
+        page.paragraph(said)
+        page.verbatim("\n".join(result["neighbour"].get("diff", ())), indent=4)
 
 
 def _unknown(page: Page, result: Result) -> None:

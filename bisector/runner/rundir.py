@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import BadOption, BadTarget
 
 RUNS = "numbisect-runs"
-REPRO, TEST = "repro.py", "test_repro.py"
+REPRO, TEST, NEIGHBOUR = "repro.py", "test_repro.py", "neighbour.diff"
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class RunDirectory:
     @property
     def test(self) -> Path:
         return self.path / TEST
+
+    @property
+    def neighbour(self) -> Path:
+        """How the code of the minimal case differs from that of the nearest case that agrees."""
+        return self.path / NEIGHBOUR
 
     @property
     def markdown(self) -> Path:

@@ -17,6 +17,7 @@ from bisector.core.verdict import Verdict
 from .fixes import Fix
 from .flags.contrast import Contrast
 from .flags.trials import FlagWalk
+from .neighbour import Neighbour
 
 
 @dataclass
@@ -54,6 +55,7 @@ class Answer:
     fixes: list[tuple[Fix, bool]] = field(default_factory=list)
     minimal: GraphInfo | None = None
     minimal_source: str | None = None
+    neighbour: Neighbour | None = None
     repro: str | None = None
     repro_lines: int | None = None
     test: str | None = None

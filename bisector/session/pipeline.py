@@ -16,6 +16,7 @@ from .against import against
 from .answer import Answer
 from .deciding import Decided
 from .flags.contrast import brought_back
+from .neighbour import nearest
 from .opening import wanted_first
 from .options import Against
 from .result import to_json
@@ -128,6 +129,22 @@ def _reproduced(search: Search, case: Case, decided: Decided, conclude: Callable
             early.stop()
     if kept is not None and session.options.as_test:
         as_test.make(session, study, kept, answer)
+    _compared(search, case)
+
+
+def _compared(search: Search, case: Case) -> None:
+    """The nearest case that agrees, and the difference of its code as a file."""
+    session, answer = search.session, search.answer
+    repairs = [repair.found for repair in answer.repairs if repair.confirmed]
+    flags = [fix for fix, _ in answer.fixes if fix.kind == "flag"]
+    try:
+        with session.clock.stage("minimize"):
+            answer.neighbour = found = nearest(search.study, case, repairs, flags)
+    except BudgetSpent as spent:
+        answer.stopped_because = answer.stopped_because or spent.reason
+        return
+    if found is not None and found.diff:
+        session.run.neighbour.write_text("\n".join(found.diff) + "\n")
 
 
 def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping[str, ProbeResult]) -> None:
@@ -152,6 +169,9 @@ def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping
             "that so few values still diverge"
         )
     answer.minimal = search.study.describe(case)
+    for what, other in search.also_seen.items():
+        ops = ", ".join(search.study.describe(other).aten)
+        answer.notes.append(f"also seen in a smaller case ({ops}), and kept aside: {what}")
 
 
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bisector.core.case import Case
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, node_of
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
+from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
 
+from .grouping import finest
 from .study import Study
 from .suspects import BACKWARD
 
 # That each member of a repair is needed is asked of repairs up to this size: a probe for each member.
 NEEDED_EACH = 3
+MOST_ANCHORS = 3  # repairs; each one costs a probe for every case that the reducer takes
 # One diverging element in this many is the work of a step; rounding alone shows in most elements.
 FEW = 100
 # Inputs this many times as large: a difference in the last bit of one then stands over an absolute tolerance
@@ -46,12 +49,28 @@ class Anchor:
         return frozenset(node_of(m).removeprefix(BACKWARD) for r in self.repairs for m in r)
 
 
+def anchored_by(repairs: Sequence[MinimalSet]) -> Anchor | None:
+    """An anchor of the finest of these repairs, those that are confirmed; None where none is."""
+    confirmed = [frozenset(r.members) for r in finest(repairs) if r.confirmed]
+    return Anchor(tuple(confirmed[:MOST_ANCHORS])) if confirmed else None
+
+
+@dataclass(frozen=True)
+class AlsoSeen:
+    """A smaller case that shows another divergence than the one under study: kept aside, never taken."""
+
+    what: str
+    case: Case
+
+
 @dataclass
 class Reduced:
-    """The smallest case found, its default compile, and why it is not smaller if a budget ended it."""
+    """The smallest case found, its default compile, why it is not smaller if a budget ended it, and what else
+    diverged on the way, the latest of each sort."""
 
     case: Case
     default: ProbeResult
+    also_seen: Sequence[AlsoSeen] = ()
     stopped_because: str | None = None
 
 
@@ -68,20 +87,15 @@ def reduce_case(
     run: the passes; all of them, or one alone. verdict: of the whole; rounding that is amplified hardly shows
     without what amplifies it, and so is looked for on other input values too.
     """
-    steering = _steering(default, verdict) if anchor is not None else None
-    problem = Problem(
-        start,
-        default,
-        lambda cases: _trials(study, anchor, steering, cases),
-        study.describe,
-        lanes=study.lab.jobs,
-        decisive=anchor.nodes() if anchor is not None else frozenset(),
-    )
+    asking = _Asking(study, anchor, _steering(default, verdict) if anchor is not None else None)
+    decisive = anchor.nodes() if anchor is not None else frozenset()
+    problem = Problem(start, default, asking, study.describe, lanes=study.lab.jobs, decisive=decisive)
+    stopped = None
     try:
         run(problem)
     except BudgetSpent as spent:
-        return Reduced(problem.case, problem.default, spent.reason)
-    return Reduced(problem.case, problem.default)
+        stopped = spent.reason
+    return Reduced(problem.case, problem.default, list(asking.also_seen.values()), stopped)
 
 
 @dataclass(frozen=True)
@@ -97,38 +111,6 @@ def _steering(default: ProbeResult, verdict: VerdictClass | None) -> _Steering |
     return _Steering(MAGNIFYING) if verdict is VerdictClass.AMPLIFIED_ROUNDING else None
 
 
-def _trials(
-    study: Study, anchor: Anchor | None, steering: _Steering | None, cases: Sequence[Case]
-) -> list[Trial]:
-    """FAIL where the case is interesting. What only diverges costs one probe, what counts a few."""
-    trials = _as_they_are(study, anchor, cases)
-    if steering is None or anchor is None or trials[-1].outcome is Outcome.FAIL:
-        return trials
-    wanted = [(Candidate(), Outcome.FAIL)] + [(study.deny(m), outcome) for m, outcome in anchor.demands()]
-    # New values undo what a case with simpler ones is for.
-    agreeing = [
-        t.case for t in trials if t.default.outcome is not Outcome.UNRESOLVED and not t.case.values
-    ]
-    if steering.magnifying:
-        agreeing = [case for case in agreeing if len(study.describe(case).calls) <= MAGNIFIED_CALLS]
-    steered = study.steer(agreeing, wanted, steering.magnifying)
-    others = [case for case in steered if case is not None]
-    return [*trials, *(_as_they_are(study, anchor, others) if others else [])]
-
-
-def _as_they_are(study: Study, anchor: Anchor | None, cases: Sequence[Case]) -> list[Trial]:
-    defaults = study.probe_all([(Candidate(), case) for case in cases])
-    trials = []
-    for case, default in zip(cases, defaults, strict=True):
-        outcome = default.outcome
-        if outcome is Outcome.FAIL and anchor is not None:
-            outcome = _held(study, anchor, case)
-        trials.append(Trial(case, outcome, default))
-        if outcome is Outcome.FAIL:
-            break  # the first interesting case is taken; the others would be asked in vain
-    return trials
-
-
 def _steps(default: ProbeResult) -> bool:
     """Whether the outputs show a step: a few elements diverge and nearly all are equal to the bit."""
     paths = {s.path for s in default.signatures if s.kind is DivergenceKind.VALUE}
@@ -136,9 +118,58 @@ def _steps(default: ProbeResult) -> bool:
     return any(0 < o.n_diff * FEW <= o.numel for o in outputs)
 
 
-def _held(study: Study, anchor: Anchor, case: Case) -> Outcome:
-    """FAIL where the case meets every demand of the anchor."""
-    demands = anchor.demands()
-    results = study.probe_all([(study.deny(members), case) for members, _ in demands])
-    holds = all(r.outcome is wanted for r, (_, wanted) in zip(results, demands, strict=True))
-    return Outcome.FAIL if holds else Outcome.UNRESOLVED
+@dataclass
+class _Asking:
+    """Is it still interesting? FAIL where it is: the case diverges alike and meets every demand.
+
+    What only diverges costs one probe, what counts a few. also_seen: by what it is.
+    """
+
+    study: Study
+    anchor: Anchor | None
+    steering: _Steering | None
+    also_seen: dict[str, AlsoSeen] = field(default_factory=dict)
+
+    def __call__(self, cases: Sequence[Case]) -> list[Trial]:
+        trials = self._as_they_are(cases)
+        if self.steering is None or self.anchor is None or trials[-1].outcome is Outcome.FAIL:
+            return trials
+        # New values undo what a case with simpler ones is for.
+        agreeing = [
+            t.case for t in trials if t.default.outcome is not Outcome.UNRESOLVED and not t.case.values
+        ]
+        steered = self._steered(agreeing, self.anchor, self.steering)
+        return [*trials, *(self._as_they_are(steered) if steered else [])]
+
+    def _steered(self, cases: Sequence[Case], anchor: Anchor, steering: _Steering) -> list[Case]:
+        if steering.magnifying:
+            cases = [c for c in cases if len(self.study.describe(c).calls) <= MAGNIFIED_CALLS]
+        denied = [(self.study.deny(members), outcome) for members, outcome in anchor.demands()]
+        found = self.study.steer(cases, [(Candidate(), Outcome.FAIL), *denied], steering.magnifying)
+        return [case for case in found if case is not None]
+
+    def _as_they_are(self, cases: Sequence[Case]) -> list[Trial]:
+        defaults = self.study.probe_all([(Candidate(), case) for case in cases])
+        trials = []
+        for case, default in zip(cases, defaults, strict=True):
+            outcome = default.outcome
+            if outcome is Outcome.FAIL and self.anchor is not None:
+                outcome = self._held(self.anchor, case)
+            elif outcome is Outcome.UNRESOLVED and default.signatures:
+                self.also_seen[default.signatures[0].kind.value] = AlsoSeen(default.reason, case)
+            trials.append(Trial(case, outcome, default))
+            if outcome is Outcome.FAIL:
+                break  # the first interesting case is taken; the others would be asked in vain
+        return trials
+
+    def _held(self, anchor: Anchor, case: Case) -> Outcome:
+        """FAIL where the case meets every demand of the anchor."""
+        demands = anchor.demands()
+        results = self.study.probe_all([(self.study.deny(members), case) for members, _ in demands])
+        if all(r.outcome is wanted for r, (_, wanted) in zip(results, demands, strict=True)):
+            return Outcome.FAIL
+        repaired = [r for r, (_, wanted) in zip(results, demands, strict=True) if wanted is Outcome.PASS]
+        if all(r.outcome is Outcome.FAIL for r in repaired):
+            what = "it diverges alike, and nothing repairs it that repairs the subject"
+            self.also_seen["unrepaired"] = AlsoSeen(what, case)
+        return Outcome.UNRESOLVED

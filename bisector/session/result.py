@@ -13,10 +13,14 @@ from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
 from bisector.report.fixes import fix_lines
+from bisector.runner.rundir import NEIGHBOUR
 
 from .answer import Answer
 from .fixes import Fix
 from .flags.contrast import Contrast
+from .neighbour import Neighbour
+
+SHOWN_LINES = 40  # of the difference between the code of two cases; a longer one is in its file alone
 
 
 def to_json(
@@ -73,7 +77,7 @@ def to_json(
         ],
         "contrast": None if answer.contrast is None else _contrast(answer.contrast),
         "minimal": _minimal(answer),
-        "neighbour": None,
+        "neighbour": _neighbour(answer.neighbour),
         "builds": None,
         "repro": answer.repro,
         "test": answer.test,
@@ -185,6 +189,13 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "causes": [dict(settings) for settings in contrast.causes],
         "unknown": contrast.unknown,
     }
+
+
+def _neighbour(found: Neighbour | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    told = list(found.diff) if len(found.diff) <= SHOWN_LINES else []
+    return {"differs_by": found.differs_by, "artifact_diff": NEIGHBOUR if found.diff else None, "diff": told}
 
 
 def _minimal(answer: Answer) -> dict[str, Any] | None:

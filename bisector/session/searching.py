@@ -23,17 +23,15 @@ from .flags.catalogue import catalogue
 from .flags.current import current
 from .flags.trials import FlagWalk
 from .flags.walk import holds_on_whole, walk
-from .grouping import finest, listed
+from .grouping import listed
 from .localising import diverging_region, place_repair
 from .opening import MANY_ELEMENTS, SEARCHED_WHOLE, SELFTEST, backends, can_follow_whole, hooks_off, is_large
-from .reducing import Anchor, reduce_case
+from .reducing import Anchor, anchored_by, reduce_case
 from .run import Session
 from .settling import HeldRepair, Settling
 from .study import config_id
 from .subject import Chosen
 from .suspects import Suspects, suspects
-
-MOST_ANCHORS = 3  # each one costs a probe for every case that the reducer takes
 
 
 @dataclass
@@ -44,6 +42,7 @@ class Search:
     the inputs; both diverge alike) and its default compile. in_region: it is a region; whether what repairs
     it repairs the whole is seen at the end. walk: the flags, once they are walked. group: a repair that was
     found by groups of decisions, where no flag repairs. followed: the trace of the whole, if there is one.
+    also_seen: smaller cases that diverge otherwise, by what they show.
     """
 
     session: Session
@@ -55,6 +54,7 @@ class Search:
     walk: FlagWalk = field(default_factory=FlagWalk)
     group: MinimalSet | None = None
     followed: Trace | None = None
+    also_seen: dict[str, Case] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.study = self.chosen.study
@@ -182,8 +182,7 @@ class Search:
 
     def reduce_alike(self, decided: Decided) -> Case:
         """The smallest case, held to the same bug by the repairs that were decided."""
-        repairs = [frozenset(r.members) for r in finest(decided.sets.repairs) if r.confirmed]
-        anchor = Anchor(tuple(repairs[:MOST_ANCHORS])) if repairs else self._anchor()
+        anchor = anchored_by(decided.sets.repairs) or self._anchor()
         return self.reduce(self.start, self.default, anchor)[0]
 
     def _anchor(self) -> Anchor | None:
@@ -212,6 +211,7 @@ class Search:
         with self.session.clock.stage("minimize"):
             kind = (self.answer.verdict or self.chosen.verdict).kind
             reduced = reduce_case(self.study, start, default, anchor, passes, kind)
+        self.also_seen |= {seen.what: seen.case for seen in reduced.also_seen}
         self.answer.stopped_because = self.answer.stopped_because or reduced.stopped_because
         info = self.study.describe(reduced.case)
         size = f"{len(info.calls)} calls on {info.elements} elements still diverge"

@@ -140,6 +140,15 @@ class Study:
         answers = self.lab.ask_all([{**asked, "candidate": c.to_json()} for c in candidates])
         return [GeneratedCode(a.get("code"), frozenset(a.get("unread", ()))) for a in answers]
 
+    def sources(self, asked: Sequence[tuple[Candidate, Case]]) -> list[str | None]:
+        """The code generated for each (candidate, case), None where it is not known; nothing is run."""
+        self._stop_if_exhausted()
+        requests = [
+            {**self._about("source", case), "candidate": c.to_json(), "hooks_off": dict(self.hooks_off)}
+            for c, case in asked
+        ]
+        return [answer.get("source") for answer in self.lab.ask_all(requests)]
+
     def slowdown(self, candidate: Candidate, case: Case, seconds: float) -> Mapping[str, Any]:
         """Runs of the candidate and of the default, timed in turn with nothing beside them."""
         self._stop_if_exhausted()

@@ -161,3 +161,11 @@ def test_the_result_and_the_reports_of_a_run_are_whole(finished: Any) -> None:
     jsonschema.validate(result, schema)
     assert json.loads((out / "result.json").read_text()) == result
     assert result["repro"] in (out / result["report_markdown"]).read_text()
+
+
+def test_the_nearest_case_that_agrees_has_other_code(finished: Any) -> None:
+    _, _, result, out = finished
+    neighbour = result["neighbour"]
+    assert neighbour["differs_by"].startswith(("denying ", "with ", "without "))
+    lines = (out / neighbour["artifact_diff"]).read_text().splitlines()
+    assert any(line.startswith("+") and not line.startswith("+++") for line in lines)

@@ -155,3 +155,10 @@ def test_kinds_that_the_device_lacks_are_named_and_are_not_missing_from_the_answ
     page = render(result, REPRO)
     assert "There are no decisions of these kinds on this device: cudagraph and split." in page
     assert "not examined" not in page
+
+
+def test_the_nearest_case_that_agrees_is_shown_with_the_lines_that_differ() -> None:
+    neighbour = {"differs_by": "denying a", "artifact_diff": "neighbour.diff", "diff": ["-x * y", "+z"]}
+    page = render(samples.softmax_pair() | {"neighbour": neighbour}, REPRO)
+    assert "The nearest case that agrees: denying a. How its generated code differs: neighbour.diff" in page
+    assert "```diff\n-x * y\n+z\n```" in page

@@ -29,7 +29,7 @@ def shrink_shapes(problem: Problem) -> None:
     done: set[tuple[Axis, ...]] = set()
     in_vain = 0
     while problem.info.elements > SMALL and in_vain < GIVE_UP_AFTER:
-        groups = [g for g in _groups(problem.info) if g not in done]
+        groups = [g for g in axes_together(problem.info) if g not in done]
         if not groups:
             return
         coordinates = _coordinates(problem, groups[0])
@@ -46,7 +46,7 @@ def take_part(problem: Problem) -> None:
     Outer axes are cut, and no shorter than need be: along the inner ones a compiler chooses vectors, tails
     and splits by length, and the part is to be compiled as the whole is.
     """
-    for group in sorted(_groups(problem.info), key=lambda g: (g[0][1], -len(g))):
+    for group in sorted(axes_together(problem.info), key=lambda g: (g[0][1], -len(g))):
         elements = problem.info.elements
         if elements <= PART:
             return
@@ -55,7 +55,7 @@ def take_part(problem: Problem) -> None:
         length = max(1, size * PART // elements)
         if size > length:
             starts = _around(size, length, _coordinates(problem, group)) or [0]
-            problem.first_interesting(_sliced(problem.case, group, start, length) for start in starts)
+            problem.first_interesting(sliced(problem.case, group, start, length) for start in starts)
 
 
 def other_shapes(info: GraphInfo) -> Iterator[Case]:
@@ -63,14 +63,14 @@ def other_shapes(info: GraphInfo) -> Iterator[Case]:
 
     A quarter is gone, and what is left is odd: no multiple of a vector's or a tile's length.
     """
-    for group in _groups(info):
+    for group in axes_together(info):
         name, dim = group[0]
         size = (info.node(name).shape or ())[dim]
         if size >= 4:
-            yield _sliced(WHOLE, group, 0, (3 * size // 4 - 1) | 1)
+            yield sliced(WHOLE, group, 0, (3 * size // 4 - 1) | 1)
 
 
-def _groups(info: GraphInfo) -> list[tuple[Axis, ...]]:
+def axes_together(info: GraphInfo) -> list[tuple[Axis, ...]]:
     """Sets of axes to cut: those of equal length at the same place, all of equal length, and each alone.
 
     What can cut the most elements comes first. Among equals, axes at the same place together (to cut one of
@@ -91,9 +91,9 @@ def _shorter(problem: Problem, group: tuple[Axis, ...], coordinates: list[int]) 
     info = problem.info
     size = (info.node(group[0][0]).shape or ())[group[0][1]]
     for start, length in _windows(size, coordinates):
-        yield _sliced(problem.case, group, start, length)
+        yield sliced(problem.case, group, start, length)
         if any(size in node.integers for node in info.calls):
-            yield _sliced(problem.case, group, start, length).with_size(size, length)
+            yield sliced(problem.case, group, start, length).with_size(size, length)
 
 
 def _windows(size: int, coordinates: list[int]) -> Iterator[tuple[int, int]]:
@@ -114,7 +114,7 @@ def _around(size: int, length: int, coordinates: list[int]) -> list[int]:
     return list(dict.fromkeys(min(max(c - length // 2, 0), size - length) for c in coordinates))
 
 
-def _sliced(case: Case, group: tuple[Axis, ...], start: int, length: int) -> Case:
+def sliced(case: Case, group: tuple[Axis, ...], start: int, length: int) -> Case:
     offsets = {(s.input, s.dim): s.start for s in case.slices}
     return case.with_slice(
         *(Slice(name, dim, offsets.get((name, dim), 0) + start, length) for name, dim in group)

@@ -23,11 +23,17 @@ _BUILDERS = ("cpp", "cpp_pybinding", "triton")  # what a generated module calls 
 
 
 def code_of(call: Call, case: Case, candidate: Candidate, train: bool | None) -> str | None:
-    """The digest of the code, of the backward graph too where there is one; None where it cannot be told."""
+    """The digest of the code; None where it cannot be told."""
+    sources = sources_of(call, case, candidate, train)
+    return source_capture.digest(sources) if sources else None
+
+
+def sources_of(call: Call, case: Case, candidate: Candidate, train: bool | None) -> list[str]:
+    """The code of each graph, of the backward one too where there is one; none where it cannot be told."""
     subject = execute.prepare(call, case, train)
     at_once = compiling.BACKWARD_AT_ONCE
     if subject.train and at_once not in functorch_config._config:  # type: ignore[attr-defined]
-        return None  # the backward graph would be compiled when it runs
+        return []  # the backward graph would be compiled when it runs
     with ExitStack() as stack:
         sources = stack.enter_context(source_capture.collected())
         stack.enter_context(execute.active(execute.control_for(candidate), threads=1))
@@ -37,8 +43,8 @@ def code_of(call: Call, case: Case, candidate: Candidate, train: bool | None) ->
         try:
             execute.compile_subject(subject, candidate)
         except execute.NotCompiled:
-            return None  # a probe says why
-    return source_capture.digest(sources) if sources else None
+            return []  # a probe says why
+    return sources
 
 
 @contextmanager

@@ -11,13 +11,13 @@ import torch
 from ...core.case import Case
 from ...core.criterion import Criterion
 from ...core.model import Candidate, Outcome
-from .. import ambient, evidence, execute, formula, held, hooks, probing
+from .. import ambient, evidence, execute, formula, held, hooks, probing, source_capture
 from .. import steer as steering
 from ..capture.load import Loaded
 from ..capture.record import Call
 from ..flags import elsewhere as others
 from ..flags import live, reads, timing
-from ..flags.codes import code_of
+from ..flags.codes import code_of, sources_of
 from ..following import trace as tracing
 from ..graph import describe, write
 from ..hooks import selftest as hooks_selftest
@@ -42,6 +42,14 @@ def code(loaded: Loaded, request: Request) -> dict[str, Any]:
     call, case, candidate = _asked(loaded, request)
     digest = code_of(call, case, candidate, request["train"])
     return {"code": digest, "unread": reads.unread(request["names"])}
+
+
+def source(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """The code generated for one candidate, without comments and paths -> {"source": text or None}."""
+    call, case, candidate = _asked(loaded, request)
+    _switch_off(request)
+    sources = sources_of(call, case, candidate, request["train"])
+    return {"source": "\n".join(map(source_capture.normalized, sources)) or None}
 
 
 def slowdown(loaded: Loaded, request: Request) -> dict[str, Any]:
@@ -198,6 +206,7 @@ IN_WORKER = frozenset({"warm"})
 JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "probe": probe,
     "code": code,
+    "source": source,
     "slowdown": slowdown,
     "elsewhere": elsewhere,
     "steer": steer,

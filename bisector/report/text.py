@@ -197,6 +197,7 @@ def _files(page: Page, result: Result) -> None:
     files = [
         (result["repro"], "stands alone; exits 1 while it diverges; --fixed applies the best fix"),
         (result.get("test"), "for pytest; fails while it diverges"),
+        ((result["neighbour"] or {}).get("artifact_diff"), "the code of the nearest case that agrees"),
         (result["report_markdown"], "to paste into an issue"),
         (result["report_html"], "to read in a browser"),
         ("result.json", "all of this, for scripts"),

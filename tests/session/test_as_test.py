@@ -37,7 +37,7 @@ def made(written: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch)
     session = SimpleNamespace(
         run=SimpleNamespace(test=folder / "test_repro.py"),
         clock=SimpleNamespace(stage=lambda name: contextlib.nullcontext()),
-        options=SimpleNamespace(timeout_s=60.0),
+        timeout_s=60.0,
         progress=lambda *said: None,
     )
     as_test.make(session, None, Shown(WHOLE, Wording.PUBLIC, None), answer)  # type: ignore[arg-type]

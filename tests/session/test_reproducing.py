@@ -71,7 +71,7 @@ def repro_of(
     session: Any = SimpleNamespace(
         run=SimpleNamespace(repro=folder / "repro.py"),
         clock=SimpleNamespace(stage=lambda name: contextlib.nullcontext()),
-        options=SimpleNamespace(timeout_s=60.0),
+        timeout_s=60.0,
         progress=lambda *said: None,
     )
     study: Any = None

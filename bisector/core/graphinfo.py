@@ -80,6 +80,10 @@ class GraphInfo:
     def calls(self) -> tuple[NodeInfo, ...]:
         return tuple(n for n in self.nodes if n.op == "call")
 
+    def mentions(self, size: int) -> bool:
+        """Whether it stands as a constant among the arguments of a call: a length, maybe."""
+        return any(size in node.integers for node in self.calls)
+
     def node(self, name: str) -> NodeInfo:
         """Raises KeyError where there is none of that name."""
         for node in self.nodes:

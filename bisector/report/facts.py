@@ -166,8 +166,7 @@ def minimal_line(minimal: Mapping[str, Any]) -> str:
     is counted apart."""
     inputs = [tensor(entry["dtype"], entry["shape"]) for entry in minimal["inputs"]]
     silent = len(minimal["ops"]) - minimal["n_ops"]
-    beside = f" beside {count(silent, 'view')} or constants" if silent > 1 else ""
-    beside = " beside a view or a constant" if silent == 1 else beside
+    beside = {0: "", 1: " beside a view or a constant"}.get(silent, f" beside {silent:,} views or constants")
     return count(minimal["n_ops"], "op") + beside + (f" on {conjunction(inputs)}" if inputs else "")
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from bisector.inductor.following.gain import gain
-from bisector.inductor.following.listed import Listed
 from bisector.inductor.following.local_error import difference, local, same
+from bisector.inductor.listed import Listed
 
 EPS = torch.finfo(torch.float32).eps
 ONES = torch.ones(8)

@@ -92,7 +92,7 @@ def _shorter(problem: Problem, group: tuple[Axis, ...], coordinates: list[int]) 
     size = (info.node(group[0][0]).shape or ())[group[0][1]]
     for start, length in _windows(size, coordinates):
         yield sliced(problem.case, group, start, length)
-        if any(size in node.integers for node in info.calls):
+        if info.mentions(size):
             yield sliced(problem.case, group, start, length).with_size(size, length)
 
 

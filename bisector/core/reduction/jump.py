@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..case import Case
 from ..graphinfo import GraphInfo
-from .nodes import downstream
+from .nodes import downstream, stand_ins
 from .problem import Problem
 
 # All at once, then halves, then quarters; what is left is for the pass that takes out single nodes.
@@ -45,10 +45,9 @@ def _bypasses(info: GraphInfo, decisive: frozenset[str], after: set[str]) -> lis
     for node in reversed(info.calls):
         if node.name not in after or node.name in decisive or node.name in info.outputs:
             continue
-        others = [info.node(r) for r in node.reads if r in after]
-        fitting = [o for o in others if o.is_tensor and o.dtype == node.dtype]
-        if fitting and not node.writes:
-            pairs.append((node.name, min(fitting, key=lambda o: o.shape != node.shape).name))
+        others = stand_ins(node, [info.node(r) for r in node.reads if r in after])
+        if others and not node.writes:
+            pairs.append((node.name, others[0].name))
     return pairs
 
 

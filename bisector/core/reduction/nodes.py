@@ -83,6 +83,12 @@ def take_out_runs(problem: Problem) -> None:
             in_vain = 0 if taken else in_vain + 1
 
 
+def stand_ins(node: NodeInfo, read: Sequence[NodeInfo]) -> list[NodeInfo]:
+    """Of what a node reads, what can be read in its place: tensors of its dtype, of its shape if any is."""
+    fitting = [o for o in read if o.is_tensor and o.dtype == node.dtype and o.op != "constant"]
+    return [o for o in fitting if o.shape == node.shape] or fitting
+
+
 def _past(case: Case, info: GraphInfo, run: Sequence[NodeInfo]) -> list[Case]:
     """Without the run: what it reads from farthest away takes its place, or what it reads from nearest."""
     order = {n.name: i for i, n in enumerate(info.nodes)}
@@ -92,9 +98,7 @@ def _past(case: Case, info: GraphInfo, run: Sequence[NodeInfo]) -> list[Case]:
         for node in run:
             if not node.is_tensor or node.writes or node.name in info.outputs:
                 continue
-            others = [info.node(r) for r in node.reads]
-            fitting = [o for o in others if o.is_tensor and o.dtype == node.dtype and o.op != "constant"]
-            alike = [o for o in fitting if o.shape == node.shape] or fitting
+            alike = stand_ins(node, [info.node(r) for r in node.reads])
             if alike:
                 edited = edited.with_bypass(node.name, choose(alike, key=lambda o: order[o.name]).name)
         if edited != case:

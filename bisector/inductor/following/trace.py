@@ -23,10 +23,10 @@ from ...core.trace import NodeTrace, Trace
 from .. import ambient, execute, measure, naming, tensors
 from ..capture.record import Call
 from ..graph import edit, liveness
+from ..listed import Listed
 from ..reference import Float64, NoReference, first_line, widen
 from . import gain as gains
 from . import local_error, taps
-from .listed import Listed
 
 # What is returned only for us to look at must not be brought into eager's memory format for that.
 _ANY_STRIDES = {"keep_output_stride": False} if hasattr(inductor_config, "keep_output_stride") else {}

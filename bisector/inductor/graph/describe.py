@@ -12,7 +12,7 @@ from torch._ops import HigherOrderOperator
 from .. import ambient, naming, tensors
 from ..capture.load import Loaded
 from ..execute import Subject
-from ..following.listed import Listed
+from ..listed import Listed
 from . import edit, liveness
 
 _OPS = {"placeholder": "input", "get_attr": "constant", "call_function": "call", "call_method": "call"}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import torch
-
 from .fixes import Statements, UseBackend, fix_statements, setting_statements
 from .parts import Parts, comment, imports_source, joined_blocks, parts_of
 from .repro_spec import ReproSpec
 from .repro_text import DIFFERENCE, HEAD, MAIN, SIGNED_ZERO, TAIL
+from .restored import changed_defaults
 from .values import value_source
 
 
@@ -49,11 +48,7 @@ def _head(spec: ReproSpec, settings: Statements, fix: Statements, imports: str) 
 
 def _settings(spec: ReproSpec) -> Statements:
     stated = setting_statements(spec.settings)
-    lines = []
-    if spec.default_dtype is not torch.float32:
-        lines.append(f"torch.set_default_dtype({spec.default_dtype})")
-    if spec.num_threads is not None:
-        lines.append(f"torch.set_num_threads({spec.num_threads})")
+    lines = changed_defaults(spec)
     if not spec.grad_enabled:
         lines.append("torch.set_grad_enabled(False)")
     return Statements((*lines, *stated.lines), stated.early, stated.imports)

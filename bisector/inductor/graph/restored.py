@@ -38,13 +38,14 @@ def restored(spec: ReproSpec) -> Restored:
             others[name] = value
     if not spec.grad_enabled:
         decorators.append("@torch.no_grad()")
-    lines = [*_changed_defaults(spec), *setting_statements(others).lines]
+    lines = [*changed_defaults(spec), *setting_statements(others).lines]
     if not lines:
         return Restored(tuple(decorators), "", stated.imports)
     return Restored((*decorators, "@settings()"), _context(lines), stated.imports | {"import contextlib"})
 
 
-def _changed_defaults(spec: ReproSpec) -> list[str]:
+def changed_defaults(spec: ReproSpec) -> list[str]:
+    """What a spec changes of torch's defaults that are no flags, as calls of setters."""
     lines = []
     if spec.default_dtype is not torch.float32:
         lines.append(f"torch.set_default_dtype({spec.default_dtype})")

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from bisector.inductor.graph.as_test import name_of_test, write_test
-from bisector.inductor.graph.fixes import FallBack, SetFlags, UseBackend
+from bisector.inductor.graph.fixes import SetFlags, UseBackend
 from bisector.inductor.graph.repro_spec import ReproSpec
 from bisector.inductor.graph.values import CannotWrite
 
-from .test_repro_file import CONTRACT, Normalized, contraction, spec
+from .test_repro_file import CONTRACT, Normalized, contraction, gradient, spec
 from .test_source import capture, late
 
 Run = Callable[[str], subprocess.CompletedProcess[str]]
@@ -74,17 +74,7 @@ def test_the_file_is_plain_and_reads_from_the_top() -> None:
 
 
 def test_gradients_under_their_own_tolerances_are_compared(run: Run) -> None:
-    torch.manual_seed(0)
-    text = write_test(
-        spec(
-            lambda x: torch.nn.functional.silu(x),
-            torch.randn(8, 8, requires_grad=True),
-            tolerances=[(1.3e-6, 1e-5)],
-            grad_outputs=[torch.ones(8, 8)],
-            grad_tolerances=[(0.0, 0.0)],
-            fix=FallBack(("aten.silu_backward.default",)),
-        )
-    )
+    text = write_test(gradient())
     assert "# Fix: torch._inductor.lowering.decompositions.pop(" in text
     assert "#      torch._inductor.lowering.make_fallback(" in text
     result = run(text)

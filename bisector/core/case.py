@@ -40,7 +40,8 @@ class Case:
     outputs: the nodes that are returned instead of the captured outputs; empty: as captured.
     slices: parts of inputs (cut nodes included) that are kept.
     sizes: (old, new): integer constants in arguments of nodes that follow the slices (views, expands).
-    values: (input, simplification): `zeros`, `ones`, or `digits:N` (N significant decimal digits).
+    values: (input, simplification): `zeros`, `ones`, `same:I` (all as the one at I of the flattened input),
+        `only:I` (zeros but for that one), `integers` (rounded), `digits:N` (N significant decimal digits).
     scales: (input, factor): its values are multiplied, each product rounded to the input's dtype.
     """
 

@@ -198,10 +198,23 @@ def test_inputs_that_are_small_already_are_not_asked_about() -> None:
     assert subject.asked == []
 
 
-def test_values_become_ones_where_that_is_enough_and_rounded_where_not() -> None:
+def test_values_become_as_simple_as_each_input_takes_them() -> None:
     whole = graph({"x": "", "y": "", "a": "x y"}, "a")
-    left = reduced(Subject(whole, where(lambda g: g.values.get("x") != "ones")), simplify_values)
+    simple = ("zeros", "ones", "integers", "digits:1")
+
+    def holds(g: Graph) -> bool:
+        x, y = (g.values.get(name, "") for name in ("x", "y"))
+        return not x.startswith((*simple, "same", "only")) and y != "zeros"
+
+    left = reduced(Subject(whole, where(holds)), simplify_values)
     assert left.values == {"x": "digits:2", "y": "ones"}
+
+
+def test_the_value_that_all_elements_get_is_that_behind_the_worst_one() -> None:
+    subject = Subject(
+        chain(1, (4, 8)), where(lambda g: g.values.get("x") in (None, "same:21")), worst=lambda g: (21,)
+    )
+    assert reduced(subject, simplify_values).values == {"x": "same:21"}
 
 
 def test_a_large_input_keeps_its_values() -> None:

@@ -192,6 +192,23 @@ def test_simple_values_keep_dtype_strides_and_what_is_not_finite(dtype: Any) -> 
     assert torch.signbit(simple[1, 1])
 
 
+@pytest.mark.parametrize(
+    ("how", "values"),
+    [
+        ("zeros", [0, 0, 0, 0]),
+        ("ones", [1, 1, 1, 1]),
+        ("same:2", [-7.5, -7.5, -7.5, -7.5]),
+        ("only:1", [0, 2.25, 0, 0]),
+        ("integers", [0, 2, -8, 100]),
+    ],
+)
+def test_values_are_simplified_as_they_are_counted_in_the_flattened_input(how: str, values: Any) -> None:
+    x = torch.tensor([[0.25, -7.5], [2.25, 100.4]]).t()
+    simple = simplify(x, how)
+    assert simple.reshape(-1).tolist() == values
+    assert simple.stride() == x.stride()
+
+
 def test_a_scaled_input_is_multiplied_after_it_was_sliced_and_rounded_once() -> None:
     x = torch.randn(4, 3, dtype=torch.float16).t()
     captured = Captured(lambda x: x + 1, x)

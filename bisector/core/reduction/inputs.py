@@ -17,6 +17,10 @@ GIVE_UP_AFTER = 8
 PART = 16_384
 # Values are simplified only where a repro writes them out.
 WRITTEN_OUT = 256
+_INTEGERS = ("zeros", "ones", "same:{}")
+_FLOATS = (*_INTEGERS, "only:{}", "integers", "digits:1", "digits:2", "digits:4")
+SIMPLER = dict.fromkeys(("float16", "bfloat16", "float32", "float64"), _FLOATS)
+SIMPLER |= dict.fromkeys(("int8", "int16", "int32", "int64", "uint8"), _INTEGERS)
 
 Axis = tuple[str, int]  # an input and one of its dimensions
 
@@ -156,13 +160,18 @@ def unravel(flat: int, output: OutputMeasurement) -> tuple[int, ...]:
 
 
 def simplify_values(problem: Problem) -> None:
-    """Zeros, ones or few digits in each float input that a repro writes out."""
+    """Few distinct values, or few digits, in each input that a repro writes out: the simplest that holds."""
     for node in problem.info.inputs:
-        if _is_float(node) and node.numel <= WRITTEN_OUT:
-            problem.first_interesting(
-                problem.case.with_value(node.name, how) for how in ("ones", "digits:2", "digits:4")
-            )
+        if node.is_tensor and node.dtype in SIMPLER and node.numel <= WRITTEN_OUT:
+            at = _place_of_worst(problem, node)
+            simpler = (how.format(at) for how in SIMPLER[node.dtype])
+            problem.first_interesting(problem.case.with_value(node.name, how) for how in simpler)
 
 
-def _is_float(node: NodeInfo) -> bool:
-    return node.dtype in ("float16", "bfloat16", "float32", "float64")
+def _place_of_worst(problem: Problem, node: NodeInfo) -> int:
+    """Where in the flattened input the worst element of the output most likely comes from."""
+    place = 0
+    for dim, size in enumerate(node.shape or ()):
+        along = _coordinates(problem, ((node.name, dim),))
+        place = place * size + (along[0] if along else 0)
+    return place

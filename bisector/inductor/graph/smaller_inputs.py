@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 
@@ -14,15 +16,35 @@ def compact(x: torch.Tensor) -> torch.Tensor:
 
 
 def simplify(x: torch.Tensor, how: str) -> torch.Tensor:
-    """`zeros`, `ones`, or `digits:N`: each value rounded to N significant decimal digits."""
-    if how == "zeros":
-        return torch.zeros_like(x)
-    if how == "ones":
-        return torch.ones_like(x)
-    digits = int(how.removeprefix("digits:"))
+    """The input with simpler values, in strides of its own; see `core.case.Case.values`."""
+    name, _, number = how.partition(":")
+    simpler = _SIMPLER[name](x, int(number or 0))
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device).copy_(simpler)
+
+
+def _same(x: torch.Tensor, at: int) -> torch.Tensor:
+    return torch.full_like(x, x.reshape(-1)[at].item())
+
+
+def _only(x: torch.Tensor, at: int) -> torch.Tensor:
+    flat = torch.zeros_like(x).reshape(-1)
+    flat[at] = x.reshape(-1)[at]
+    return flat.reshape(x.shape)
+
+
+def _digits(x: torch.Tensor, digits: int) -> torch.Tensor:
     rounded = [_round(v, digits) for v in x.reshape(-1).double().tolist()]
-    flat = torch.tensor(rounded, dtype=torch.float64).to(x.dtype).reshape(x.shape)
-    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(flat)
+    return torch.tensor(rounded, dtype=torch.float64).to(x.dtype).reshape(x.shape)
+
+
+_SIMPLER: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+    "zeros": lambda x, _: torch.zeros_like(x),
+    "ones": lambda x, _: torch.ones_like(x),
+    "same": _same,
+    "only": _only,
+    "integers": lambda x, _: x.round(),
+    "digits": _digits,
+}
 
 
 def scale(x: torch.Tensor, factor: float) -> torch.Tensor:

@@ -17,7 +17,7 @@ GIVE_UP_AFTER = 8
 PART = 16_384
 # Values are simplified only where a repro writes them out.
 WRITTEN_OUT = 256
-_INTEGERS = ("zeros", "ones", "same:{}")
+_INTEGERS: tuple[str, ...] = ("zeros", "ones", "same:{}")
 _FLOATS = (*_INTEGERS, "only:{}", "integers", "digits:1", "digits:2", "digits:4")
 SIMPLER = dict.fromkeys(("float16", "bfloat16", "float32", "float64"), _FLOATS)
 SIMPLER |= dict.fromkeys(("int8", "int16", "int32", "int64", "uint8"), _INTEGERS)

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from torch import fx
 
 from ..naming import op_name
+from .comparing import comparison, needs_table, runs
 from .fixes import Fix, UseBackend, fix_statements
-from .parts import Parts, comment, imports_source, joined_blocks, parts_of
-from .repro_spec import ReproSpec, Tolerance
+from .parts import comment, imports_source, joined_blocks, parts_of
+from .repro_spec import ReproSpec
 from .restored import restored
 from .values import value_source
 
 MOST_NAMED = 4  # operations in the name of a test
-
-EACH = """\
-for (name, rtol, atol), a, e in zip(COMPARED, actual, expected):
-    torch.testing.assert_close(a, e, rtol=rtol, atol=atol, equal_nan=True, msg=lambda m: f"{name}: {m}")
-"""
-SIGNS = """\
-for a, e in zip(actual, expected):  # -0.0 and +0.0 differ
-    torch.testing.assert_close(a.signbit() & (a == 0), e.signbit() & (e == 0))
-"""
 
 
 def write_test(spec: ReproSpec) -> str:
@@ -34,14 +26,13 @@ def write_test(spec: ReproSpec) -> str:
     something has no exact text, is unknown to this torch, or could not be put back after the test.
     """
     parts, settings = parts_of(replace(spec, fix=None)), restored(spec)
-    rates = {*spec.tolerances, *spec.grad_tolerances, *spec.input_tolerances}
-    lines = ["torch._dynamo.reset()", *_runs(parts), *_comparison(rates, spec.signed_zero)]
+    lines = ["torch._dynamo.reset()", *runs(parts), *comparison(spec)]
     test = [*settings.decorators, f"def {name_of_test(spec.gm)}():", *(f"    {line}" for line in lines)]
     blocks = [
         parts.function.text,
         parts.inputs.text,
         parts.grads.text,
-        parts.run.compared if len(rates) > 1 else "",
+        parts.run.compared if needs_table(spec) else "",
         "" if parts.run.directly else parts.run.text,
         settings.context,
         "\n".join(test),
@@ -72,19 +63,3 @@ def _fixing(fix: Fix | None) -> Iterator[str]:
     elif fix is not None:
         statements = fix_statements(fix)
         yield from (*statements.early, *statements.lines)
-
-
-def _runs(parts: Parts) -> list[str]:
-    run = parts.run
-    if run.directly:
-        return [f"expected = {run.eager}(*inputs())", f"actual = {run.compiled}(*inputs())"]
-    return [f"expected = run({run.eager})", f"actual = run({run.compiled})"]
-
-
-def _comparison(rates: Collection[Tolerance], signed_zero: bool) -> list[str]:
-    lines = EACH.splitlines()
-    if len(rates) == 1:
-        ((rtol, atol),) = rates
-        within = f"rtol={value_source(rtol)}, atol={value_source(atol)}"
-        lines = [f"torch.testing.assert_close(actual, expected, {within}, equal_nan=True)"]
-    return [*lines, *(SIGNS.splitlines() if signed_zero else [])]

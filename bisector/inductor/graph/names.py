@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 # Names that the emitted files use themselves.
 RESERVED = frozenset({
     "torch", "F", "math", "operator", "os", "sys", "base64", "zlib", "inf", "nan", "self", "fn", "inputs",
-    "grad_outputs", "unpack", "run", "difference", "main", "cannot_tell", "Model", "FIXED", "COMPARED",
-    "contextlib", "settings",
+    "grad_outputs", "unpack", "run", "expected", "actual", "Model", "COMPARED", "contextlib", "settings",
 })  # fmt: skip
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+from .comparing import comparison, needs_table, runs
 from .fixes import Statements, UseBackend, fix_statements, setting_statements
 from .parts import Parts, comment, imports_source, joined_blocks, parts_of
 from .repro_spec import ReproSpec
-from .repro_text import DIFFERENCE, HEAD, MAIN, SIGNED_ZERO, TAIL
+from .repro_text import HEAD, IF_FIXED, TAIL
 from .restored import changed_defaults
-from .values import value_source
+from .values import LINE_WIDTH, value_source
 
 
 def write_repro(spec: ReproSpec, parts: Parts | None = None) -> str:
@@ -22,16 +23,14 @@ def write_repro(spec: ReproSpec, parts: Parts | None = None) -> str:
     settings = _settings(spec)
     fix = fix_statements(spec.fix) if spec.fix is not None else Statements()
     blocks = [
+        _settings_text(spec, settings, fix),
         parts.function.text,
         parts.inputs.text,
         parts.grads.text,
-        _settings_text(spec, settings, fix),
-        parts.run.compared,
-        parts.run.text,
-        DIFFERENCE.substitute(signed_zero=SIGNED_ZERO if spec.signed_zero else ""),
-        MAIN.substitute(eager=parts.run.eager, compiled=parts.run.compiled),
+        parts.run.compared if needs_table(spec) else "",
+        "" if parts.run.directly else parts.run.text,
         parts.data,
-        TAIL,
+        TAIL.substitute(runs=_on_one_line(runs(parts)), comparison=_indented(comparison(spec))),
     ]
     imports = imports_source({*parts.function.imports, *settings.imports, *fix.imports}, blocks)
     return joined_blocks([_head(spec, settings, fix, imports), *blocks])
@@ -58,12 +57,22 @@ def _settings_text(spec: ReproSpec, settings: Statements, fix: Statements) -> st
     lines = [*settings.lines]
     if spec.fix is None:
         no_fix = "no fix is known that plain torch can express"
-        lines += ["if FIXED:", f"    raise NotImplementedError({value_source(no_fix)})"]
+        lines += [IF_FIXED, f"    raise NotImplementedError({value_source(no_fix)})"]
     elif not isinstance(spec.fix, UseBackend):
         lines += _only_if_fixed(fix.lines)
     return "\n".join(lines)
 
 
-def _only_if_fixed(lines: Iterable[str]) -> list[str]:
-    indented = [f"    {line}" for line in lines]
-    return ["if FIXED:", *indented] if indented else []
+def _only_if_fixed(lines: Sequence[str]) -> list[str]:
+    return [IF_FIXED, _indented(lines)] if lines else []
+
+
+def _indented(lines: Sequence[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _on_one_line(assignments: Sequence[str]) -> str:
+    """`a, b = f(), g()` of `a = f()` and `b = g()`, where a line holds it."""
+    names, values = zip(*(line.split(" = ", 1) for line in assignments), strict=True)
+    line = f"{', '.join(names)} = {', '.join(values)}"
+    return line if len(line) <= LINE_WIDTH else "\n".join(assignments)

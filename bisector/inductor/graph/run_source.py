@@ -114,7 +114,7 @@ def _compile_arguments(name: str, spec: ReproSpec) -> str:
     kwargs = {key: value_source(value) for key, value in spec.compile_kwargs.items()}
     if isinstance(spec.fix, UseBackend):
         plain = kwargs.get("backend", '"inductor"')
-        kwargs["backend"] = f"{value_source(spec.fix.name)} if FIXED else {plain}"
+        kwargs["backend"] = f'{value_source(spec.fix.name)} if "--fixed" in sys.argv else {plain}'
     return ", ".join([name, *(f"{key}={text}" for key, text in kwargs.items())])
 
 

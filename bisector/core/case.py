@@ -22,12 +22,13 @@ class Wording(enum.Enum):
 
 @dataclass(frozen=True)
 class Slice:
-    """Keep `length` indices from `start` on in one dimension of one input."""
+    """Keep `length` indices, every `step`-th from `start` on, in one dimension of one input."""
 
     input: str
     dim: int
     start: int
     length: int
+    step: int = 1
 
 
 @dataclass(frozen=True)

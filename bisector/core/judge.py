@@ -96,6 +96,17 @@ def size(measurement: Measurement, criterion: Criterion) -> float:
     return worst
 
 
+def worst(output: OutputMeasurement, criterion: Criterion) -> int | None:
+    """The flat index of the element that fails the tolerance most; None where nothing differs."""
+    if not output.worst:
+        return None
+    if output.nonfinite_mismatches or len(output.worst) != len(output.frontier):
+        return output.worst[0]
+    rtol, atol = criterion.tolerance(output.path, output.dtype)
+    excess = [d - atol - rtol * e for e, d in output.frontier]
+    return output.worst[excess.index(max(excess))]
+
+
 def grown(before: Measurement, after: Measurement, criterion: Criterion) -> float | None:
     """How many times as large the divergence is: by its size, or by the elements that differ where they may
     not differ at all. None where there is nothing finite to divide by, or nothing was measured after."""

@@ -124,6 +124,8 @@ class OutputMeasurement:
     `atol + rtol*|eager|` everywhere if and only if it is on the frontier, so any criterion can judge a
     journalled measurement again without a compile. Elements that are not finite on one side only (or
     differ in sign of infinity) count in nonfinite_mismatches and stand outside the frontier.
+    worst: flat indices, in parts of elements (a complex one has two): of the first element that is not finite
+    on one side only, if there is one, and of each pair of the frontier.
     n_diff: elements that are not bit-equal (NaN equals NaN; -0.0 and +0.0 differ).
     sign_diff: those among them that differ only in the sign of a zero.
     max_ulp: steps of the dtype between the two values at the worst element; None for integers and float8.
@@ -145,7 +147,7 @@ class OutputMeasurement:
     scale: float = 0.0  # largest finite |eager|
     nonfinite_mismatches: int = 0
     frontier: tuple[tuple[float, float], ...] = ()
-    worst: tuple[int, ...] = ()  # index of the element that differs most
+    worst: tuple[int, ...] = ()
     dtype_compiled: str | None = None  # only where it differs
     shape_compiled: tuple[int, ...] | None = None
     stride_compiled: tuple[int, ...] | None = None

@@ -17,6 +17,7 @@ _INT_OF = {
     torch.float64: torch.int64,
 }
 _PACKED = [getattr(torch, "float4_e2m1fn_x2", None)]  # since torch 2.8
+Pair = tuple[float, float, int]  # size, difference, and where they stand
 _MOST_ULP = torch.iinfo(torch.int64).max
 
 
@@ -64,7 +65,9 @@ def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
     if not e.is_floating_point():
         diffs = diffs.clamp(min=1.0)  # beyond 2**53 neighbours are equal in float64, but they are not equal
     magnitudes = _modulus(wide_e)[finite_e.all(1)]
-    where = mismatch.nonzero()[0] if bool(mismatch.any()) else finite.nonzero()[diffs.argmax()]
+    binding = frontier(sizes, diffs)
+    places = finite.nonzero()[:, 0]
+    worst = [*mismatch.nonzero()[:1, 0].tolist(), *(int(places[i]) for _, _, i in binding)]
     relative = diffs[sizes > 0] / sizes[sizes > 0]
     return {
         "n_diff": n_diff,
@@ -74,19 +77,20 @@ def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
         "max_rel": float(relative.max()) if relative.numel() else (float("inf") if diffs.any() else 0.0),
         "max_ulp": max_ulp(e[finite], c[finite]) if in_steps else None,
         "nonfinite_mismatches": int(mismatch.sum()),
-        "frontier": frontier(sizes, diffs),
-        "worst": (int(where) * e.shape[1],),  # counted in parts: a complex element has two
+        "frontier": tuple((size, diff) for size, diff, _ in binding),
+        # Counted in parts: a complex element has two. Only signs of zeros differ where nothing binds.
+        "worst": tuple(i * e.shape[1] for i in worst or places[:1].tolist()),
     }
 
 
-def frontier(sizes: torch.Tensor, diffs: torch.Tensor) -> tuple[tuple[float, float], ...]:
-    """The pairs (size, diff) that decide `diff <= atol + rtol*size` for all pairs and every tolerance.
+def frontier(sizes: torch.Tensor, diffs: torch.Tensor) -> tuple[Pair, ...]:
+    """The pairs that decide `diff <= atol + rtol*size` for all pairs and every tolerance, with their indices.
 
     A pair is dominated by one with a size no larger and a diff no smaller. Of the rest only the upper
     convex hull can be the tightest for some rtol >= 0.
     """
-    keep = diffs > 0
-    sizes, diffs = sizes[keep], diffs[keep]
+    at = (diffs > 0).nonzero()[:, 0]
+    sizes, diffs = sizes[at], diffs[at]
     if sizes.numel() == 0:
         return ()
     # One cheap pass first: whatever is below the running maximum of smaller binades is dominated.
@@ -95,22 +99,22 @@ def frontier(sizes: torch.Tensor, diffs: torch.Tensor) -> tuple[tuple[float, flo
     best = torch.zeros(int(binade.max()) + 2, dtype=torch.float64)
     best.scatter_reduce_(0, binade + 1, diffs, "amax")
     undominated = diffs > best.cummax(0).values[binade]
-    sizes, diffs = sizes[undominated], diffs[undominated]
+    at, sizes, diffs = at[undominated], sizes[undominated], diffs[undominated]
     order = torch.argsort(sizes, stable=True)
-    sizes, diffs = sizes[order], diffs[order]
+    at, sizes, diffs = at[order], sizes[order], diffs[order]
     record = torch.ones_like(diffs, dtype=torch.bool)
     record[1:] = diffs[1:] > diffs.cummax(0).values[:-1]
-    hull: list[tuple[float, float]] = []
-    for size, diff in zip(sizes[record].tolist(), diffs[record].tolist(), strict=True):
-        if hull and size == hull[-1][0]:
+    hull: list[Pair] = []
+    for pair in zip(sizes[record].tolist(), diffs[record].tolist(), at[record].tolist(), strict=True):
+        if hull and pair[0] == hull[-1][0]:
             hull.pop()
-        while len(hull) > 1 and _below(hull[-2], hull[-1], (size, diff)):
+        while len(hull) > 1 and _below(hull[-2], hull[-1], pair):
             hull.pop()
-        hull.append((size, diff))
+        hull.append(pair)
     return tuple(hull)
 
 
-def _below(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+def _below(a: Pair, b: Pair, c: Pair) -> bool:
     """Whether b lies on or under the line from a to c, so that no rtol makes it the tightest."""
     return (b[1] - a[1]) * (c[0] - a[0]) <= (c[1] - a[1]) * (b[0] - a[0])
 

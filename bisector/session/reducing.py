@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bisector.core.case import Case
+from bisector.core.judge import worst
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, node_of
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.problem import Problem, Trial
@@ -89,9 +90,19 @@ def reduce_case(
     """
     asking = _Asking(study, anchor, _steering(default, verdict) if anchor is not None else None)
     decisive = anchor.nodes() if anchor is not None else frozenset()
-    problem = Problem(start, default, asking, study.describe, lanes=study.lab.jobs, decisive=decisive)
+    problem = Problem(
+        start,
+        default,
+        asking,
+        study.describe,
+        lanes=study.lab.jobs,
+        worst=lambda output: worst(output, study.small),
+        decisive=decisive,
+    )
     stopped = None
     try:
+        if anchor is not None:
+            problem.also = asking.held(anchor, start)[1]
         run(problem)
     except BudgetSpent as spent:
         stopped = spent.reason
@@ -152,24 +163,25 @@ class _Asking:
         defaults = self.study.probe_all([(Candidate(), case) for case in cases])
         trials = []
         for case, default in zip(cases, defaults, strict=True):
-            outcome = default.outcome
+            outcome: Outcome = default.outcome
+            also: Sequence[ProbeResult] = ()
             if outcome is Outcome.FAIL and self.anchor is not None:
-                outcome = self._held(self.anchor, case)
+                outcome, also = self.held(self.anchor, case)
             elif outcome is Outcome.UNRESOLVED and default.signatures:
                 self.also_seen[default.signatures[0].kind.value] = AlsoSeen(default.reason, case)
-            trials.append(Trial(case, outcome, default))
+            trials.append(Trial(case, outcome, default, also))
             if outcome is Outcome.FAIL:
                 break  # the first interesting case is taken; the others would be asked in vain
         return trials
 
-    def _held(self, anchor: Anchor, case: Case) -> Outcome:
-        """FAIL where the case meets every demand of the anchor."""
+    def held(self, anchor: Anchor, case: Case) -> tuple[Outcome, Sequence[ProbeResult]]:
+        """FAIL where the case meets every demand of the anchor; with the results that diverge as demanded."""
         demands = anchor.demands()
         results = self.study.probe_all([(self.study.deny(members), case) for members, _ in demands])
         if all(r.outcome is wanted for r, (_, wanted) in zip(results, demands, strict=True)):
-            return Outcome.FAIL
+            return Outcome.FAIL, [r for r in results if r.outcome is Outcome.FAIL]
         repaired = [r for r, (_, wanted) in zip(results, demands, strict=True) if wanted is Outcome.PASS]
         if all(r.outcome is Outcome.FAIL for r in repaired):
             what = "it diverges alike, and nothing repairs it that repairs the subject"
             self.also_seen["unrepaired"] = AlsoSeen(what, case)
-        return Outcome.UNRESOLVED
+        return Outcome.UNRESOLVED, ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bisector.core.criterion import Criterion
-from bisector.core.judge import grown, judge, proof, removed_fraction, size
+from bisector.core.judge import grown, judge, proof, removed_fraction, size, worst
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
@@ -41,6 +41,18 @@ def test_any_pair_of_the_frontier_may_be_the_one_that_fails() -> None:
     assert judge(m, Criterion((0.0, 1e-2))).outcome is PASS
     assert judge(m, Criterion((1.0, 9e-6))).outcome is FAIL
     assert judge(m, Criterion((5e-4, 1e-5))).outcome is FAIL
+
+
+def test_the_worst_element_is_the_one_that_is_farthest_outside_of_its_tolerance() -> None:
+    far_and_large = output(n_diff=2, frontier=((1.0, 0.5), (1000.0, 2.0)), worst=(3, 8))
+    assert worst(far_and_large, Criterion((0.0, 0.0))) == 8
+    assert worst(far_and_large, Criterion((0.01, 0.0))) == 3
+    assert worst(output(n_diff=0, frontier=(), worst=()), Criterion((0.0, 0.0))) is None
+
+
+def test_the_worst_element_is_first_of_all_one_that_is_finite_on_one_side_only() -> None:
+    infinite = output(n_diff=2, nonfinite_mismatches=1, frontier=((1.0, 0.5),), worst=(7, 3))
+    assert worst(infinite, Criterion((0.0, 0.0))) == 7
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_the_frontier_is_within_a_tolerance_just_where_all_pairs_are(
     pairs: list[tuple[float, float]], rtol: float, atol: float
 ) -> None:
     columns = torch.tensor(pairs, dtype=torch.float64)
-    hull = frontier(columns[:, 0], columns[:, 1])
+    hull = [(s, d) for s, d, _ in frontier(columns[:, 0], columns[:, 1])]
 
     def slack(some: Any) -> float:
         return max((d - (atol + rtol * s) for s, d in some), default=-atol)
@@ -62,6 +62,13 @@ def test_the_frontier_is_within_a_tolerance_just_where_all_pairs_are(
     digit = 1e-12 * max(1.0, *(d + rtol * s for s, d in pairs))
     assert (slack(hull) > 0) == (slack(pairs) > 0) or abs(slack(pairs)) < digit
     assert set(hull) <= set(pairs)
+
+
+@given(PAIRS)
+def test_each_pair_of_the_frontier_is_told_with_its_place(pairs: list[tuple[float, float]]) -> None:
+    columns = torch.tensor(pairs, dtype=torch.float64)
+    found = frontier(columns[:, 0], columns[:, 1])
+    assert [(s, d) for s, d, _ in found] == [pairs[at] for _, _, at in found]
 
 
 VALUES = st.one_of(
@@ -192,7 +199,7 @@ def test_infinities_must_match_and_count_apart(
 def test_finite_elements_beside_infinite_ones_are_measured_all_the_same() -> None:
     found = measure(of([INF, 2.0, 4.0]), of([1.0, 2.5, 4.0]))
     assert (found.nonfinite_mismatches, found.max_abs, found.scale) == (1, 0.5, 4.0)
-    assert found.worst == (0,)
+    assert found.worst == (0, 1)
 
 
 def test_a_difference_that_overflows_is_infinite_and_fails_at_any_tolerance() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations, zip_longest
 
 from ..case import WHOLE, Case, Slice
 from ..graphinfo import GraphInfo, NodeInfo
-from ..model import OutputMeasurement
+from ..model import OutputMeasurement, ProbeResult
 from .problem import Problem
 
 # Below this many elements in all a person reads the inputs at a glance; smaller costs probes for nothing.
@@ -23,6 +24,7 @@ SIMPLER = dict.fromkeys(("float16", "bfloat16", "float32", "float64"), _FLOATS)
 SIMPLER |= dict.fromkeys(("int8", "int16", "int32", "int64", "uint8"), _INTEGERS)
 
 Axis = tuple[str, int]  # an input and one of its dimensions
+Window = tuple[int, int, int]  # start, length and step of the indices that are kept
 
 
 def shrink_shapes(problem: Problem) -> None:
@@ -59,7 +61,7 @@ def take_part(problem: Problem) -> None:
         length = max(1, size * PART // elements)
         if size > length:
             starts = _around(size, length, _coordinates(problem, group)) or [0]
-            problem.first_interesting(sliced(problem.case, group, start, length) for start in starts)
+            problem.first_interesting(sliced(problem.case, group, (start, length, 1)) for start in starts)
 
 
 def other_shapes(info: GraphInfo) -> Iterator[Case]:
@@ -71,7 +73,7 @@ def other_shapes(info: GraphInfo) -> Iterator[Case]:
         name, dim = group[0]
         size = (info.node(name).shape or ())[dim]
         if size >= 4:
-            yield sliced(WHOLE, group, 0, (3 * size // 4 - 1) | 1)
+            yield sliced(WHOLE, group, (0, (3 * size // 4 - 1) | 1, 1))
 
 
 def axes_together(info: GraphInfo) -> list[tuple[Axis, ...]]:
@@ -94,22 +96,25 @@ def axes_together(info: GraphInfo) -> list[tuple[Axis, ...]]:
 def _shorter(problem: Problem, group: tuple[Axis, ...], coordinates: list[int]) -> Iterator[Case]:
     info = problem.info
     size = (info.node(group[0][0]).shape or ())[group[0][1]]
-    for start, length in _windows(size, coordinates):
-        yield sliced(problem.case, group, start, length)
+    for window in _windows(size, coordinates):
+        yield sliced(problem.case, group, window)
         if info.mentions(size):
-            yield sliced(problem.case, group, start, length).with_size(size, length)
+            yield sliced(problem.case, group, window).with_size(size, window[1])
 
 
-def _windows(size: int, coordinates: list[int]) -> Iterator[tuple[int, int]]:
-    """(start, length) of what is kept: around the coordinates, shortest first; the halves without any."""
+def _windows(size: int, coordinates: list[int]) -> Iterator[Window]:
+    """What is kept: around the coordinates, shortest first; the halves without any."""
     if not coordinates:
-        yield 0, size // 2
-        yield size // 2, size - size // 2
+        yield 0, size // 2, 1
+        yield size // 2, size - size // 2, 1
         return
     length = 1
     while length < size:
-        for start in _around(size, length, coordinates):
-            yield start, length
+        for start in _around(size, length, coordinates[:2]):
+            yield start, length, 1
+        if length == 1 and size > 2:
+            for one, other in combinations(sorted(coordinates), 2):
+                yield one, 2, other - one
         length *= 2 if length < 4 else 4
 
 
@@ -118,33 +123,44 @@ def _around(size: int, length: int, coordinates: list[int]) -> list[int]:
     return list(dict.fromkeys(min(max(c - length // 2, 0), size - length) for c in coordinates))
 
 
-def sliced(case: Case, group: tuple[Axis, ...], start: int, length: int) -> Case:
-    offsets = {(s.input, s.dim): s.start for s in case.slices}
-    return case.with_slice(
-        *(Slice(name, dim, offsets.get((name, dim), 0) + start, length) for name, dim in group)
-    )
+def sliced(case: Case, group: tuple[Axis, ...], window: Window) -> Case:
+    """The case with all axes of the group cut to the window, which counts in what earlier slices left."""
+    start, length, step = window
+    before = {(s.input, s.dim): (s.start, s.step) for s in case.slices}
+    slices = []
+    for name, dim in group:
+        first, apart = before.get((name, dim), (0, 1))
+        slices.append(Slice(name, dim, first + start * apart, length, apart * step))
+    return case.with_slice(*slices)
 
 
 def _coordinates(problem: Problem, group: tuple[Axis, ...]) -> list[int]:
-    """Where the worst element of the output lies along the axes, most likely first, at most two."""
-    worst = _worst(problem)
-    if worst is None:
-        return []
-    shape, index = worst
+    """Where the worst elements of the output lie along the axes, most likely first, at most three.
+
+    A case that must diverge in several compiles needs what is worst in each of them.
+    """
     name, dim = group[0]
     own = problem.info.node(name).shape or ()
-    aligned = [d for d, n in enumerate(shape) if n == own[dim]]
-    # Broadcasting lines shapes up at the end: the output's dimension there comes first.
-    aligned.sort(key=lambda d: abs((len(shape) - d) - (len(own) - dim)))
-    return list(dict.fromkeys(index[d] for d in aligned))[:2]
+    found = []
+    for result in (problem.default, *problem.also):
+        worst = _worst(problem, result)
+        if worst is not None:
+            shape, index = worst
+            aligned = [d for d, n in enumerate(shape) if n == own[dim]]
+            # Broadcasting lines shapes up at the end: the output's dimension there comes first.
+            aligned.sort(key=lambda d: abs((len(shape) - d) - (len(own) - dim)))
+            found.append([index[d] for d in aligned[:2]])
+    likely = [place for places in zip_longest(*found) for place in places if place is not None]
+    return list(dict.fromkeys(likely))[:3]
 
 
-def _worst(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _worst(problem: Problem, result: ProbeResult) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Shape of the diverging output and the index of its worst element."""
     paths = {s.path for s in problem.default.signatures}
-    for output in problem.default.measurement.outputs:
-        if output.path in paths and output.worst:
-            return output.shape, unravel(output.worst[0], output)
+    for output in result.measurement.outputs:
+        at = problem.worst(output)
+        if output.path in paths and at is not None:
+            return output.shape, unravel(at, output)
     return None
 
 

@@ -31,7 +31,7 @@ def neighbours(case: Case, info: GraphInfo) -> Iterator[tuple[str, Case]]:
         name, dim = group[0]
         size = (info.node(name).shape or ())[dim]
         others_too = "" if len(group) == 1 else f" and {len(group) - 1} more like it"
-        shorter = sliced(case, group, 0, size - 1)
+        shorter = sliced(case, group, (0, size - 1, 1))
         if info.mentions(size):
             shorter = shorter.with_size(size, size - 1)
         yield f"with {size - 1} instead of {size} along dimension {dim} of `{name}`{others_too}", shorter

@@ -13,16 +13,20 @@ from typing import Protocol
 
 from ..case import Case
 from ..graphinfo import GraphInfo
-from ..model import Outcome, ProbeResult
+from ..model import Outcome, OutputMeasurement, ProbeResult
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A case that was asked about: FAIL means interesting, with the result of its default compile."""
+    """A case that was asked about: FAIL means interesting, with the result of its default compile.
+
+    also: of an interesting one, what else it was asked that diverged.
+    """
 
     case: Case
     outcome: Outcome
     default: ProbeResult
+    also: Sequence[ProbeResult] = ()
 
 
 class Interesting(Protocol):
@@ -39,7 +43,9 @@ class Interesting(Protocol):
 class Problem:
     """The best case so far. `describe` gives the graph of a case; `lanes` cases are tried at a time.
 
+    worst: the flat index of the element of an output that diverges most.
     decisive: the nodes whose decisions hold the case to the bug, where they are known.
+    also: results of the best case that diverge with its default; what they show must be kept too.
     """
 
     case: Case
@@ -47,8 +53,10 @@ class Problem:
     interesting: Interesting
     describe: Callable[[Case], GraphInfo]
     lanes: int = 1
+    worst: Callable[[OutputMeasurement], int | None] = lambda output: next(iter(output.worst), None)
     decisive: frozenset[str] = frozenset()
     accepted: int = 0
+    also: Sequence[ProbeResult] = ()
 
     @property
     def info(self) -> GraphInfo:
@@ -69,5 +77,5 @@ class Problem:
         self.case = self.case.rebased()
 
     def accept(self, trial: Trial) -> None:
-        self.case, self.default = trial.case, trial.default
+        self.case, self.default, self.also = trial.case, trial.default, trial.also
         self.accepted += 1

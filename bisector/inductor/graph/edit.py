@@ -177,9 +177,10 @@ def _simplified(inputs: list[tuple[str, Any, bool]], case: Case) -> list[Any]:
         if part.input not in names:
             continue  # the input went with an edit that came after the slice
         i = names.index(part.input)
-        if part.dim >= values[i].dim() or part.start + part.length > values[i].shape[part.dim]:
+        end = part.start + (part.length - 1) * part.step + 1
+        if part.dim >= values[i].dim() or end > values[i].shape[part.dim]:
             raise CannotEdit(f"no such part of {part.input}")
-        values[i] = values[i].narrow(part.dim, part.start, part.length)
+        values[i] = values[i][(slice(None),) * part.dim + (slice(part.start, end, part.step),)]
     for part in case.slices:
         if part.input in names:
             i = names.index(part.input)

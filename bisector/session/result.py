@@ -5,22 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from bisector.core.model import OutputMeasurement
-from bisector.core.search.graded import Graded
-from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
-from bisector.report.fixes import fix_lines
-from bisector.runner.rundir import NEIGHBOUR
 
 from .answer import Answer
-from .fixes import Fix
-from .flags.contrast import Contrast
-from .neighbour import Neighbour
-
-SHOWN_LINES = 40  # of the difference between the code of two cases; a longer one is in its file alone
+from .findings import findings
 
 
 def to_json(
@@ -36,48 +27,8 @@ def to_json(
         "verdict": _verdict(answer),
         "origin": None if answer.origin is None else _origin(answer.origin),
         "amplifier": None if answer.amplifier is None else _amplifier(answer.amplifier),
-        "repairs": [
-            {
-                "decisions": list(r.found.members),
-                "confirmed": r.confirmed,
-                "removed_fraction": r.removed_fraction,
-            }
-            for r in answer.repairs
-        ],
-        "causes": [_cause(found, confirmed) for found, confirmed in answer.causes],
-        "fixes": [
-            {
-                "id": fix.id,
-                "kind": fix.kind,
-                "set": dict(fix.values) if fix.values else None,
-                "removed_fraction": fix.removed_fraction,
-                "residual_max_abs": fix.residual_max_abs,
-                "slowdown": fix.cost.slowdown if fix.cost else None,
-                "slowdown_spread": list(fix.cost.spread) if fix.cost else None,
-                "confirmed": confirmed,
-                "other_inputs": None if fix.others is None else asdict(fix.others),
-                "paste": _paste(fix, answer),
-                "same_program": _same_program(fix, answer),
-            }
-            for fix, confirmed in answer.fixes
-        ],
-        "flags": [
-            {
-                "name": t.flag.name,
-                "default": t.default,
-                "tried": t.value,
-                "outcome": t.result.outcome.value,
-                "removed_fraction": t.removed_fraction,
-                "role": t.role,
-                "told_by": t.told_by,
-                "grown": "inf" if t.grown == math.inf else t.grown,
-                "env": answer.walk.variables.get(t.flag.name),
-            }
-            for t in (*answer.walk.trials, *answer.walk.milder)
-        ],
-        "contrast": None if answer.contrast is None else _contrast(answer.contrast),
+        **findings(answer),
         "minimal": _minimal(answer),
-        "neighbour": _neighbour(answer.neighbour),
         "builds": None,
         "repro": answer.repro,
         "test": answer.test,
@@ -91,7 +42,6 @@ def to_json(
         "hooks_off": dict(answer.hooks_off),
         "not_here": dict(answer.not_here),
         "places": list(answer.places),
-        **_graded(answer.graded),
         "text_notes": list(answer.notes),
         "decisions": _decisions(answer),
     }
@@ -151,51 +101,6 @@ _OUTPUT_FIELDS = (
 
 def _output(output: OutputMeasurement) -> dict[str, Any]:
     return {name: getattr(output, name) for name in _OUTPUT_FIELDS} | {"shape": list(output.shape)}
-
-
-def _cause(found: MinimalSet, confirmed: bool) -> dict[str, Any]:
-    evidence = {"alone": found.alone.value, "without_each": [o.value for o in found.without_each]}
-    return {"decisions": list(found.members), "confirmed": confirmed, "evidence": evidence}
-
-
-def _graded(graded: Graded | None) -> dict[str, Any]:
-    shares = graded.shares if graded is not None else ()
-    return {
-        "graded": [
-            {"decision": s.decision, "removed_fraction": s.removed, "left_fraction": s.left} for s in shares
-        ],
-        "adds_up": graded.adds_up if graded is not None else None,
-        "removed_together": graded.together if graded is not None else None,
-    }
-
-
-def _paste(fix: Fix, answer: Answer) -> list[str]:
-    told = {"id": fix.id, "kind": fix.kind, "set": fix.values}
-    return fix_lines(told, answer.settings, answer.walk.variables)
-
-
-def _same_program(fix: Fix, answer: Answer) -> str | None:
-    """The ID of an earlier fix."""
-    fixes = [f for f, _ in answer.fixes]
-    same = fix.same_as(fixes[: fixes.index(fix)])
-    return None if same is None else same.id
-
-
-def _contrast(contrast: Contrast) -> dict[str, Any]:
-    return {
-        "with": contrast.name,
-        "target": contrast.target.value,
-        "repairs": [dict(settings) for settings in contrast.repairs],
-        "causes": [dict(settings) for settings in contrast.causes],
-        "unknown": contrast.unknown,
-    }
-
-
-def _neighbour(found: Neighbour | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    told = list(found.diff) if len(found.diff) <= SHOWN_LINES else []
-    return {"differs_by": found.differs_by, "artifact_diff": NEIGHBOUR if found.diff else None, "diff": told}
 
 
 def _minimal(answer: Answer) -> dict[str, Any] | None:

@@ -72,9 +72,19 @@ class GraphInfo:
         return tuple(n for n in self.nodes if n.op == "input")
 
     @property
+    def leaves(self) -> tuple[NodeInfo, ...]:
+        """The tensors that hold values of their own: inputs, and what the graph carries itself."""
+        return tuple(n for n in self.nodes if n.op in ("input", "constant") and n.is_tensor)
+
+    @property
     def elements(self) -> int:
-        """How many elements all tensors among the inputs have."""
-        return sum(n.numel for n in self.inputs if n.is_tensor)
+        """How many elements all leaves have."""
+        return sum(n.numel for n in self.leaves)
+
+    @property
+    def size(self) -> str:
+        """For a person to read."""
+        return f"{len(self.calls)} calls on {self.elements} elements"
 
     @property
     def calls(self) -> tuple[NodeInfo, ...]:
@@ -90,6 +100,10 @@ class GraphInfo:
             if node.name == name:
                 return node
         raise KeyError(name)
+
+    def length(self, name: str, dim: int) -> int:
+        """How many indices a dimension of a tensor has. Raises where it has no such dimension."""
+        return (self.node(name).shape or ())[dim]
 
     def ancestors(self, names: tuple[str, ...]) -> set[str]:
         """The nodes that `names` depend on, themselves included."""

@@ -19,6 +19,7 @@ from .flags.contrast import brought_back
 from .neighbour import nearest
 from .opening import wanted_first
 from .options import Against
+from .remarks import remarks
 from .result import to_json
 from .run import Session
 from .searching import Search
@@ -163,15 +164,8 @@ def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping
         )
     ranked = fixes.ranked([*candidates, *fixes.from_backends(below)])
     answer.fixes = [(f, not f.perturbs) for f in ranked]
-    if case.has_own_values:
-        answer.notes.append(
-            "the inputs of the minimal case are not the script's own: some were multiplied or rounded, so "
-            "that so few values still diverge"
-        )
     answer.minimal = search.study.describe(case)
-    for what, other in search.also_seen.items():
-        ops = ", ".join(search.study.describe(other).aten)
-        answer.notes.append(f"also seen in a smaller case ({ops}), and kept aside: {what}")
+    answer.notes += remarks(search.study, case, search.uncut, search.also_seen)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:

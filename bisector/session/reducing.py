@@ -9,7 +9,7 @@ from bisector.core.case import Case
 from bisector.core.judge import worst
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, node_of
 from bisector.core.probe import BudgetSpent
-from bisector.core.reduction.problem import Problem, Trial
+from bisector.core.reduction.problem import Axis, Problem, Trial
 from bisector.core.reduction.reduce import reduce
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
@@ -67,10 +67,11 @@ class AlsoSeen:
 @dataclass
 class Reduced:
     """The smallest case found, its default compile, why it is not smaller if a budget ended it, and what else
-    diverged on the way, the latest of each sort."""
+    diverged on the way, the latest of each sort. uncut: see `Problem.uncut`."""
 
     case: Case
     default: ProbeResult
+    uncut: dict[Axis, int]
     also_seen: Sequence[AlsoSeen] = ()
     stopped_because: str | None = None
 
@@ -106,7 +107,7 @@ def reduce_case(
         run(problem)
     except BudgetSpent as spent:
         stopped = spent.reason
-    return Reduced(problem.case, problem.default, list(asking.also_seen.values()), stopped)
+    return Reduced(problem.case, problem.default, problem.uncut, list(asking.also_seen.values()), stopped)
 
 
 @dataclass(frozen=True)

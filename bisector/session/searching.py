@@ -10,7 +10,7 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.judge import judge
 from bisector.core.model import ProbeResult
 from bisector.core.reduction.inputs import take_part
-from bisector.core.reduction.problem import Problem
+from bisector.core.reduction.problem import Axis, Problem
 from bisector.core.reduction.reduce import narrow, reduce, reduce_graph
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import Trace
@@ -63,6 +63,7 @@ class Search:
 
     def _start_whole(self) -> None:
         self.start, self.in_region = WHOLE, False
+        self.uncut: dict[Axis, int] = {}
         self.default = judge(self.chosen.evidence.default, self.study.criterion)
 
     def rungs(self) -> dict[str, ProbeResult]:
@@ -209,13 +210,12 @@ class Search:
     ) -> tuple[Case, ProbeResult]:
         """The smallest case found from `start`, and its default compile."""
         with self.session.clock.stage("minimize"):
-            kind = (self.answer.verdict or self.chosen.verdict).kind
-            reduced = reduce_case(self.study, start, default, anchor, passes, kind)
+            verdict = self.answer.verdict or self.chosen.verdict
+            reduced = reduce_case(self.study, start, default, anchor, passes, verdict.kind)
         self.also_seen |= {seen.what: seen.case for seen in reduced.also_seen}
         self.answer.stopped_because = self.answer.stopped_because or reduced.stopped_because
-        info = self.study.describe(reduced.case)
-        size = f"{len(info.calls)} calls on {info.elements} elements still diverge"
-        self.session.progress("minimize", size)
+        self.uncut, info = reduced.uncut, self.study.describe(reduced.case)
+        self.session.progress("minimize", f"{info.size} still diverge")
         return reduced.case, reduced.default
 
     def decide(self, case: Case, default: ProbeResult) -> Decided:

@@ -16,8 +16,7 @@ from bisector.core.model import (
     Signature,
 )
 from bisector.core.reduction.problem import Problem, Trial
-
-Window = tuple[int, int]  # first index and length of what is kept of a dimension
+from bisector.core.reduction.reduce import reduce
 
 
 class NoGraph(Exception):
@@ -30,7 +29,7 @@ class Graph:
 
     nodes: tuple[NodeInfo, ...]
     outputs: tuple[str, ...]
-    windows: dict[tuple[str, int], Window] = field(default_factory=dict)
+    windows: dict[tuple[str, int], range] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -43,6 +42,10 @@ class Graph:
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.info.node(name).shape or ()
+
+    def indices(self, name: str, dim: int) -> range:
+        """Which of the captured ones a dimension has left."""
+        return self.windows.get((name, dim), range(self.shape(name)[dim]))
 
     def apply(self, case: Case) -> Graph:
         return self if case == WHOLE else (self.apply(case.base) if case.base else self)._edited(case)
@@ -71,10 +74,11 @@ class Graph:
         for s in case.slices:
             if s.input not in shapes:
                 continue
-            first, length = windows.get((s.input, s.dim), (0, (shapes[s.input] or ())[s.dim]))
-            if s.start + s.length > length:
+            kept = self.indices(s.input, s.dim)
+            end = s.start + (s.length - 1) * s.step + 1
+            if end > len(kept):
                 raise NoGraph
-            windows[s.input, s.dim] = (first + s.start, s.length)
+            windows[s.input, s.dim] = kept[s.start : end : s.step]
             shapes[s.input] = tuple(
                 s.length if d == s.dim else n for d, n in enumerate(shapes[s.input] or ())
             )
@@ -122,7 +126,7 @@ class Subject:
     most: int = 10_000  # questions; more than any reduction of these graphs has a reason to ask
 
     def problem(self, lanes: int = 1) -> Problem:
-        return Problem(WHOLE, self._result(self.whole, Outcome.FAIL), self.interesting, self.describe, lanes)
+        return Problem(WHOLE, self.result(self.whole, Outcome.FAIL), self.interesting, self.describe, lanes)
 
     def describe(self, case: Case) -> GraphInfo:
         return self.whole.apply(case).info
@@ -138,12 +142,30 @@ class Subject:
         except NoGraph:
             return Trial(case, Outcome.UNRESOLVED, ProbeResult(Outcome.UNRESOLVED, "no such graph"))
         outcome = self.diverges(smaller)
-        return Trial(case, outcome, self._result(smaller, outcome))
+        return Trial(case, outcome, self.result(smaller, outcome))
 
-    def _result(self, smaller: Graph, outcome: Outcome) -> ProbeResult:
+    def result(
+        self, smaller: Graph, outcome: Outcome, worst: tuple[int, ...] | None = None
+    ) -> ProbeResult:
         if outcome is not Outcome.FAIL:
             return ProbeResult(outcome, "")
         shape = smaller.shape(smaller.outputs[0])
-        measured = OutputMeasurement(0, "output[0]", "float32", shape, 1, worst=self.worst(smaller))
+        worst = self.worst(smaller) if worst is None else worst
+        measured = OutputMeasurement(0, "output[0]", "float32", shape, 1, worst=worst)
         signature = Signature("output[0]", DivergenceKind.VALUE)
         return ProbeResult(outcome, "", Measurement(outputs=(measured,)), (signature,))
+
+
+def where(holds: Callable[[Graph], bool]) -> Diverges:
+    return lambda g: Outcome.FAIL if holds(g) else Outcome.PASS
+
+
+def needs(*names: str) -> Diverges:
+    """Diverges while these nodes are computed."""
+    return where(lambda g: g.calls >= set(names))
+
+
+def reduced(subject: Subject, run: Callable[[Problem], None] = reduce, lanes: int = 1) -> Graph:
+    problem = subject.problem(lanes)
+    run(problem)
+    return subject.whole.apply(problem.case)

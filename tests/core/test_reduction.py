@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -12,28 +11,11 @@ from hypothesis import strategies as st
 from bisector.core.case import Case
 from bisector.core.model import Outcome
 from bisector.core.probe import BudgetSpent
-from bisector.core.reduction.inputs import SMALL, shrink_shapes, simplify_values, take_part
 from bisector.core.reduction.nodes import end_earlier, keep_one_output, start_later, take_out_nodes
-from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
-from tests.core.fakes import Diverges, Graph, Subject, chain, graph
+from tests.core.fakes import Graph, Subject, chain, graph, needs, reduced, where
 
 FAIL, PASS, UNRESOLVED = Outcome.FAIL, Outcome.PASS, Outcome.UNRESOLVED
-
-
-def where(holds: Callable[[Graph], bool]) -> Diverges:
-    return lambda g: FAIL if holds(g) else PASS
-
-
-def needs(*names: str) -> Diverges:
-    """Diverges while these nodes are computed."""
-    return where(lambda g: g.calls >= set(names))
-
-
-def reduced(subject: Subject, run: Callable[[Problem], None] = reduce, lanes: int = 1) -> Graph:
-    problem = subject.problem(lanes)
-    run(problem)
-    return subject.whole.apply(problem.case)
 
 
 def test_of_a_long_chain_the_needed_nodes_stay() -> None:
@@ -150,79 +132,6 @@ def test_a_spent_budget_leaves_the_best_case_so_far() -> None:
     assert len(left.calls) < 32
 
 
-# -- inputs --------------------------------------------------------------------------------------------
-
-
-def test_a_dimension_shrinks_to_the_next_power_of_two_that_holds() -> None:
-    subject = Subject(chain(1, (64, 64)), where(lambda g: g.shape("x")[1] >= 3), worst=lambda g: (0,))
-    left = reduced(subject, shrink_shapes)
-    assert left.shape("x") == (1, 4)
-    assert len(subject.asked) <= 4 * math.ceil(math.log2(64))
-
-
-def test_what_is_kept_lies_around_the_worst_element() -> None:
-    def holds(g: Graph) -> bool:
-        first, length = g.windows.get(("x", 0), (0, 100))
-        return first <= 37 < first + length
-
-    def worst(g: Graph) -> tuple[int, ...]:
-        return (37 - g.windows.get(("x", 0), (0, 100))[0],)
-
-    subject = Subject(chain(1, (100,)), where(holds), worst)
-    left = reduced(subject, shrink_shapes)
-    assert left.windows["x", 0] == (37, 1)
-    assert len(subject.asked) <= 3
-
-
-def test_without_a_worst_element_halves_are_tried() -> None:
-    def holds(g: Graph) -> bool:
-        first, length = g.windows.get(("x", 0), (0, 256))
-        return first <= 200 < first + length
-
-    subject = Subject(chain(1, (256,)), where(holds))
-    left = reduced(subject, shrink_shapes)
-    assert left.shape("x")[0] <= SMALL
-    assert len(subject.asked) <= 3 * math.ceil(math.log2(256))
-
-
-def test_axes_that_must_stay_equal_are_cut_together() -> None:
-    whole = graph({"x": "", "y": "", "a": "x y"}, "a", (64,))
-    subject = Subject(whole, where(lambda g: g.shape("x") == g.shape("y")), worst=lambda g: (5,))
-    left = reduced(subject, shrink_shapes)
-    assert left.shape("x") == left.shape("y") == (1,)
-
-
-def test_inputs_that_are_small_already_are_not_asked_about() -> None:
-    subject = Subject(chain(1, (4, 4)), needs("n0"))
-    reduced(subject, shrink_shapes)
-    assert subject.asked == []
-
-
-def test_values_become_as_simple_as_each_input_takes_them() -> None:
-    whole = graph({"x": "", "y": "", "a": "x y"}, "a")
-    simple = ("zeros", "ones", "integers", "digits:1")
-
-    def holds(g: Graph) -> bool:
-        x, y = (g.values.get(name, "") for name in ("x", "y"))
-        return not x.startswith((*simple, "same", "only")) and y != "zeros"
-
-    left = reduced(Subject(whole, where(holds)), simplify_values)
-    assert left.values == {"x": "digits:2", "y": "ones"}
-
-
-def test_the_value_that_all_elements_get_is_that_behind_the_worst_one() -> None:
-    subject = Subject(
-        chain(1, (4, 8)), where(lambda g: g.values.get("x") in (None, "same:21")), worst=lambda g: (21,)
-    )
-    assert reduced(subject, simplify_values).values == {"x": "same:21"}
-
-
-def test_a_large_input_keeps_its_values() -> None:
-    subject = Subject(chain(1, (1000,)), needs("n0"))
-    reduced(subject, simplify_values)
-    assert subject.asked == []
-
-
 def test_a_node_that_only_small_inputs_make_needless_is_taken_out_in_the_second_round() -> None:
     def holds(g: Graph) -> bool:
         return g.calls >= {"n2", "n5"} and ("n4" in g.calls or g.shape("n5") == (1,))
@@ -306,10 +215,3 @@ def test_taking_nodes_out_never_touches_what_is_returned() -> None:
     problem = subject.problem()
     take_out_nodes(problem)
     assert subject.whole.apply(problem.case).outputs == ("n3",)
-
-
-def test_of_millions_of_elements_a_part_is_kept_that_is_still_whole_along_the_inner_axis() -> None:
-    subject = Subject(chain(1, (64, 128, 1024)), needs("n0"), worst=lambda g: (0,))
-    left = reduced(subject, take_part)
-    assert left.shape("x")[-1] == 1024
-    assert 1024 <= math.prod(left.shape("x")) <= 16_384

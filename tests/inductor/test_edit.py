@@ -131,6 +131,26 @@ def test_a_slice_keeps_that_part_of_an_input(captured: Captured) -> None:
     assert torch.equal(run(edited)[0], chain(X[1:3, 3:]))
 
 
+def test_a_slice_may_keep_indices_that_lie_apart(captured: Captured) -> None:
+    edited = captured.apply(WHOLE.with_slice(Slice("l_x_", 1, 0, 2, step=3)))
+    assert torch.equal(edited.args[0], X[:, [0, 3]])
+
+
+@pytest.mark.parametrize("make", [torch.nn.Parameter, torch.Tensor.clone])
+def test_what_a_graph_carries_itself_is_cut_and_simplified_as_an_input_is(make: Callable[..., Any]) -> None:
+    root = torch.nn.Module()
+    root.layer = torch.nn.Module()
+    root.layer.weight = make(X)
+    graph = torch.fx.Graph()
+    graph.output((graph.call_function(torch.add, (graph.placeholder("x"), graph.get_attr("layer.weight"))),))
+    gm = torch.fx.GraphModule(root, graph)
+    case = WHOLE.with_slice(Slice("x", 0, 1, 2), Slice("layer_weight", 0, 1, 2))
+    edited = apply(gm, [X], [False], case.with_value("layer_weight", "ones"), lambda: None)
+    assert torch.equal(run(edited)[0], X[1:] + 1)
+    assert type(edited.gm.layer.weight) is type(gm.layer.weight)
+    assert torch.equal(gm.layer.weight, X), "the captured graph keeps its own"
+
+
 def test_a_cut_node_can_be_sliced_too(captured: Captured) -> None:
     edited = captured.apply(WHOLE.with_cut("a").with_slice(Slice("a", 0, 2, 1)))
     assert torch.equal(run(edited)[0], chain(X[2:]))

@@ -8,7 +8,7 @@ from itertools import combinations, zip_longest
 from ..case import WHOLE, Case, Slice
 from ..graphinfo import GraphInfo, NodeInfo
 from ..model import OutputMeasurement, ProbeResult
-from .problem import Problem
+from .problem import Axis, Problem
 
 # Below this many elements in all a person reads the inputs at a glance; smaller costs probes for nothing.
 SMALL = 16
@@ -23,7 +23,6 @@ _FLOATS = (*_INTEGERS, "only:{}", "integers", "digits:1", "digits:2", "digits:4"
 SIMPLER = dict.fromkeys(("float16", "bfloat16", "float32", "float64"), _FLOATS)
 SIMPLER |= dict.fromkeys(("int8", "int16", "int32", "int64", "uint8"), _INTEGERS)
 
-Axis = tuple[str, int]  # an input and one of its dimensions
 Window = tuple[int, int, int]  # start, length and step of the indices that are kept
 
 
@@ -43,6 +42,8 @@ def shrink_shapes(problem: Problem) -> None:
         # Around a known element the shortest window that holds is found at once; halves go on halving.
         if coordinates or not taken:
             done.add(groups[0])
+        length = problem.info.length(*groups[0][0])
+        problem.uncut |= dict.fromkeys(groups[0], length)
         in_vain = 0 if taken else in_vain + 1
 
 
@@ -57,7 +58,7 @@ def take_part(problem: Problem) -> None:
         if elements <= PART:
             return
         name, dim = group[0]
-        size = (problem.info.node(name).shape or ())[dim]
+        size = problem.info.length(name, dim)
         length = max(1, size * PART // elements)
         if size > length:
             starts = _around(size, length, _coordinates(problem, group)) or [0]
@@ -71,7 +72,7 @@ def other_shapes(info: GraphInfo) -> Iterator[Case]:
     """
     for group in axes_together(info):
         name, dim = group[0]
-        size = (info.node(name).shape or ())[dim]
+        size = info.length(name, dim)
         if size >= 4:
             yield sliced(WHOLE, group, (0, (3 * size // 4 - 1) | 1, 1))
 
@@ -82,7 +83,7 @@ def axes_together(info: GraphInfo) -> list[tuple[Axis, ...]]:
     What can cut the most elements comes first. Among equals, axes at the same place together (to cut one of
     them alone often means broadcasting instead), then each alone, and last all of one length.
     """
-    axes = {(n.name, d): size for n in info.inputs for d, size in enumerate(n.shape or ()) if size > 1}
+    axes = {(n.name, d): size for n in info.leaves for d, size in enumerate(n.shape or ()) if size > 1}
     groups: dict[tuple[Axis, ...], tuple[int, int]] = {}
     for size in set(axes.values()):
         equal = tuple(axis for axis, other in axes.items() if other == size)
@@ -95,7 +96,7 @@ def axes_together(info: GraphInfo) -> list[tuple[Axis, ...]]:
 
 def _shorter(problem: Problem, group: tuple[Axis, ...], coordinates: list[int]) -> Iterator[Case]:
     info = problem.info
-    size = (info.node(group[0][0]).shape or ())[group[0][1]]
+    size = info.length(*group[0])
     for window in _windows(size, coordinates):
         yield sliced(problem.case, group, window)
         if info.mentions(size):
@@ -177,8 +178,8 @@ def unravel(flat: int, output: OutputMeasurement) -> tuple[int, ...]:
 
 def simplify_values(problem: Problem) -> None:
     """Few distinct values, or few digits, in each input that a repro writes out: the simplest that holds."""
-    for node in problem.info.inputs:
-        if node.is_tensor and node.dtype in SIMPLER and node.numel <= WRITTEN_OUT:
+    for node in problem.info.leaves:
+        if node.dtype in SIMPLER and node.numel <= WRITTEN_OUT:
             at = _place_of_worst(problem, node)
             simpler = (how.format(at) for how in SIMPLER[node.dtype])
             problem.first_interesting(problem.case.with_value(node.name, how) for how in simpler)

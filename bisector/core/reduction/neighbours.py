@@ -29,7 +29,7 @@ def neighbours(case: Case, info: GraphInfo) -> Iterator[tuple[str, Case]]:
             yield f"without `{node.name}`", case.with_bypass(node.name, kept.name)
     for group in islice(axes_together(info), MOST_AXES):
         name, dim = group[0]
-        size = (info.node(name).shape or ())[dim]
+        size = info.length(name, dim)
         others_too = "" if len(group) == 1 else f" and {len(group) - 1} more like it"
         shorter = sliced(case, group, (0, size - 1, 1))
         if info.mentions(size):

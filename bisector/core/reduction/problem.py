@@ -7,13 +7,15 @@ A smaller case counts only if it diverges with the same signature and the same f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
 from ..case import Case
 from ..graphinfo import GraphInfo
 from ..model import Outcome, OutputMeasurement, ProbeResult
+
+Axis = tuple[str, int]  # an input and one of its dimensions
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Problem:
     worst: the flat index of the element of an output that diverges most.
     decisive: the nodes whose decisions hold the case to the bug, where they are known.
     also: results of the best case that diverge with its default; what they show must be kept too.
+    uncut: axes of inputs, with the length of which nothing shorter that was tried is interesting.
     """
 
     case: Case
@@ -57,6 +60,7 @@ class Problem:
     decisive: frozenset[str] = frozenset()
     accepted: int = 0
     also: Sequence[ProbeResult] = ()
+    uncut: dict[Axis, int] = field(default_factory=dict)
 
     @property
     def info(self) -> GraphInfo:

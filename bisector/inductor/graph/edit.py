@@ -18,6 +18,7 @@ from ...core.case import Case
 from .. import tensors
 from . import liveness
 from . import smaller_inputs as inputs_of
+from .constants import constants_of, replace_constants
 
 
 class CannotEdit(Exception):
@@ -61,7 +62,11 @@ def apply(
     inputs = [(n.name, *held[n.name]) for n in new_gm.graph.nodes if n.op == "placeholder"]
     new_gm.graph.lint()
     new_gm.recompile()
-    new_args = _simplified(inputs, case)
+    new_args = _simplified([(name, value) for name, value, _ in inputs], case)
+    constants = constants_of(new_gm)
+    if constants:
+        changed = _simplified(list(constants.items()), case)
+        replace_constants(new_gm, dict(zip(constants, changed, strict=True)))
     return Edited(new_gm, new_args, [flag for _, _, flag in inputs], kept)
 
 
@@ -170,9 +175,10 @@ def _drop_dead(gm: torch.fx.GraphModule) -> None:
             gm.graph.erase_node(node)
 
 
-def _simplified(inputs: list[tuple[str, Any, bool]], case: Case) -> list[Any]:
-    values = [value for _, value, _ in inputs]
-    names = [name for name, _, _ in inputs]
+def _simplified(inputs: list[tuple[str, Any]], case: Case) -> list[Any]:
+    """The values after the slices, simplifications and scales that name them."""
+    values = [value for _, value in inputs]
+    names = [name for name, _ in inputs]
     for part in case.slices:
         if part.input not in names:
             continue  # the input went with an edit that came after the slice

@@ -178,18 +178,21 @@ def _numbers(value: torch.Tensor) -> Any:
 
 
 def nested_source(nested: Any, indent: int = 8) -> str:
-    """Nested lists of numbers as text, one row a line where they do not fit on one line."""
+    """Nested lists of numbers as text: on one line, or with as many rows on a line as it holds."""
     if not isinstance(nested, list):
         return value_source(nested)
     line = value_source(nested)
     room = LINE_WIDTH - (indent if indent > 8 else 40)  # the outermost stands behind `name = torch.tensor(`
     if len(line) <= room:
         return line
+    if len(nested) == 1:
+        return f"[{nested_source(nested[0], indent)}]"
     margin = " " * indent
-    if isinstance(nested[0], list):
-        rows = [margin + nested_source(row, indent + 4) for row in nested]
-        return "[\n" + ",\n".join(rows) + f"\n{margin[4:]}]"
-    return "[\n" + filled([value_source(item) for item in nested], margin) + f"\n{margin[4:]}]"
+    rows = [value_source(row) for row in nested]
+    if all(len(row) < LINE_WIDTH - indent for row in rows):
+        return "[\n" + filled(rows, margin) + f"\n{margin[4:]}]"
+    rows = [margin + nested_source(row, indent + 4) for row in nested]
+    return "[\n" + ",\n".join(rows) + f"\n{margin[4:]}]"
 
 
 def _packed(value: torch.Tensor) -> str:

@@ -86,4 +86,4 @@ def _path(placeholder: str) -> tuple[str, ...]:
         return (clean_name(placeholder),)
     path = re.sub(r"__\d+$", "", placeholder[2:]).strip("_").lower()  # FX numbers a name that it gave before
     local, *members = re.split(r"_(?:modules|parameters|buffers)_", path)
-    return tuple(members) or (local.removeprefix("self_"),)
+    return tuple(members) or (local.removeprefix("self").strip("_") or local,)

@@ -12,7 +12,7 @@ def compact(x: torch.Tensor) -> torch.Tensor:
     strides = x.stride()
     order = sorted(range(x.dim()), key=lambda d: (-strides[d], d))
     back = [order.index(d) for d in range(x.dim())]
-    return x.permute(order).contiguous().permute(back)
+    return x.permute(order).clone(memory_format=torch.contiguous_format).permute(back)
 
 
 def simplify(x: torch.Tensor, how: str) -> torch.Tensor:
@@ -42,7 +42,7 @@ _SIMPLER: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
     "ones": lambda x, _: torch.ones_like(x),
     "same": _same,
     "only": _only,
-    "integers": lambda x, _: x.round(),
+    "integers": lambda x, _: x.round() + 0.0,  # no negative zero
     "digits": _digits,
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from .constants import value_of
 from .literals import TensorSource, literal
 from .names import Names, clean_name, input_names
 from .ops_source import Scope, autocast_source, expression, function_name, statement_in_place
@@ -62,8 +63,10 @@ class _Body:
         self.parameters: list[str] = []
         self.open_contexts: list[fx.Node] = []
         self._scope = Scope(imports=writer.imports)
-        for node in gm.graph.find_nodes(op="get_attr"):
-            self._attribute(node)
+        attributes = gm.graph.find_nodes(op="get_attr")
+        names = input_names([str(node.target).replace(".", "_") for node in attributes])
+        for node, name in zip(attributes, names, strict=True):
+            self._attribute(node, name)
         self._names = writer.globals.inner()
         placeholders = gm.graph.find_nodes(op="placeholder")
         wanted = input_names([node.name for node in placeholders])
@@ -96,12 +99,10 @@ class _Body:
     def _indent(self) -> int:
         return INDENT * (1 + len(self.open_contexts))
 
-    def _attribute(self, node: fx.Node) -> None:
-        value: Any = self.gm
-        for part in str(node.target).split("."):
-            value = getattr(value, part)
+    def _attribute(self, node: fx.Node, wanted: str) -> None:
+        value = value_of(self.gm, node)
         if isinstance(value, torch.Tensor):
-            self._scope.names[node] = self.writer.constant(value, str(node.target).replace(".", "_"))
+            self._scope.names[node] = self.writer.constant(value, wanted)
         elif isinstance(value, fx.GraphModule):
             self._scope.names[node] = self.writer.nested(value, clean_name(node.name))
         else:

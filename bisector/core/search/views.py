@@ -1,0 +1,110 @@
+"""What is known of causes over the plain baseline, and of repairs over the default compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bisector.core.model import Outcome
+from bisector.core.search.ahead import Inverted, Test
+from bisector.core.search.hitting import minimal_hitting_sets
+from bisector.core.search.minimal import Asked, MinimalSet, minimal_set, one_minimal
+
+Members = tuple[str, ...]
+# The elements that exist only while these are denied; known ones may be among them.
+Appeared = Callable[[frozenset[str]], Sequence[str]]
+
+
+class Causes:
+    """What is known over the plain baseline."""
+
+    def __init__(self, elements: list[str], enabled: Test, likely: Sequence[frozenset[str]]) -> None:
+        self.elements = elements  # shared with the repairs, which add what appears
+        self._likely = likely
+        self._enabled = Asked(enabled, [((), Outcome.PASS), (elements, Outcome.FAIL)])
+        self.found: list[MinimalSet] = []
+        self.unexplained: list[Members] = []
+
+    def find_outside(self, hitting: frozenset[str]) -> bool:
+        """Add a cause that has no member in `hitting`, so a new one; False if there is none to be seen."""
+        rest = outside(self.elements, hitting)
+        if self._enabled(frozenset(rest)) is not Outcome.FAIL:
+            return False
+        self.found.append(minimal_set(rest, self._enabled, likely=self._likely))
+        return True
+
+
+class Repairs:
+    """What is known over the default compile. Searched upside down: there a repair is a set that FAILs."""
+
+    def __init__(
+        self, elements: list[str], denied: Test, likely: Sequence[frozenset[str]], appeared: Appeared
+    ) -> None:
+        self._elements = elements
+        self._appeared = appeared
+        self._likely = likely
+        known = [((), Outcome.PASS), (elements, Outcome.FAIL)]
+        self._inverted = Asked(Inverted(denied), known)
+        self.found: list[MinimalSet] = []
+        self.unresolved: list[Members] = []
+        self.rest_unresolved: list[Members] = []
+        self.unexpected = False
+
+    def denied(self, members: frozenset[str]) -> Outcome:
+        return self._inverted(members).inverted()
+
+    def knows(self, members: frozenset[str]) -> bool:
+        return self._inverted.knows(members)
+
+    def grow(self, denied: frozenset[str]) -> frozenset[str]:
+        """Take what exists only while these are denied into the elements; returns what is new of it."""
+        fresh = [e for e in self._appeared(denied) if e not in self._elements]
+        self._elements += fresh
+        return frozenset(fresh)
+
+    def add_inside(self, repairing: frozenset[str]) -> None:
+        """Add a minimal repair within a set that repairs."""
+        members = inside(self._elements, repairing)
+        repair = one_minimal(members, self._inverted).inverted()
+        self.found.append(repair)
+        # Without any one of its members a minimal hitting set lets a cause through; here it still repaired.
+        self.unexpected |= len(repair.members) < len(members)
+
+    def search(self, limit: int) -> str | None:
+        """Find repairs that avoid a hitting set of those found, until none is left; return why it stopped."""
+        indispensable: list[frozenset[str]] = []  # each repair, found or not, has a member of each
+        while True:
+            avoided = untried(self.found, blocked=indispensable, tried=self.rest_unresolved)
+            if avoided is None:
+                return None
+            if max(len(self.found), len(indispensable) + len(self.rest_unresolved)) >= limit:
+                return limit_reached(limit)
+            rest = outside(self._elements, avoided)
+            outcome = self.denied(frozenset(rest))
+            if outcome is Outcome.PASS:
+                self.found.append(minimal_set(rest, self._inverted, likely=self._likely).inverted())
+            elif outcome is Outcome.FAIL:
+                if not self.grow(frozenset(rest)):  # else the same is asked with what appeared denied too
+                    indispensable.append(avoided)
+            else:
+                self.rest_unresolved.append(inside(self._elements, avoided))
+
+
+def untried(
+    found: Sequence[MinimalSet], blocked: Sequence[frozenset[str]], tried: Sequence[Members]
+) -> frozenset[str] | None:
+    """The smallest minimal hitting set of the found sets that was not tried and contains no blocked one."""
+    hitting_sets = minimal_hitting_sets([minimal.members for minimal in found], blocked)
+    past = {frozenset(members) for members in tried}
+    return next((hitting for hitting in hitting_sets if hitting not in past), None)
+
+
+def inside(elements: Sequence[str], members: frozenset[str]) -> Members:
+    return tuple(element for element in elements if element in members)
+
+
+def outside(elements: Sequence[str], members: frozenset[str]) -> Members:
+    return tuple(element for element in elements if element not in members)
+
+
+def limit_reached(limit: int) -> str:
+    return f"the limit of {limit} sets is reached"

@@ -44,6 +44,8 @@ class Case:
     values: (input, simplification): `zeros`, `ones`, `same:I` (all as the one at I of the flattened input),
         `only:I` (zeros but for that one), `integers` (rounded), `digits:N` (N significant decimal digits).
     scales: (input, factor): its values are multiplied, each product rounded to the input's dtype.
+    arguments: (node, position or keyword, what stands there for a node): `default`, the argument's own;
+        `one`, or `item:I`, the number at I of the flattened input that stood there, before its slices.
     """
 
     cut: tuple[str, ...] = ()
@@ -53,6 +55,7 @@ class Case:
     sizes: tuple[tuple[int, int], ...] = ()
     values: tuple[tuple[str, str], ...] = ()
     scales: tuple[tuple[str, float], ...] = ()
+    arguments: tuple[tuple[str, int | str, str], ...] = ()
     base: Case | None = None
 
     @property
@@ -86,6 +89,9 @@ class Case:
     def with_scale(self, name: str, factor: float) -> Case:
         return replace(self, scales=(*self.scales, (name, factor)))
 
+    def with_argument(self, node: str, place: int | str, instead: str) -> Case:
+        return replace(self, arguments=(*self.arguments, (node, place, instead)))
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -99,6 +105,7 @@ class Case:
             sizes=tuple((o, n) for o, n in raw["sizes"]),
             values=tuple((n, v) for n, v in raw["values"]),
             scales=tuple((n, f) for n, f in raw["scales"]),
+            arguments=tuple((n, p, w) for n, p, w in raw.get("arguments", ())),
             base=None if raw.get("base") is None else cls.from_json(raw["base"]),
         )
 

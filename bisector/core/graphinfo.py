@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+Place = int | str  # of an argument: its position or its keyword
+Argument = tuple[Place, str]  # where, and the node that is read there
+
 
 @dataclass(frozen=True)
 class NodeInfo:
@@ -13,7 +16,8 @@ class NodeInfo:
 
     op: `input`, `call` or `constant`. reads: names of the nodes it reads. shape, dtype: of a tensor
     result (None otherwise). writes: it writes into its first argument. integers: constants among its
-    arguments. where: the user's file:line.
+    arguments. where: the user's file:line. optional: what it reads in arguments that have a default. numeric:
+    what it reads where it could read a number.
     """
 
     name: str
@@ -25,6 +29,8 @@ class NodeInfo:
     writes: bool = False
     integers: tuple[int, ...] = ()
     where: str = ""
+    optional: tuple[Argument, ...] = ()
+    numeric: tuple[Argument, ...] = ()
 
     @property
     def is_tensor(self) -> bool:
@@ -61,6 +67,8 @@ class GraphInfo:
                     "reads": tuple(n["reads"]),
                     "integers": tuple(n["integers"]),
                     "shape": None if n["shape"] is None else tuple(n["shape"]),
+                    "optional": tuple((place, name) for place, name in n.get("optional", ())),
+                    "numeric": tuple((place, name) for place, name in n.get("numeric", ())),
                 }
             )
             for n in raw["nodes"]

@@ -25,12 +25,14 @@ class NoGraph(Exception):
 
 @dataclass(frozen=True)
 class Graph:
-    """windows: what slices kept of an input's dimension, in its captured indices. values: simplified."""
+    """windows: what slices kept of an input's dimension, in its captured indices. values: simplified.
+    arguments: what stands instead of what a node read."""
 
     nodes: tuple[NodeInfo, ...]
     outputs: tuple[str, ...]
     windows: dict[tuple[str, int], range] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
+    arguments: dict[tuple[str, int | str], str] = field(default_factory=dict)
 
     @property
     def calls(self) -> set[str]:
@@ -52,6 +54,7 @@ class Graph:
 
     def _edited(self, case: Case) -> Graph:
         kept = [self._cut(n) if n.name in case.cut else n for n in self.nodes]
+        kept = [_reading_less(n, {p for name, p, _ in case.arguments if name == n.name}) for n in kept]
         others = dict(case.bypass)
         kept = [
             replace(n, reads=tuple(_follow(r, others) for r in n.reads)) for n in kept if n.name not in others
@@ -86,7 +89,18 @@ class Graph:
             if node.op == "call" and node.reads:
                 shapes[node.name] = shapes[node.reads[0]]
         nodes = tuple(replace(n, shape=shapes[n.name]) for n in self.nodes)
-        return Graph(nodes, self.outputs, windows, {**self.values, **dict(case.values)})
+        arguments = self.arguments | {(name, place): instead for name, place, instead in case.arguments}
+        return Graph(nodes, self.outputs, windows, {**self.values, **dict(case.values)}, arguments)
+
+
+def _reading_less(node: NodeInfo, places: set[int | str]) -> NodeInfo:
+    gone = {name for place, name in (*node.optional, *node.numeric) if place in places}
+    return replace(
+        node,
+        reads=tuple(r for r in node.reads if r not in gone),
+        optional=tuple(a for a in node.optional if a[0] not in places),
+        numeric=tuple(a for a in node.numeric if a[0] not in places),
+    )
 
 
 def _follow(name: str, others: dict[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,9 @@ EDITS = {
         tuple
     ),
     "scales": st.lists(st.tuples(NAMES, st.floats(1, 2)), max_size=3).map(tuple),
+    "arguments": st.lists(
+        st.tuples(NAMES, st.integers(0, 5) | NAMES, st.sampled_from(["default", "one", "item:3"])), max_size=3
+    ).map(tuple),
 }
 FLAT = st.builds(Case, **EDITS)
 CASES = st.builds(Case, **EDITS, base=st.none() | st.builds(Case, **EDITS, base=st.none() | FLAT))
@@ -51,6 +55,13 @@ def through_text(value: object) -> object:
 @given(CASES)
 def test_a_case_comes_back_from_json_as_it_was(case: Case) -> None:
     assert Case.from_json(through_text(case.to_json())) == case  # type: ignore[arg-type]
+
+
+@given(CASES)
+def test_a_case_that_was_written_before_arguments_could_change_is_read_as_one_without(case: Case) -> None:
+    raw = case.to_json()
+    del raw["arguments"]
+    assert Case.from_json(raw) == replace(case, arguments=())
 
 
 @given(CASES, CASES)

@@ -180,12 +180,12 @@ def simplify_values(problem: Problem) -> None:
     """Few distinct values, or few digits, in each input that a repro writes out: the simplest that holds."""
     for node in problem.info.leaves:
         if node.dtype in SIMPLER and node.numel <= WRITTEN_OUT:
-            at = _place_of_worst(problem, node)
+            at = place_of_worst(problem, node)
             simpler = (how.format(at) for how in SIMPLER[node.dtype])
             problem.first_interesting(problem.case.with_value(node.name, how) for how in simpler)
 
 
-def _place_of_worst(problem: Problem, node: NodeInfo) -> int:
+def place_of_worst(problem: Problem, node: NodeInfo) -> int:
     """Where in the flattened input the worst element of the output most likely comes from."""
     place = 0
     for dim, size in enumerate(node.shape or ()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .arguments import leave_out_arguments, use_numbers
 from .inputs import shrink_shapes, simplify_values
 from .jump import keep_decisive_nodes
 from .nodes import end_earlier, keep_one_output, start_later, take_out_nodes, take_out_runs
@@ -20,21 +21,24 @@ GRAPH_PASSES: tuple[Pass, ...] = (
     take_out_nodes,
 )
 NARROWING: tuple[Pass, ...] = (keep_one_output, end_earlier, start_later)
-INPUT_PASSES: tuple[Pass, ...] = (shrink_shapes, simplify_values)
+ARGUMENT_PASSES: tuple[Pass, ...] = (leave_out_arguments, use_numbers)
+INPUT_PASSES: tuple[Pass, ...] = (*ARGUMENT_PASSES, shrink_shapes, simplify_values)
 
 
 def reduce(problem: Problem) -> None:
     """Make the problem's case smaller, in place. Ends when a round of the passes finds nothing more.
 
-    The graph comes first: a smaller graph makes every later question cheaper. A second round of the graph
-    passes follows only where the inputs became smaller, since a node can be needless on fewer values.
+    The graph comes first: a smaller graph makes every later question cheaper. Then whole inputs go, and what
+    is left of them is cut down. A second round follows only where the inputs became smaller, since a node or
+    an argument can be needless on fewer values.
     """
     reduce_graph(problem)
     before = problem.accepted
     _until_stable(problem, INPUT_PASSES)
     if problem.accepted > before:
         problem.rebase()
-        take_out_nodes(problem)
+        for run in (take_out_nodes, *ARGUMENT_PASSES):
+            run(problem)
 
 
 def reduce_graph(problem: Problem) -> None:

@@ -13,7 +13,7 @@ from .. import ambient, naming, tensors
 from ..capture.load import Loaded
 from ..execute import Subject
 from ..listed import Listed
-from . import edit, liveness
+from . import arguments, edit, liveness
 
 _OPS = {"placeholder": "input", "get_attr": "constant", "call_function": "call", "call_method": "call"}
 
@@ -118,6 +118,8 @@ def _node(node: torch.fx.Node, seen: dict[str, tuple[list[int], str]]) -> dict[s
         "writes": liveness.mutates(node),
         "integers": sorted(_integers(node)),
         "where": naming.where_of(node),
+        "optional": [(place, arguments.read_at(node, place)) for place in arguments.defaults(node)],
+        "numeric": [(place, arguments.read_at(node, place)) for place in arguments.numeric(node)],
     }
 
 

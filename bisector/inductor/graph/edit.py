@@ -6,7 +6,7 @@ it, so the first divergence inside what is left is a divergence on equal inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch.fx.node import map_arg
 
 from ...core.case import Case
 from .. import tensors
-from . import liveness
+from . import arguments, liveness
 from . import smaller_inputs as inputs_of
 from .constants import constants_of, replace_constants
 
@@ -59,6 +59,7 @@ def apply(
     new_gm = _edited_graph(gm, case)
     _resize(new_gm, dict(case.sizes))
     held = dict(zip(_input_names(gm), zip(args, requires_grad, strict=True), strict=True)) | values
+    _put_arguments(new_gm, case, {name: value for name, (value, _) in held.items()})
     inputs = [(n.name, *held[n.name]) for n in new_gm.graph.nodes if n.op == "placeholder"]
     new_gm.graph.lint()
     new_gm.recompile()
@@ -166,6 +167,14 @@ def _resize(gm: torch.fx.GraphModule, sizes: dict[int, int]) -> None:
             node.kwargs = {
                 k: swap(v) if not isinstance(v, torch.fx.Node) else v for k, v in node.kwargs.items()
             }
+
+
+def _put_arguments(gm: torch.fx.GraphModule, case: Case, held: Mapping[str, Any]) -> None:
+    try:
+        arguments.put(gm, case.arguments, held)
+    except arguments.NoSuchArgument as error:
+        raise CannotEdit(str(error)) from error
+    _drop_dead(gm)
 
 
 def _drop_dead(gm: torch.fx.GraphModule) -> None:

@@ -1,0 +1,86 @@
+"""Passes by which calls read less: an argument takes its default, an operand becomes a number.
+
+Each takes away a whole input, with its elements, where nothing else reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..case import Case
+from ..graphinfo import GraphInfo, NodeInfo, Place
+from .inputs import SIMPLER, place_of_worst
+from .problem import Problem
+
+# Where this many in a row are needed, the rest mostly are too.
+GIVE_UP_AFTER = 8
+NUMBERS = ("one", "item:{}")  # what may stand for an input, the simplest first
+
+PlaceIn = tuple[str, Place]  # a call, and one of its arguments
+
+
+def leave_out_arguments(problem: Problem) -> None:
+    """Arguments that read a node and have a default take it: all at once, or else one after the other."""
+    places = _optional(problem.info)
+    if len(places) > 1 and problem.first_interesting([_with(problem.case, places, "default")]):
+        return
+    tried: set[PlaceIn] = set()
+    in_vain = 0
+    while in_vain < GIVE_UP_AFTER:
+        place = next((p for p in _optional(problem.info) if p not in tried), None)
+        if place is None:
+            return
+        tried.add(place)
+        taken = problem.first_interesting([_with(problem.case, [place], "default")])
+        in_vain = 0 if taken else in_vain + 1
+
+
+def use_numbers(problem: Problem) -> None:
+    """Inputs become numbers where nothing but numbers need stand: one, or what they hold behind the element
+    that differs most. The largest input first."""
+    tried: set[str] = set()
+    in_vain = 0
+    while in_vain < GIVE_UP_AFTER:
+        info = problem.info
+        largest = sorted(info.inputs, key=lambda n: -n.numel)
+        node = next((n for n in largest if n.name not in tried and _numeric(info, n)), None)
+        if node is None:
+            return
+        tried.add(node.name)
+        numbers = [number.format(place_of_worst(problem, node)) for number in NUMBERS]
+        places = _numeric(info, node)
+        taken = problem.first_interesting([_with(problem.case, places, number) for number in numbers])
+        in_vain = 0 if taken else in_vain + 1
+
+
+def _optional(info: GraphInfo) -> list[PlaceIn]:
+    """Those first that read the most elements; of equals the latest, which frees all that it depended on."""
+    calls = reversed(info.calls)
+    found = [(info.node(name).numel, (n.name, place)) for n in calls for place, name in n.optional]
+    return [place for _, place in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _numeric(info: GraphInfo, node: NodeInfo) -> list[PlaceIn]:
+    """Where the input is read, if a number can stand at each of these places; else nothing."""
+    readers = [n for n in info.calls if node.name in n.reads]
+    if node.dtype not in SIMPLER or node.name in info.outputs:
+        return []
+    places = []
+    for reader in readers:
+        own = [(reader.name, place) for place, name in reader.numeric if name == node.name]
+        if len(own) != 1 or not _decided_by_another(info, reader, node):
+            return []
+        places += own
+    return places
+
+
+def _decided_by_another(info: GraphInfo, reader: NodeInfo, node: NodeInfo) -> bool:
+    """Whether another operand alone gives the result its shape and dtype."""
+    others = [info.node(name) for name in reader.reads if name != node.name]
+    return any(other.shape == reader.shape and other.dtype == node.dtype for other in others)
+
+
+def _with(case: Case, places: Sequence[PlaceIn], instead: str) -> Case:
+    for node, place in places:
+        case = case.with_argument(node, place, instead)
+    return case

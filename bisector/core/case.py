@@ -45,7 +45,8 @@ class Case:
         `only:I` (zeros but for that one), `integers` (rounded), `digits:N` (N significant decimal digits).
     scales: (input, factor): its values are multiplied, each product rounded to the input's dtype.
     arguments: (node, position or keyword, what stands there for a node): `default`, the argument's own;
-        `one`, or `item:I`, the number at I of the flattened input that stood there, before its slices.
+        `one`, or `item:I`, the number at I of the flattened input that stood there, before its slices;
+        `item:I:N` with N significant decimal digits.
     """
 
     cut: tuple[str, ...] = ()
@@ -90,7 +91,8 @@ class Case:
         return replace(self, scales=(*self.scales, (name, factor)))
 
     def with_argument(self, node: str, place: int | str, instead: str) -> Case:
-        return replace(self, arguments=(*self.arguments, (node, place, instead)))
+        kept = [known for known in self.arguments if known[:2] != (node, place)]
+        return replace(self, arguments=(*kept, (node, place, instead)))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

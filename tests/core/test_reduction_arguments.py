@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from bisector.core.model import Outcome
 from bisector.core.reduction.arguments import GIVE_UP_AFTER, leave_out_arguments, use_numbers
-from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
-from tests.core.fakes import Diverges, Graph, Subject, graph
+from tests.core.fakes import Diverges, Graph, Subject, graph, reduced, where
 
-FAIL, PASS = Outcome.FAIL, Outcome.PASS
 Kind = str  # `optional` or `numeric`
 
 
@@ -31,19 +27,9 @@ def inputs(g: Graph) -> set[str]:
     return {n.name for n in g.info.inputs}
 
 
-def where(holds: Callable[[Graph], bool]) -> Diverges:
-    return lambda g: FAIL if holds(g) else PASS
-
-
 def needs(*names: str) -> Diverges:
     """Diverges while these inputs are read."""
     return where(lambda g: inputs(g) >= set(names))
-
-
-def reduced(subject: Subject, run: Callable[[Problem], None]) -> Graph:
-    problem = subject.problem()
-    run(problem)
-    return subject.whole.apply(problem.case)
 
 
 NORM = with_arguments(
@@ -97,9 +83,16 @@ def test_an_operand_becomes_the_number_one_where_that_will_do() -> None:
 
 
 def test_or_else_it_becomes_what_it_holds_behind_the_worst_element() -> None:
-    subject = Subject(SCALED, where(lambda g: "one" not in g.arguments.values()), worst=lambda g: (11,))
+    exact = where(lambda g: g.arguments.get(("mul", 1)) in (None, "item:11"))
+    subject = Subject(SCALED, exact, worst=lambda g: (11,))
     assert reduced(subject, use_numbers).arguments == {("mul", 1): "item:11"}
-    assert len(subject.asked) == 2
+    assert len(subject.asked) == 2 + 3
+
+
+def test_of_the_number_as_few_digits_are_kept_as_will_do() -> None:
+    short = where(lambda g: g.arguments.get(("mul", 1)) not in ("one", "item:11:1"))
+    left = reduced(Subject(SCALED, short, worst=lambda g: (11,)), use_numbers)
+    assert left.arguments == {("mul", 1): "item:11:2"}
 
 
 def test_an_input_that_is_read_twice_becomes_a_number_in_both_places_or_in_none() -> None:

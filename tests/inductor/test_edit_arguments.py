@@ -105,7 +105,7 @@ def test_an_argument_that_is_left_out_takes_along_what_only_it_read(captured: Ca
     assert torch.equal(run(without_both)[0], torch.relu(F.layer_norm(X, (4,))))
 
 
-@pytest.mark.parametrize(("instead", "number"), [("one", 1.0), ("item:2", 3.25)])
+@pytest.mark.parametrize(("instead", "number"), [("one", 1.0), ("item:2", 3.25), ("item:2:1", 3.0)])
 def test_a_number_stands_for_an_input_that_is_then_gone(instead: str, number: float) -> None:
     left = edited(Captured(lambda x, w: x / w, X, W), ("truediv", 1, instead))
     assert left.input_names() == ["l_x_"]

@@ -15,6 +15,7 @@ from .problem import Problem
 # Where this many in a row are needed, the rest mostly are too.
 GIVE_UP_AFTER = 8
 NUMBERS = ("one", "item:{}")  # what may stand for an input, the simplest first
+FEWER_DIGITS = ("item:{}:1", "item:{}:2", "item:{}:4")
 
 PlaceIn = tuple[str, Place]  # a call, and one of its arguments
 
@@ -47,10 +48,13 @@ def use_numbers(problem: Problem) -> None:
         if node is None:
             return
         tried.add(node.name)
-        numbers = [number.format(place_of_worst(problem, node)) for number in NUMBERS]
-        places = _numeric(info, node)
-        taken = problem.first_interesting([_with(problem.case, places, number) for number in numbers])
-        in_vain = 0 if taken else in_vain + 1
+        places, at = _numeric(info, node), place_of_worst(problem, node)
+        if not _taken(problem, places, [number.format(at) for number in NUMBERS]):
+            in_vain += 1
+            continue
+        in_vain = 0
+        if problem.case.arguments[-1][2] != "one":
+            _taken(problem, places, [number.format(at) for number in FEWER_DIGITS])
 
 
 def _optional(info: GraphInfo) -> list[PlaceIn]:
@@ -78,6 +82,10 @@ def _decided_by_another(info: GraphInfo, reader: NodeInfo, node: NodeInfo) -> bo
     """Whether another operand alone gives the result its shape and dtype."""
     others = [info.node(name) for name in reader.reads if name != node.name]
     return any(other.shape == reader.shape and other.dtype == node.dtype for other in others)
+
+
+def _taken(problem: Problem, places: Sequence[PlaceIn], numbers: Sequence[str]) -> bool:
+    return problem.first_interesting(_with(problem.case, places, number) for number in numbers)
 
 
 def _with(case: Case, places: Sequence[PlaceIn], instead: str) -> Case:

@@ -73,13 +73,14 @@ def _value(node: fx.Node, place: Place, instead: str, inputs: Mapping[str, Any])
         return known[place]
     if read.op != "placeholder":
         raise NoSuchArgument(f"{read.name} is no input")
-    kind, _, index = instead.partition(":")
+    kind, *digits = instead.split(":")
     if kind == "one":
         return torch.ones((), dtype=inputs[read.name].dtype).item()
-    flat = inputs[read.name].reshape(-1)
-    if int(index) >= flat.numel():
+    flat, index = inputs[read.name].reshape(-1), int(digits.pop(0))
+    if index >= flat.numel():
         raise NoSuchArgument(f"{read.name} has no element {index}")
-    return flat[int(index)].item()
+    number = flat[index].item()
+    return type(number)(float(f"{number:.{digits[0]}g}")) if digits else number
 
 
 def _put(node: fx.Node, place: Place, value: Any) -> None:

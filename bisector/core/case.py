@@ -41,6 +41,7 @@ class Case:
     outputs: the nodes that are returned instead of the captured outputs; empty: as captured.
     slices: parts of inputs (cut nodes included) that are kept.
     sizes: (old, new): integer constants in arguments of nodes that follow the slices (views, expands).
+    contiguous: inputs that lie in memory as a new tensor does, whatever strides they had.
     values: (input, simplification): `zeros`, `ones`, `same:I` (all as the one at I of the flattened input),
         `only:I` (zeros but for that one), `integers` (rounded), `digits:N` (N significant decimal digits).
     scales: (input, factor): its values are multiplied, each product rounded to the input's dtype.
@@ -54,6 +55,7 @@ class Case:
     outputs: tuple[str, ...] = ()
     slices: tuple[Slice, ...] = ()
     sizes: tuple[tuple[int, int], ...] = ()
+    contiguous: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()
     scales: tuple[tuple[str, float], ...] = ()
     arguments: tuple[tuple[str, int | str, str], ...] = ()
@@ -63,6 +65,11 @@ class Case:
     def has_own_values(self) -> bool:
         """Whether inputs hold other values than eager gives them in the whole subject."""
         return bool(self.values or self.scales) or (self.base is not None and self.base.has_own_values)
+
+    @property
+    def has_plainer_inputs(self) -> bool:
+        """Whether it makes inputs plainer, which leaves graph and shapes as they were."""
+        return bool(self.values or self.contiguous)
 
     def rebased(self) -> Case:
         """A case without edits of its own over this one: cuts then take values of the smaller inputs."""
@@ -82,6 +89,9 @@ class Case:
         """What is `old` in the graph as it stands becomes `new`, what an earlier edit made `old` included."""
         followed = {first: new if last == old else last for first, last in self.sizes}
         return replace(self, sizes=tuple({old: new, **followed}.items()))
+
+    def with_contiguous(self, *names: str) -> Case:
+        return replace(self, contiguous=tuple(sorted({*self.contiguous, *names})))
 
     def with_value(self, name: str, simplification: str) -> Case:
         kept = [pair for pair in self.values if pair[0] != name]
@@ -105,6 +115,7 @@ class Case:
             outputs=tuple(raw["outputs"]),
             slices=tuple(Slice(**s) for s in raw["slices"]),
             sizes=tuple((o, n) for o, n in raw["sizes"]),
+            contiguous=tuple(raw["contiguous"]),
             values=tuple((n, v) for n, v in raw["values"]),
             scales=tuple((n, f) for n, f in raw["scales"]),
             arguments=tuple((n, p, w) for n, p, w in raw.get("arguments", ())),

@@ -16,8 +16,9 @@ class NodeInfo:
 
     op: `input`, `call` or `constant`. reads: names of the nodes it reads. shape, dtype: of a tensor
     result (None otherwise). writes: it writes into its first argument. integers: constants among its
-    arguments. where: the user's file:line. optional: what it reads in arguments that have a default. numeric:
-    what it reads where it could read a number.
+    arguments. contiguous: of an input, whether it lies in memory as a new tensor does. where: the user's
+    file:line. optional: what it reads in arguments that have a default. numeric: what it reads where it could
+    read a number.
     """
 
     name: str
@@ -28,6 +29,7 @@ class NodeInfo:
     dtype: str | None
     writes: bool = False
     integers: tuple[int, ...] = ()
+    contiguous: bool = True
     where: str = ""
     optional: tuple[Argument, ...] = ()
     numeric: tuple[Argument, ...] = ()

@@ -56,6 +56,19 @@ def _copy(tensor: torch.Tensor, storages: dict[int, Any]) -> torch.Tensor:
     return torch._neg_view(copy) if tensor.is_neg() else copy
 
 
+def lies_as_new(tensor: torch.Tensor) -> bool:
+    """Whether it lies in memory as a new tensor of its shape does: in these strides, and nothing beside it.
+
+    What is no plain strided memory, and cannot be laid out otherwise, counts as new.
+    """
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+        return True
+    if tensor.is_conj() or tensor.is_neg():
+        return False
+    strides = torch.empty(tensor.shape, device="meta").stride()  # is_contiguous() forgives odd ones of size 1
+    return tensor.stride() == strides and _nbytes(tensor) == tensor.numel() * tensor.element_size()
+
+
 def nbytes(values: Sequence[Any]) -> int:
     """Bytes held by the tensors among `values`."""
     return sum(_nbytes(v) for v in values if isinstance(v, torch.Tensor))

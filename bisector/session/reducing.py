@@ -146,10 +146,9 @@ class _Asking:
         trials = self._as_they_are(cases)
         if self.steering is None or self.anchor is None or trials[-1].outcome is Outcome.FAIL:
             return trials
-        # New values undo what a case with simpler ones is for.
-        agreeing = [
-            t.case for t in trials if t.default.outcome is not Outcome.UNRESOLVED and not t.case.values
-        ]
+        # New values undo what a case with plainer inputs is for.
+        resolved = [t.case for t in trials if t.default.outcome is not Outcome.UNRESOLVED]
+        agreeing = [case for case in resolved if not case.has_plainer_inputs]
         steered = self._steered(agreeing, self.anchor, self.steering)
         return [*trials, *(self._as_they_are(steered) if steered else [])]
 

@@ -88,7 +88,10 @@ class Graph:
         for node in self.nodes:
             if node.op == "call" and node.reads:
                 shapes[node.name] = shapes[node.reads[0]]
-        nodes = tuple(replace(n, shape=shapes[n.name]) for n in self.nodes)
+        nodes = tuple(
+            replace(n, shape=shapes[n.name], contiguous=n.contiguous or n.name in case.contiguous)
+            for n in self.nodes
+        )
         arguments = self.arguments | {(name, place): instead for name, place, instead in case.arguments}
         return Graph(nodes, self.outputs, windows, {**self.values, **dict(case.values)}, arguments)
 
@@ -109,11 +112,20 @@ def _follow(name: str, others: dict[str, str]) -> str:
     return name
 
 
-def graph(reads: dict[str, str], outputs: str, shape: tuple[int, ...] = (4,)) -> Graph:
-    """`{"a": "x y"}`: the call `a` reads `x` and `y`; who reads nothing is an input; `a_` writes into `x`."""
+def graph(reads: dict[str, str], outputs: str, shape: tuple[int, ...] = (4,), odd: str = "") -> Graph:
+    """`{"a": "x y"}`: the call `a` reads `x` and `y`; who reads nothing is an input; `a_` writes into `x`.
+
+    odd: inputs that are not contiguous."""
     nodes = [
         NodeInfo(
-            name, "call" if read else "input", name, tuple(read.split()), shape, "float32", name.endswith("_")
+            name=name,
+            op="call" if read else "input",
+            target=name,
+            reads=tuple(read.split()),
+            shape=shape,
+            dtype="float32",
+            writes=name.endswith("_"),
+            contiguous=name not in odd.split(),
         )
         for name, read in reads.items()
     ]

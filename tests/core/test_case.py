@@ -21,6 +21,7 @@ EDITS = {
     "outputs": st.lists(NAMES, max_size=3).map(tuple),
     "slices": st.lists(SLICES, max_size=3).map(tuple),
     "sizes": st.lists(st.tuples(SIZES, SIZES), max_size=3).map(tuple),
+    "contiguous": st.lists(NAMES, max_size=3).map(tuple),
     "values": st.lists(st.tuples(NAMES, st.sampled_from(["zeros", "ones", "digits:2"])), max_size=3).map(
         tuple
     ),

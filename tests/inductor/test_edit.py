@@ -14,6 +14,7 @@ from bisector.core.case import WHOLE, Case, Slice
 from bisector.inductor.graph.edit import CannotEdit, Edited, apply
 from bisector.inductor.graph.liveness import mutates
 from bisector.inductor.graph.smaller_inputs import compact, simplify
+from bisector.inductor.tensors import lies_as_new
 
 X = torch.arange(12.0).reshape(3, 4)
 
@@ -244,6 +245,22 @@ def test_a_part_is_compact_and_keeps_the_order_of_its_dimensions() -> None:
     assert part.is_contiguous(memory_format=torch.channels_last)
     assert part.untyped_storage().nbytes() == part.numel() * 4
     assert compact(X.t()[1:]).stride() == (1, 3)
+    assert lies_as_new(compact(X[1:]))
+
+
+def test_an_input_becomes_contiguous_in_memory_of_its_own_before_its_values_become_simpler() -> None:
+    whole = torch.randn(8, 5)
+    captured = Captured(lambda x, y, z: x * z + y.sum(), whole[:4].t(), whole[4].expand(3, 5), whole[4:].t())
+    edited = captured.apply(
+        WHOLE.with_contiguous("l_x_", "l_y_").with_slice(Slice("l_x_", 1, 1, 2)).with_value("l_x_", "ones")
+    )
+    x, z, y = edited.args
+    assert x.stride() == (2, 1)
+    assert torch.equal(x, torch.ones(5, 2))
+    assert torch.equal(y, whole[4].expand(3, 5))
+    assert lies_as_new(x)
+    assert lies_as_new(y)
+    assert z.stride() == (1, 5)
 
 
 # -- what has an effect but no reader -----------------------------------------------------------------------

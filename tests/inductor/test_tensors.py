@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from bisector.inductor.tensors import digest, fresh, nbytes, snapshot
+from bisector.inductor.tensors import digest, fresh, lies_as_new, nbytes, snapshot
 
 
 def base() -> Any:
@@ -129,3 +129,14 @@ def test_inputs_that_differ_in_a_bit_a_shape_or_a_dtype_have_another_digest() ->
 def test_a_tensor_without_values_has_a_digest() -> None:
     meta = torch.ones(3, device="meta")
     assert digest([meta]) == digest(snapshot([meta])) != digest([torch.ones(4, device="meta")])
+
+
+@pytest.mark.parametrize("view", [*VIEWS, "odd strides of one", "sparse", "a row"])
+def test_only_a_new_tensor_lies_as_one(view: str) -> None:
+    more = {
+        "odd strides of one": lambda x: x[:, :1].t().clone(),
+        "sparse": lambda x: x.to_sparse(),
+        "a row": lambda x: x[1],
+    }
+    x = (VIEWS | more)[view](base())
+    assert lies_as_new(x) is (view in ("contiguous", "bool", "sparse"))

@@ -72,7 +72,7 @@ def describe(subject: Subject) -> dict[str, Any]:
     ambient.restore_rng(subject.call.ambient)
     run.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
     return {
-        "nodes": [_node(n, run.seen) for n in gm.graph.nodes if n.op in _OPS],
+        "nodes": [_node(n, run) for n in gm.graph.nodes if n.op in _OPS],
         "outputs": subject.edited.output_names(),
         "aten": run.calls,
         "n_ops": run.computing,
@@ -85,6 +85,7 @@ class _Run(torch.fx.Interpreter):
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         super().__init__(gm)
         self.seen: dict[str, tuple[list[int], str]] = {}
+        self.odd: set[str] = set()  # inputs that do not lie in memory as a new tensor does
         self.calls: list[str] = []
         self.computing = 0
 
@@ -100,11 +101,13 @@ class _Run(torch.fx.Interpreter):
             self.computing += ops.computing
         if isinstance(result, torch.Tensor):
             self.seen[n.name] = (list(result.shape), tensors.dtype_name(result.dtype))
+            if n.op == "placeholder" and not tensors.lies_as_new(result):
+                self.odd.add(n.name)
         return result
 
 
-def _node(node: torch.fx.Node, seen: dict[str, tuple[list[int], str]]) -> dict[str, Any]:
-    shape, dtype = seen.get(node.name, (None, None))
+def _node(node: torch.fx.Node, run: _Run) -> dict[str, Any]:
+    shape, dtype = run.seen.get(node.name, (None, None))
     target = (
         node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
     )
@@ -117,6 +120,7 @@ def _node(node: torch.fx.Node, seen: dict[str, tuple[list[int], str]]) -> dict[s
         "dtype": dtype,
         "writes": liveness.mutates(node),
         "integers": sorted(_integers(node)),
+        "contiguous": node.name not in run.odd,
         "where": naming.where_of(node),
         "optional": [(place, arguments.read_at(node, place)) for place in arguments.defaults(node)],
         "numeric": [(place, arguments.read_at(node, place)) for place in arguments.numeric(node)],

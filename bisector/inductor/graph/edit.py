@@ -200,6 +200,9 @@ def _simplified(inputs: list[tuple[str, Any]], case: Case) -> list[Any]:
         if part.input in names:
             i = names.index(part.input)
             values[i] = inputs_of.compact(values[i])
+    for name in case.contiguous:
+        if name in names:
+            values[names.index(name)] = inputs_of.contiguous(values[names.index(name)])
     for name, how in case.values:
         if name in names:
             values[names.index(name)] = inputs_of.simplify(values[names.index(name)], how)

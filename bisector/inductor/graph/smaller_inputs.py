@@ -1,4 +1,4 @@
-"""Inputs cut down: without the gaps that slicing leaves, and with simpler values."""
+"""Inputs cut down: without the gaps that slicing leaves, in plain strides, and with simpler values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ def compact(x: torch.Tensor) -> torch.Tensor:
     strides = x.stride()
     order = sorted(range(x.dim()), key=lambda d: (-strides[d], d))
     back = [order.index(d) for d in range(x.dim())]
-    return x.permute(order).clone(memory_format=torch.contiguous_format).permute(back)
+    return contiguous(x.permute(order)).permute(back)
+
+
+def contiguous(x: torch.Tensor) -> torch.Tensor:
+    """A copy in the strides of a new tensor, at the start of memory of its own."""
+    return x.clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg()
 
 
 def simplify(x: torch.Tensor, how: str) -> torch.Tensor:

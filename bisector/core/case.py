@@ -42,6 +42,7 @@ class Case:
     slices: parts of inputs (cut nodes included) that are kept.
     sizes: (old, new): integer constants in arguments of nodes that follow the slices (views, expands).
     contiguous: inputs that lie in memory as a new tensor does, whatever strides they had.
+    dtype: what all floating-point inputs are cast to; None: each has its own.
     values: (input, simplification): `zeros`, `ones`, `same:I` (all as the one at I of the flattened input),
         `only:I` (zeros but for that one), `integers` (rounded), `digits:N` (N significant decimal digits).
     scales: (input, factor): its values are multiplied, each product rounded to the input's dtype.
@@ -56,6 +57,7 @@ class Case:
     slices: tuple[Slice, ...] = ()
     sizes: tuple[tuple[int, int], ...] = ()
     contiguous: tuple[str, ...] = ()
+    dtype: str | None = None
     values: tuple[tuple[str, str], ...] = ()
     scales: tuple[tuple[str, float], ...] = ()
     arguments: tuple[tuple[str, int | str, str], ...] = ()
@@ -64,12 +66,13 @@ class Case:
     @property
     def has_own_values(self) -> bool:
         """Whether inputs hold other values than eager gives them in the whole subject."""
-        return bool(self.values or self.scales) or (self.base is not None and self.base.has_own_values)
+        own = bool(self.values or self.scales or self.dtype)
+        return own or (self.base is not None and self.base.has_own_values)
 
     @property
     def has_plainer_inputs(self) -> bool:
         """Whether it makes inputs plainer, which leaves graph and shapes as they were."""
-        return bool(self.values or self.contiguous)
+        return bool(self.values or self.contiguous or self.dtype)
 
     def rebased(self) -> Case:
         """A case without edits of its own over this one: cuts then take values of the smaller inputs."""
@@ -92,6 +95,9 @@ class Case:
 
     def with_contiguous(self, *names: str) -> Case:
         return replace(self, contiguous=tuple(sorted({*self.contiguous, *names})))
+
+    def with_dtype(self, dtype: str) -> Case:
+        return replace(self, dtype=dtype)
 
     def with_value(self, name: str, simplification: str) -> Case:
         kept = [pair for pair in self.values if pair[0] != name]
@@ -116,6 +122,7 @@ class Case:
             slices=tuple(Slice(**s) for s in raw["slices"]),
             sizes=tuple((o, n) for o, n in raw["sizes"]),
             contiguous=tuple(raw["contiguous"]),
+            dtype=raw["dtype"],
             values=tuple((n, v) for n, v in raw["values"]),
             scales=tuple((n, f) for n, f in raw["scales"]),
             arguments=tuple((n, p, w) for n, p, w in raw.get("arguments", ())),

@@ -94,12 +94,16 @@ def backward(subject: Subject, flat: list[Any]) -> None:
         grad = subject.call.grad_outputs.get(i) if subject.edited.outputs_kept else None
         if grad is None and subject.edited.outputs_kept and subject.call.grad_outputs:
             continue  # the script's loss did not use this output
-        fits = grad is not None and grad.shape == output.shape
-        grad = grad.to(output.dtype) if grad is not None and fits else torch.ones_like(output)
         roots.append(output)
-        grads.append(grad)
+        grads.append(seed(grad, output))
     if roots:
         torch.autograd.backward(roots, grads)
+
+
+def seed(grad: torch.Tensor | None, output: torch.Tensor) -> torch.Tensor:
+    """What the backward pass starts from at an output: the script's gradient where it fits, else ones."""
+    fits = grad is not None and grad.shape == output.shape
+    return grad.to(output.dtype) if grad is not None and fits else torch.ones_like(output)
 
 
 def _mutated(subject: Subject, before: Sequence[Any], after: Sequence[Any]) -> Outputs:

@@ -98,6 +98,7 @@ def reduce_case(
         study.describe,
         lanes=study.lab.jobs,
         worst=lambda output: worst(output, study.small),
+        anchored=anchor is not None,
         decisive=decisive,
     )
     stopped = None

@@ -18,8 +18,8 @@ def remarks(study: Study, case: Case, uncut: Mapping[Axis, int], also_seen: Mapp
     notes = []
     if case.has_own_values:
         notes.append(
-            "the inputs of the minimal case are not the script's own: some were multiplied or rounded, so "
-            "that so few values still diverge"
+            "the inputs of the minimal case are not the script's own: some were multiplied, rounded or cast, "
+            "so that so few values still diverge"
         )
     notes += why_large(study.describe(case), uncut)
     for what, other in also_seen.items():

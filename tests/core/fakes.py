@@ -89,7 +89,12 @@ class Graph:
             if node.op == "call" and node.reads:
                 shapes[node.name] = shapes[node.reads[0]]
         nodes = tuple(
-            replace(n, shape=shapes[n.name], contiguous=n.contiguous or n.name in case.contiguous)
+            replace(
+                n,
+                shape=shapes[n.name],
+                dtype=case.dtype or n.dtype,
+                contiguous=n.contiguous or n.name in case.contiguous,
+            )
             for n in self.nodes
         )
         arguments = self.arguments | {(name, place): instead for name, place, instead in case.arguments}

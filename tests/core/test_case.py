@@ -22,6 +22,7 @@ EDITS = {
     "slices": st.lists(SLICES, max_size=3).map(tuple),
     "sizes": st.lists(st.tuples(SIZES, SIZES), max_size=3).map(tuple),
     "contiguous": st.lists(NAMES, max_size=3).map(tuple),
+    "dtype": st.sampled_from([None, "float32"]),
     "values": st.lists(st.tuples(NAMES, st.sampled_from(["zeros", "ones", "digits:2"])), max_size=3).map(
         tuple
     ),
@@ -47,6 +48,7 @@ def test_a_case_over_one_with_other_values_has_other_values_too() -> None:
     assert not WHOLE.with_cut("a").has_own_values
     assert WHOLE.with_scale("x", 1.5).rebased().has_own_values
     assert WHOLE.with_value("x", "ones").rebased().with_cut("a").has_own_values
+    assert WHOLE.with_dtype("float32").rebased().has_own_values
 
 
 def through_text(value: object) -> object:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from bisector.core.model import Outcome
-from bisector.core.reduction.plain_inputs import GIVE_UP_AFTER, make_contiguous
+from bisector.core.reduction.plain_inputs import GIVE_UP_AFTER, make_contiguous, simplify_dtype
 from bisector.core.reduction.reduce import reduce
 from tests.core.fakes import Diverges, Graph, Subject, chain, graph
 
@@ -61,3 +65,44 @@ def test_a_reduction_leaves_the_strides_that_are_needed_and_no_others() -> None:
     problem = subject.problem()
     reduce(problem)
     assert odd(whole.apply(problem.case)) == {"y"}
+
+
+def dtypes(g: Graph) -> set[str | None]:
+    return {n.dtype for n in g.info.inputs}
+
+
+def of_dtype(dtype: str) -> Graph:
+    whole = graph({"x": "", "y": "", "a": "x y"}, "a")
+    return replace(whole, nodes=tuple(replace(n, dtype=dtype) for n in whole.nodes))
+
+
+def with_plain_dtypes(subject: Subject, anchored: bool = True) -> Graph:
+    problem = subject.problem()
+    problem.anchored = anchored
+    simplify_dtype(problem)
+    return subject.whole.apply(problem.case)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_all_floating_point_inputs_become_float32_by_one_question(dtype: str) -> None:
+    subject = Subject(of_dtype(dtype), lambda g: FAIL)
+    assert dtypes(with_plain_dtypes(subject)) == {"float32"}
+    assert len(subject.asked) == 1
+
+
+def test_where_the_dtype_is_the_cause_it_stays() -> None:
+    subject = Subject(of_dtype("bfloat16"), lambda g: FAIL if "bfloat16" in dtypes(g) else PASS)
+    assert dtypes(with_plain_dtypes(subject)) == {"bfloat16"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex64"])
+def test_inputs_that_are_float32_or_no_floats_are_not_asked_about(dtype: str) -> None:
+    subject = Subject(of_dtype(dtype), lambda g: FAIL)
+    with_plain_dtypes(subject)
+    assert subject.asked == []
+
+
+def test_without_a_repair_to_hold_the_case_to_its_bug_the_dtype_is_not_asked_about() -> None:
+    subject = Subject(of_dtype("bfloat16"), lambda g: FAIL)
+    with_plain_dtypes(subject, anchored=False)
+    assert subject.asked == []

@@ -263,6 +263,26 @@ def test_an_input_becomes_contiguous_in_memory_of_its_own_before_its_values_beco
     assert z.stride() == (1, 5)
 
 
+def test_all_floating_point_inputs_are_cast_in_their_strides_and_casts_in_the_graph_stay() -> None:
+    x, y = torch.randn(3, 2, dtype=torch.bfloat16).t(), torch.randn(3, dtype=torch.float64)
+    captured = Captured(lambda x, i, y: x.to(torch.float64)[i] + y, x, torch.tensor(1), y)
+    edited = captured.apply(WHOLE.with_dtype("float32"))
+    made = dict(zip(edited.input_names(), edited.args, strict=True))
+    assert torch.equal(made["l_x_"], x.float())
+    assert made["l_x_"].stride() == x.stride()
+    assert made["l_i_"].dtype is torch.int64
+    assert torch.equal(made["l_y_"], y.float())
+    assert torch.equal(run(edited)[0], x.double()[1] + y.float())
+
+
+def test_a_node_that_is_cut_holds_what_eager_gave_it_before_inputs_are_cast() -> None:
+    captured = Captured(chain, X.to(torch.bfloat16))
+    edited = captured.apply(WHOLE.with_cut("b").with_dtype("float32"))
+    assert torch.equal(
+        edited.args[edited.input_names().index("b")], ((X.to(torch.bfloat16) + 1) * 2).float()
+    )
+
+
 # -- what has an effect but no reader -----------------------------------------------------------------------
 
 

@@ -65,3 +65,12 @@ def test_eager_runs_the_nodes_and_not_their_text(tmp_path: Path) -> None:
     script = "def fn(x):\n    return (-2.0) ** x\ntorch.compile(fn)(torch.arange(3.0))"
     eager, reference = runs(subject_of(tmp_path, script))
     assert eager["output[0]"].tolist() == reference["output[0]"].tolist() == [1.0, -2.0, 4.0]
+
+
+def test_a_backward_starts_from_the_scripts_gradient_in_the_outputs_dtype_or_from_ones() -> None:
+    given = torch.tensor([3.0, 0.5], dtype=torch.bfloat16)
+    seeded = execute.seed(given, torch.zeros(2))
+    assert seeded.dtype is torch.float32
+    assert torch.equal(seeded, torch.tensor([3.0, 0.5]))
+    assert torch.equal(execute.seed(given, torch.zeros(1)), torch.ones(1))
+    assert torch.equal(execute.seed(None, torch.zeros(2)), torch.ones(2))

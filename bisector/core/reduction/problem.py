@@ -46,7 +46,8 @@ class Problem:
     """The best case so far. `describe` gives the graph of a case; `lanes` cases are tried at a time.
 
     worst: the flat index of the element of an output that diverges most.
-    decisive: the nodes whose decisions hold the case to the bug, where they are known.
+    anchored: whether repairs hold the case to the bug, or its signature alone does. decisive: the nodes whose
+    decisions hold it, where they are known.
     also: results of the best case that diverge with its default; what they show must be kept too.
     uncut: axes of inputs, with the length of which nothing shorter that was tried is interesting.
     """
@@ -57,6 +58,7 @@ class Problem:
     describe: Callable[[Case], GraphInfo]
     lanes: int = 1
     worst: Callable[[OutputMeasurement], int | None] = lambda output: next(iter(output.worst), None)
+    anchored: bool = False
     decisive: frozenset[str] = frozenset()
     accepted: int = 0
     also: Sequence[ProbeResult] = ()

@@ -8,7 +8,7 @@ from .arguments import leave_out_arguments, use_numbers
 from .inputs import shrink_shapes, simplify_values
 from .jump import keep_decisive_nodes
 from .nodes import end_earlier, keep_one_output, start_later, take_out_nodes, take_out_runs
-from .plain_inputs import make_contiguous
+from .plain_inputs import make_contiguous, simplify_dtype
 from .problem import Problem
 
 Pass = Callable[[Problem], None]
@@ -23,7 +23,13 @@ GRAPH_PASSES: tuple[Pass, ...] = (
 )
 NARROWING: tuple[Pass, ...] = (keep_one_output, end_earlier, start_later)
 ARGUMENT_PASSES: tuple[Pass, ...] = (leave_out_arguments, use_numbers)
-INPUT_PASSES: tuple[Pass, ...] = (*ARGUMENT_PASSES, shrink_shapes, make_contiguous, simplify_values)
+INPUT_PASSES: tuple[Pass, ...] = (
+    *ARGUMENT_PASSES,
+    shrink_shapes,
+    make_contiguous,
+    simplify_dtype,
+    simplify_values,
+)
 
 
 def reduce(problem: Problem) -> None:

@@ -203,6 +203,8 @@ def _simplified(inputs: list[tuple[str, Any]], case: Case) -> list[Any]:
     for name in case.contiguous:
         if name in names:
             values[names.index(name)] = inputs_of.contiguous(values[names.index(name)])
+    if case.dtype is not None:
+        values = [inputs_of.cast(value, getattr(torch, case.dtype)) for value in values]
     for name, how in case.values:
         if name in names:
             values[names.index(name)] = inputs_of.simplify(values[names.index(name)], how)

@@ -1,8 +1,9 @@
-"""Inputs cut down: without the gaps that slicing leaves, in plain strides, and with simpler values."""
+"""Inputs cut down: without the gaps that slicing leaves, in plain strides and dtypes, with simpler values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -18,6 +19,12 @@ def compact(x: torch.Tensor) -> torch.Tensor:
 def contiguous(x: torch.Tensor) -> torch.Tensor:
     """A copy in the strides of a new tensor, at the start of memory of its own."""
     return x.clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg()
+
+
+def cast(value: Any, dtype: torch.dtype) -> Any:
+    """A floating-point tensor in that dtype, in its own strides; anything else as it is."""
+    floats = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.to(dtype) if floats else value
 
 
 def simplify(x: torch.Tensor, how: str) -> torch.Tensor:

@@ -11,7 +11,7 @@ from torch._inductor.lowering import lowerings
 
 from ...core.case import Wording
 from ...core.criterion import Criterion
-from ..execute import Outputs, Subject, eager_program, run
+from ..execute import Outputs, Subject, eager_program, run, seed
 from ..tensors import dtype_name
 from .as_test import name_of_test, write_test
 from .fixes import DisablePasses, FallBack, Fix, SetFlags, UseBackend
@@ -113,7 +113,7 @@ def _grad_outputs(subject: Subject, eager: Outputs) -> list[torch.Tensor | None]
     outputs = [v for p, v in eager.items() if p.startswith("output[")]
     kept = subject.call.grad_outputs if subject.edited.outputs_kept else {}
     if kept:
-        return [kept.get(i) for i in range(len(outputs))]
+        return [None if i not in kept else seed(kept[i], value) for i, value in enumerate(outputs)]
     return [
         torch.ones_like(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else None for v in outputs
     ]

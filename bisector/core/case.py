@@ -36,6 +36,7 @@ class Case:
     """Edits, applied in this order.
 
     base: the case that the edits apply to; None: the captured graph.
+    unfuse: calls that are replaced by the ATen calls which eager makes of them, `NAME__OP` by name.
     cut: nodes that become inputs holding the value eager gives them.
     bypass: (node, other): whatever reads `node` reads `other`, an input of it with the same shape.
     outputs: the nodes that are returned instead of the captured outputs; empty: as captured.
@@ -51,6 +52,7 @@ class Case:
         `item:I:N` with N significant decimal digits.
     """
 
+    unfuse: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
     bypass: tuple[tuple[str, str], ...] = ()
     outputs: tuple[str, ...] = ()
@@ -77,6 +79,9 @@ class Case:
     def rebased(self) -> Case:
         """A case without edits of its own over this one: cuts then take values of the smaller inputs."""
         return Case(base=self) if self != WHOLE else self
+
+    def with_unfused(self, *nodes: str) -> Case:
+        return replace(self, unfuse=tuple(sorted({*self.unfuse, *nodes})))
 
     def with_cut(self, *nodes: str) -> Case:
         return replace(self, cut=tuple(sorted({*self.cut, *nodes})))
@@ -116,6 +121,7 @@ class Case:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Case:
         return cls(
+            unfuse=tuple(raw["unfuse"]),
             cut=tuple(raw["cut"]),
             bypass=tuple((n, o) for n, o in raw["bypass"]),
             outputs=tuple(raw["outputs"]),

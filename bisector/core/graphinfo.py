@@ -16,9 +16,9 @@ class NodeInfo:
 
     op: `input`, `call` or `constant`. reads: names of the nodes it reads. shape, dtype: of a tensor
     result (None otherwise). writes: it writes into its first argument. integers: constants among its
-    arguments. contiguous: of an input, whether it lies in memory as a new tensor does. where: the user's
-    file:line. optional: what it reads in arguments that have a default. numeric: what it reads where it could
-    read a number.
+    arguments. contiguous: of an input, whether it lies in memory as a new tensor does. parts: of a call,
+    how many computing ATen calls eager makes of it. where: the user's file:line. optional: what it reads in
+    arguments that have a default. numeric: what it reads where it could read a number.
     """
 
     name: str
@@ -30,6 +30,7 @@ class NodeInfo:
     writes: bool = False
     integers: tuple[int, ...] = ()
     contiguous: bool = True
+    parts: int = 1
     where: str = ""
     optional: tuple[Argument, ...] = ()
     numeric: tuple[Argument, ...] = ()

@@ -29,14 +29,14 @@ class Listed(TorchDispatchMode):
     @property
     def names(self) -> tuple[str, ...]:
         """The calls, a cast by Inductor's name; without the views that a composite makes for itself."""
-        own = [c for c in self.calls if c not in _SILENT]
+        own = [c for c in self.calls if not is_silent(c)]
         kept = [c for c in own if not _is_view(c)] or own[:1] if len(own) > 1 else own
         return tuple(_NAMES.get(c.overloadpacket, str(c.overloadpacket)) for c in kept)
 
     @property
     def computing(self) -> int:
         """How many of the calls compute: what a view or a constant holds is known without running it."""
-        return sum(not _is_view(c) and not _is_constant(c) for c in self.calls if c not in _SILENT)
+        return sum(not _is_view(c) and not _is_constant(c) for c in self.calls if not is_silent(c))
 
     @property
     def elementwise(self) -> bool:
@@ -47,6 +47,11 @@ class Listed(TorchDispatchMode):
     def basic(self) -> bool:
         """Whether IEEE 754 says what each element is: nothing approximated, no sum of many terms."""
         return all(c.overloadpacket in _BASIC or _is_movement(c) for c in self.calls)
+
+
+def is_silent(func: Any) -> bool:
+    """Whether it is autograd's own bookkeeping: the result is the argument."""
+    return func in _SILENT
 
 
 def _is_movement(func: Any) -> bool:
@@ -76,5 +81,5 @@ _BASIC = (
     _aten.sign, _aten.sqrt, _aten.sub, _aten.trunc, _aten.where,
 )  # fmt: skip
 _LIKE = ("empty_like", "full_like", "ones_like", "zeros_like")
-_SILENT = (_aten.detach.default, _aten.alias.default, _aten.lift_fresh.default)  # autograd's own bookkeeping
+_SILENT = (_aten.detach.default, _aten.alias.default, _aten.lift_fresh.default)
 _NAMES = {_aten._to_copy: "prims.convert_element_type"}  # as Inductor names a cast

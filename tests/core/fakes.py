@@ -26,13 +26,21 @@ class NoGraph(Exception):
 @dataclass(frozen=True)
 class Graph:
     """windows: what slices kept of an input's dimension, in its captured indices. values: simplified.
-    arguments: what stands instead of what a node read."""
+    arguments: what stands instead of what a node read.
+
+    inside: the names of a composite's parts, in the order they run, each reading the one before."""
 
     nodes: tuple[NodeInfo, ...]
     outputs: tuple[str, ...]
     windows: dict[tuple[str, int], range] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
     arguments: dict[tuple[str, int | str], str] = field(default_factory=dict)
+    inside: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def computed(self) -> set[str]:
+        """The calls, the parts of composites among them."""
+        return {part for call in self.calls for part in self.inside.get(call, (call,))}
 
     @property
     def calls(self) -> set[str]:
@@ -40,7 +48,7 @@ class Graph:
 
     @property
     def info(self) -> GraphInfo:
-        return GraphInfo(self.nodes, self.outputs)
+        return GraphInfo(self.nodes, self.outputs, n_ops=len(self.computed))
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.info.node(name).shape or ()
@@ -50,7 +58,24 @@ class Graph:
         return self.windows.get((name, dim), range(self.shape(name)[dim]))
 
     def apply(self, case: Case) -> Graph:
-        return self if case == WHOLE else (self.apply(case.base) if case.base else self)._edited(case)
+        if case == WHOLE:
+            return self
+        base = self.apply(case.base) if case.base else self
+        for name in case.unfuse:
+            base = base._unfused(name)
+        return base._edited(case)
+
+    def _unfused(self, name: str) -> Graph:
+        nodes: list[NodeInfo] = []
+        for node in self.nodes:
+            if node.name != name:
+                nodes.append(node)
+                continue
+            reads = node.reads
+            for part in self.inside[name]:
+                nodes.append(replace(node, name=part, reads=reads, parts=1))
+                reads = (part,)
+        return replace(self, nodes=tuple(nodes), inside={k: v for k, v in self.inside.items() if k != name})
 
     def _edited(self, case: Case) -> Graph:
         kept = [self._cut(n) if n.name in case.cut else n for n in self.nodes]
@@ -98,7 +123,8 @@ class Graph:
             for n in self.nodes
         )
         arguments = self.arguments | {(name, place): instead for name, place, instead in case.arguments}
-        return Graph(nodes, self.outputs, windows, {**self.values, **dict(case.values)}, arguments)
+        values = {**self.values, **dict(case.values)}
+        return replace(self, nodes=nodes, windows=windows, values=values, arguments=arguments)
 
 
 def _reading_less(node: NodeInfo, places: set[int | str]) -> NodeInfo:
@@ -135,6 +161,12 @@ def graph(reads: dict[str, str], outputs: str, shape: tuple[int, ...] = (4,), od
         for name, read in reads.items()
     ]
     return Graph(tuple(nodes), tuple(outputs.split()))
+
+
+def composite(whole: Graph, name: str, parts: tuple[str, ...]) -> Graph:
+    """The graph with that call made of these parts; the last of them has its name."""
+    nodes = tuple(replace(n, parts=len(parts)) if n.name == name else n for n in whole.nodes)
+    return replace(whole, nodes=nodes, inside={**whole.inside, name: parts})
 
 
 def chain(n: int, shape: tuple[int, ...] = (4,)) -> Graph:

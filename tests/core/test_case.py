@@ -16,6 +16,7 @@ NAMES = st.text("abcxyz_01", min_size=1, max_size=6)
 SIZES = st.integers(0, 1 << 40)
 SLICES = st.builds(Slice, NAMES, st.integers(0, 5), SIZES, SIZES)
 EDITS = {
+    "unfuse": st.lists(NAMES, max_size=3).map(tuple),
     "cut": st.lists(NAMES, max_size=3).map(tuple),
     "bypass": st.lists(st.tuples(NAMES, NAMES), max_size=3).map(tuple),
     "outputs": st.lists(NAMES, max_size=3).map(tuple),

@@ -10,6 +10,7 @@ from .jump import keep_decisive_nodes
 from .nodes import end_earlier, keep_one_output, start_later, take_out_nodes, take_out_runs
 from .plain_inputs import make_contiguous, simplify_dtype
 from .problem import Problem
+from .unfuse import take_composites_apart
 
 Pass = Callable[[Problem], None]
 
@@ -46,6 +47,8 @@ def reduce(problem: Problem) -> None:
         problem.rebase()
         for run in (take_out_nodes, *ARGUMENT_PASSES):
             run(problem)
+    if take_composites_apart(problem, reduce_graph):
+        _until_stable(problem, INPUT_PASSES)
 
 
 def reduce_graph(problem: Problem) -> None:

@@ -75,7 +75,7 @@ def describe(subject: Subject) -> dict[str, Any]:
         "nodes": [_node(n, run) for n in gm.graph.nodes if n.op in _OPS],
         "outputs": subject.edited.output_names(),
         "aten": run.calls,
-        "n_ops": run.computing,
+        "n_ops": sum(run.parts.values()),
     }
 
 
@@ -87,18 +87,18 @@ class _Run(torch.fx.Interpreter):
         self.seen: dict[str, tuple[list[int], str]] = {}
         self.odd: set[str] = set()  # inputs that do not lie in memory as a new tensor does
         self.calls: list[str] = []
-        self.computing = 0
+        self.parts: dict[str, int] = {}  # of a call, how many of its own compute
 
     def run_node(self, n: torch.fx.Node) -> Any:
         if isinstance(n.target, HigherOrderOperator):  # runs graphs of its own, some under no mode at all
             result = super().run_node(n)
             self.calls.append(str(n.target))
-            self.computing += 1
+            self.parts[n.name] = 1
         else:
             with Listed() as ops:
                 result = super().run_node(n)
             self.calls += ops.names
-            self.computing += ops.computing
+            self.parts[n.name] = ops.computing
         if isinstance(result, torch.Tensor):
             self.seen[n.name] = (list(result.shape), tensors.dtype_name(result.dtype))
             if n.op == "placeholder" and not tensors.lies_as_new(result):
@@ -120,6 +120,7 @@ def _node(node: torch.fx.Node, run: _Run) -> dict[str, Any]:
         "dtype": dtype,
         "writes": liveness.mutates(node),
         "integers": sorted(_integers(node)),
+        "parts": run.parts.get(node.name, 1),
         "contiguous": node.name not in run.odd,
         "where": naming.where_of(node),
         "optional": [(place, arguments.read_at(node, place)) for place in arguments.defaults(node)],

@@ -16,7 +16,7 @@ from torch.fx.node import map_arg
 
 from ...core.case import Case
 from .. import tensors
-from . import arguments, liveness
+from . import arguments, liveness, unfuse
 from . import smaller_inputs as inputs_of
 from .constants import constants_of, replace_constants
 
@@ -55,6 +55,8 @@ def apply(
     if case.base is not None:
         base = apply(gm, args, requires_grad, case.base, before_eager)
         gm, args, requires_grad, kept = base.gm, base.args, base.requires_grad, kept and base.outputs_kept
+    if case.unfuse:
+        gm = unfuse.unfused(gm, tensors.fresh(args, requires_grad), case.unfuse, before_eager)
     values = _eager_values(gm, tensors.fresh(args, requires_grad), set(case.cut), before_eager)
     new_gm = _edited_graph(gm, case)
     _resize(new_gm, dict(case.sizes))

@@ -31,5 +31,5 @@ def take_composites_apart(problem: Problem, reduce_graph: Callable[[Problem], No
     finally:  # what was found before a budget ended
         smaller = inner.info.n_ops < info.n_ops
         if smaller:
-            problem.accept(Trial(inner.case, Outcome.FAIL, inner.default))
+            problem.accept(Trial(inner.case, Outcome.FAIL, inner.default, inner.also))
     return smaller

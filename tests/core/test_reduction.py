@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.core.case import Case
-from bisector.core.model import Outcome
+from bisector.core.model import (
+    DivergenceKind,
+    Measurement,
+    Outcome,
+    OutputMeasurement,
+    ProbeResult,
+    Signature,
+)
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.nodes import end_earlier, keep_one_output, start_later, take_out_nodes
 from bisector.core.reduction.reduce import reduce
@@ -82,6 +89,32 @@ def test_of_several_outputs_the_one_that_diverges_stays() -> None:
     problem = Subject(whole, where(lambda g: g.outputs[0] == "a")).problem()
     keep_one_output(problem)
     assert problem.case.outputs == ("a",)
+
+
+def showing(subject: Subject, diverging: tuple[str, ...], agreeing: tuple[str, ...] = ()) -> Problem:
+    """The subject with these paths measured."""
+    problem = subject.problem()
+    measured = [OutputMeasurement(0, p, "float32", (4,), 4) for p in (*diverging, *agreeing)]
+    signatures = tuple(Signature(path, DivergenceKind.VALUE) for path in diverging)
+    problem.default = ProbeResult(FAIL, "", Measurement(outputs=tuple(measured)), signatures)
+    return problem
+
+
+def test_of_an_output_and_a_written_input_the_one_that_diverges_stays() -> None:
+    whole = graph({"x": "", "s": "", "a": "x", "s_": "s a"}, "a")
+    for paths, kept in ((("mutated[s]", "output[0]"), "s"), (("output[0]", "mutated[s]"), "a")):
+        problem = showing(Subject(whole, where(lambda g: True)), paths[:1], paths[1:])
+        keep_one_output(problem)
+        assert problem.case.outputs == (kept,)
+
+
+def test_of_two_written_inputs_that_diverge_one_is_chosen_for_good() -> None:
+    whole = graph({"x": "", "s": "", "t": "", "a": "x", "s_": "s a", "t_": "t a"}, "a")
+    problem = showing(Subject(whole, where(lambda g: True)), ("mutated[s]", "mutated[t]"))
+    for _ in range(2):
+        keep_one_output(problem)
+        problem.default = showing(Subject(whole, needs()), ("output[0]", "mutated[t]")).default
+    assert problem.case.outputs == ("s",)
 
 
 def test_no_output_is_dropped_where_the_divergence_needs_two() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bisector.core.case import WHOLE, Case, Slice
 from bisector.inductor.graph.edit import CannotEdit, Edited, apply
-from bisector.inductor.graph.liveness import mutates
+from bisector.inductor.graph.liveness import mutates, written
 from bisector.inductor.graph.smaller_inputs import compact, simplify
 from bisector.inductor.tensors import lies_as_new
 
@@ -69,6 +69,13 @@ def run(edited: Edited) -> list[Any]:
         *[a.clone() if isinstance(a, torch.Tensor) else a for a in edited.args]
     )
     return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def run_on_copies(edited: Edited) -> dict[str, Any]:
+    """The inputs by name, as a run leaves them."""
+    held = [a.clone() for a in edited.args]
+    torch.fx.Interpreter(edited.gm).run(*held)
+    return dict(zip(edited.input_names(), held, strict=True))
 
 
 def chain(x: Any) -> Any:
@@ -324,6 +331,39 @@ def test_a_write_into_an_input_stays_with_it() -> None:
     assert torch.equal(held[0], X + 1)
 
 
+def test_a_write_into_an_input_stays_though_nothing_reads_it_again() -> None:
+    def fn(x: Any, state: Any) -> Any:
+        update = x * 3
+        state.view(-1)[1:].sub_(update.view(-1)[1:])
+        return x + 1
+
+    captured = Captured(fn, X, X.clone())
+    held = run_on_copies(captured.apply(WHOLE.with_cut("update")))
+    assert torch.equal(held["l_state_"].view(-1)[1:], -2 * X.view(-1)[1:])
+
+
+def test_an_input_that_is_returned_keeps_what_is_written_into_it_and_no_more() -> None:
+    def fn(x: Any, state: Any, other: Any) -> Any:
+        state.mul_(2).add_(x * 3)
+        other.add_(1)
+        return x.sin()
+
+    captured = Captured(fn, X, X.clone(), X.clone())
+    edited = captured.apply(Case(outputs=("l_state_",)))
+    assert not [c for c in calls(edited.gm) if "sin" in c]
+    assert "l_other_" not in edited.input_names()
+    assert torch.equal(run_on_copies(edited)["l_state_"], 5 * X)
+
+
+def test_what_a_normalization_counts_stays_with_it() -> None:
+    def fn(x: Any, mean: Any, var: Any) -> Any:
+        return torch.nn.functional.batch_norm(x, mean, var, training=True).sin()
+
+    edited = Captured(fn, X, torch.zeros(4), torch.ones(4)).apply(Case(outputs=("l_mean_",)))
+    assert [c for c in calls(edited.gm) if "norm" in c] == calls(edited.gm)
+    assert torch.allclose(run_on_copies(edited)["l_mean_"], 0.1 * X.mean(0))
+
+
 def test_a_write_into_what_is_gone_goes_too() -> None:
     def fn(x: Any) -> Any:
         a = x + 1
@@ -397,6 +437,22 @@ def test_random_numbers_are_those_of_the_recorded_state() -> None:
     torch.manual_seed(0)
     assert torch.equal(edited.args[edited.input_names().index(name)], torch.rand_like(X))
     assert seeds
+
+
+@pytest.mark.parametrize(
+    ("write", "names"),
+    [
+        (lambda x, y: x.add_(y), ["x"]),
+        (lambda x, y: torch.add(x, 1, out=y), ["y"]),
+        (lambda x, y: torch.ops.aten._foreach_add_.Scalar([x, y], 1), ["x", "y"]),
+        (lambda x, y: torch.ops.aten.set_.source_Tensor(x, y), ["x"]),
+        (lambda x, y: torch.nn.functional.batch_norm(x, None, running_var=y), ["y"]),
+        (lambda x, y: torch.add(x, y), []),
+    ],
+)
+def test_what_a_call_writes_into_is_known(write: Callable[..., Any], names: list[str]) -> None:
+    node = [n for n in torch.fx.symbolic_trace(write).graph.nodes if n.op.startswith("call")][-1]
+    assert [n.name for n in written(node)] == names
 
 
 @pytest.mark.parametrize(

@@ -7,24 +7,29 @@ from dataclasses import replace
 
 from ..case import Case
 from ..graphinfo import GraphInfo, NodeInfo
+from ..judge import family
 from ..model import Outcome
 from ..search.ordered import first_failing
 from .problem import Problem
 
 # A graph of which this many nodes in a row are needed is one where nearly all are (a recurrence).
 GIVE_UP_AFTER = 12
+MUTATED = "mutated"  # the family of an input that is written into
 EASILY_READ = 4  # calls; of so few each is tried alone
 
 
 def keep_one_output(problem: Problem) -> None:
-    """Return only one of the outputs that diverge."""
-    outputs = problem.info.outputs
-    if len(outputs) < 2:
+    """Return only one of the outputs that diverge, or of the inputs that are written into."""
+    shown = {f"output[{i}]": name for i, name in enumerate(problem.info.outputs) if name is not None}
+    written = [o.path for o in problem.default.measurement.outputs if family(o.path) == MUTATED]
+    shown |= {path: path.removeprefix(f"{MUTATED}[").removesuffix("]") for path in written}
+    if len(set(shown.values())) < 2:
         return
-    paths = [s.path for s in problem.default.signatures]
-    diverging = [name for i, name in enumerate(outputs) if name is not None and f"output[{i}]" in paths]
-    names = diverging or [name for name in outputs if name is not None]
-    problem.first_interesting(_returning(problem.case, name) for name in dict.fromkeys(names))
+    diverging = [shown[s.path] for s in problem.default.signatures if s.path in shown]
+    names = diverging or [name for path, name in shown.items() if path not in written]
+    cases = [_returning(problem.case, name) for name in dict.fromkeys(names)]
+    if problem.case not in cases:  # else it returns one of them already, and the others are no smaller
+        problem.first_interesting(cases)
 
 
 def end_earlier(problem: Problem) -> None:

@@ -58,10 +58,12 @@ def apply(
     if case.unfuse:
         gm = unfuse.unfused(gm, tensors.fresh(args, requires_grad), case.unfuse, before_eager)
     values = _eager_values(gm, tensors.fresh(args, requires_grad), set(case.cut), before_eager)
-    new_gm = _edited_graph(gm, case)
+    into = set() if case.outputs else set(_input_names(gm))
+    new_gm = _edited_graph(gm, case, into)
     _resize(new_gm, dict(case.sizes))
     held = dict(zip(_input_names(gm), zip(args, requires_grad, strict=True), strict=True)) | values
     _put_arguments(new_gm, case, {name: value for name, (value, _) in held.items()})
+    _drop_dead(new_gm, into)
     inputs = [(n.name, *held[n.name]) for n in new_gm.graph.nodes if n.op == "placeholder"]
     new_gm.graph.lint()
     new_gm.recompile()
@@ -77,7 +79,7 @@ def _input_names(gm: torch.fx.GraphModule) -> list[str]:
     return [n.name for n in gm.graph.nodes if n.op == "placeholder"]
 
 
-def _edited_graph(gm: torch.fx.GraphModule, case: Case) -> torch.fx.GraphModule:
+def _edited_graph(gm: torch.fx.GraphModule, case: Case, into: set[str]) -> torch.fx.GraphModule:
     """A new graph of what the edited outputs need; copied in order, so that every node keeps its name."""
     names = {n.name: n for n in gm.graph.nodes}
     bypassed = dict(case.bypass)
@@ -98,7 +100,7 @@ def _edited_graph(gm: torch.fx.GraphModule, case: Case) -> torch.fx.GraphModule:
         copies.graph.output(map_arg(gm.graph.output_node().args[0], lambda n: copies.of[n]))
     edited = torch.fx.GraphModule(gm, copies.graph)
     edited.meta = dict(gm.meta)
-    _drop_dead(edited)
+    _drop_dead(edited, into)
     return edited
 
 
@@ -176,11 +178,10 @@ def _put_arguments(gm: torch.fx.GraphModule, case: Case, held: Mapping[str, Any]
         arguments.put(gm, case.arguments, held)
     except arguments.NoSuchArgument as error:
         raise CannotEdit(str(error)) from error
-    _drop_dead(gm)
 
 
-def _drop_dead(gm: torch.fx.GraphModule) -> None:
-    keep = liveness.needed(gm)
+def _drop_dead(gm: torch.fx.GraphModule, into: set[str]) -> None:
+    keep = liveness.needed(gm, into)
     for node in reversed(list(gm.graph.nodes)):
         if node not in keep:
             gm.graph.erase_node(node)

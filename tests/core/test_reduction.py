@@ -19,6 +19,7 @@ from bisector.core.model import (
 )
 from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.nodes import end_earlier, keep_one_output, start_later, take_out_nodes
+from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce
 from tests.core.fakes import Graph, Subject, chain, graph, needs, reduced, where
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.e2e.helpers import minimized
 
 LAYERS = """
 import torch
@@ -48,18 +46,6 @@ def chain(x):
 
 torch.compile(chain)(torch.rand(65536))
 """
-
-
-def minimized(script: str, folder: Path) -> dict[str, Any]:
-    target = folder / "script.py"
-    target.write_text(script)
-    command = [sys.executable, "-m", "bisector", "minimize", str(target), "--json", "-"]
-    done = subprocess.run(
-        [*command, "--out", str(folder / "run")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ class Case:
     contiguous: inputs that lie in memory as a new tensor does, whatever strides they had.
     dtype: what all floating-point inputs are cast to; None: each has its own.
     values: (input, simplification): `zeros`, `ones`, `same:I` (all as the one at I of the flattened input),
-        `only:I` (zeros but for that one), `integers` (rounded), `digits:N` (N significant decimal digits).
+        `only:I` (zeros but for that one), `integers` (rounded), `digits:N` (N significant decimal digits),
+        `randn` and `rand` (drawn anew in float32, by a generator with the seed 0).
     scales: (input, factor): its values are multiplied, each product rounded to the input's dtype.
     arguments: (node, position or keyword, what stands there for a node): `default`, the argument's own;
         `one`, or `item:I`, the number at I of the flattened input that stood there, before its slices;
@@ -68,7 +69,8 @@ class Case:
     @property
     def has_own_values(self) -> bool:
         """Whether inputs hold other values than eager gives them in the whole subject."""
-        own = bool(self.values or self.scales or self.dtype)
+        numbers = any(instead != "default" for _, _, instead in self.arguments)
+        own = bool(self.values or self.scales or self.dtype or numbers)
         return own or (self.base is not None and self.base.has_own_values)
 
     @property

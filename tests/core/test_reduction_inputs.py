@@ -89,10 +89,11 @@ def test_the_value_that_all_elements_get_is_that_behind_the_worst_one() -> None:
     assert reduced(subject, simplify_values).values == {"x": "same:21"}
 
 
-def test_a_large_input_keeps_its_values() -> None:
-    subject = Subject(chain(1, (1000,)), needs("n0"))
-    reduced(subject, simplify_values)
-    assert subject.asked == []
+def test_the_values_of_a_large_input_become_what_one_call_can_say() -> None:
+    random = where(lambda g: g.values.get("x") not in ("zeros", "ones", "same:0"))
+    subject = Subject(chain(1, (1000,)), random)
+    assert reduced(subject, simplify_values).values == {"x": "randn"}
+    assert len(subject.asked) == 4
 
 
 def test_of_millions_of_elements_a_part_is_kept_that_is_still_whole_along_the_inner_axis() -> None:

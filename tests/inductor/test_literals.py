@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from bisector.inductor.graph.bits import raw_bytes, same_values
 from bisector.inductor.graph.inputs_source import arguments_source
 from bisector.inductor.graph.literals import LITERAL_ELEMENTS, evaluate, literal, text_names
+from bisector.inductor.graph.smaller_inputs import simplify
 from bisector.inductor.graph.values import CannotWrite, value_source
 
 DTYPES = [
@@ -97,12 +98,15 @@ def test_a_tensor_too_long_to_read_becomes_a_blob() -> None:
     assert gives_back(tensor)
 
 
-def test_a_recipe_is_taken_only_where_it_gives_the_very_tensor() -> None:
-    recipe = "torch.randn(20, 20, generator=torch.Generator().manual_seed(0))"
-    tensor = torch.randn(20, 20, generator=torch.Generator().manual_seed(0))
-    assert literal(tensor, recipes=["torch.zeros(20, 20)", recipe]).text == recipe
+@pytest.mark.parametrize("how", ["randn", "rand"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_random_values_drawn_for_a_case_are_drawn_again(how: str, dtype: torch.dtype) -> None:
+    tensor = simplify(torch.zeros(20, 20, dtype=dtype), how)
+    draw = f"torch.{how}((20, 20), generator=torch.Generator().manual_seed(0))"
+    assert literal(tensor).text == draw + ("" if dtype is torch.float32 else f".to({dtype})")
+    assert torch.equal(evaluate(literal(tensor.t(), default_dtype=None)), tensor.t())
     tensor[0, 0] += 1
-    assert literal(tensor, recipes=[recipe]).text.startswith("unpack(")
+    assert literal(tensor).text.startswith("unpack(")
 
 
 def test_a_dtype_is_named_where_the_default_dtype_is_not_known() -> None:

@@ -16,12 +16,14 @@ SMALL = 16
 GIVE_UP_AFTER = 8
 # Elements that stand in for millions: few enough to probe in no time, more than any vector or tile.
 PART = 16_384
-# Values are simplified only where a repro writes them out.
-WRITTEN_OUT = 256
+# A repro writes out the values of inputs of up to so many elements.
+WRITTEN_OUT = 64
 _INTEGERS: tuple[str, ...] = ("zeros", "ones", "same:{}")
 _FLOATS = (*_INTEGERS, "only:{}", "integers", "digits:1", "digits:2", "digits:4")
 SIMPLER = dict.fromkeys(("float16", "bfloat16", "float32", "float64"), _FLOATS)
 SIMPLER |= dict.fromkeys(("int8", "int16", "int32", "int64", "uint8"), _INTEGERS)
+# What says all values of a larger input in one call.
+_MANY = {_FLOATS: (*_INTEGERS, "randn", "rand"), _INTEGERS: _INTEGERS}
 
 Window = tuple[int, int, int]  # start, length and step of the indices that are kept
 
@@ -177,12 +179,17 @@ def unravel(flat: int, output: OutputMeasurement) -> tuple[int, ...]:
 
 
 def simplify_values(problem: Problem) -> None:
-    """Few distinct values, or few digits, in each input that a repro writes out: the simplest that holds."""
+    """Few distinct values or few digits in each input, random ones in a large one: the simplest that hold."""
     for node in problem.info.leaves:
-        if node.dtype in SIMPLER and node.numel <= WRITTEN_OUT:
+        if node.dtype in SIMPLER:
             at = place_of_worst(problem, node)
-            simpler = (how.format(at) for how in SIMPLER[node.dtype])
+            simpler = (how.format(at) for how in _simpler(node))
             problem.first_interesting(problem.case.with_value(node.name, how) for how in simpler)
+
+
+def _simpler(node: NodeInfo) -> tuple[str, ...]:
+    simpler = SIMPLER[node.dtype or ""]
+    return simpler if node.numel <= WRITTEN_OUT else _MANY[simpler]
 
 
 def place_of_worst(problem: Problem, node: NodeInfo) -> int:

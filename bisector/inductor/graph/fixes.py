@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ import torch._inductor.config
 
 from .values import CannotWrite, value_source
 
+LOWERING = "torch._inductor.lowering"
 # First word of a flag's name to the module that holds it.
 ROOTS = {
     "inductor": "torch._inductor.config",
@@ -94,15 +96,28 @@ def fix_statements(fix: Fix) -> Statements:
     if isinstance(fix, DisablePasses):
         return setting_statements({"inductor.disabled_passes": ",".join(fix.names)})
     if isinstance(fix, FallBack):
-        module = "torch._inductor.lowering"
-        lines = []
-        for op in _ops(fix.ops):
-            # An op that is still decomposed never reaches its lowering. The fallback is asked for because
-            # Inductor's own, for an op it no longer knows, is refused where the environment has CI set.
-            lines.append(f"{module}.decompositions.pop({op}, None)")
-            lines.append(f"{module}.make_fallback({op}, warn=False)")
-        return Statements(tuple(lines), imports=frozenset([f"import {module}"]))
+        return Statements(tuple(_falling_back(fix.ops)), imports=frozenset([f"import {LOWERING}"]))
     return Statements()
+
+
+def _falling_back(names: Sequence[str]) -> Iterator[str]:
+    """Lines by which these ops, given with their overloads, run as ATen kernels."""
+    for packet, group in groupby(sorted(names), key=lambda name: name.rpartition(".")[0]):
+        ops = list(_ops(group))
+        known = _lookup(f"torch.ops.{packet}", packet).overloads()
+        if len(ops) > 1 and set(ops) == {f"torch.ops.{packet}.{overload}" for overload in known}:
+            yield f"for overload in torch.ops.{packet}.overloads():"
+            yield f"    op = getattr(torch.ops.{packet}, overload)"
+            yield from (f"    {line}" for line in _fallback_of("op"))
+        else:
+            yield from (line for op in ops for line in _fallback_of(op))
+
+
+def _fallback_of(op: str) -> Iterator[str]:
+    # An op that is still decomposed never reaches its lowering. The fallback is asked for because Inductor's
+    # own, for an op it no longer knows, is refused where the environment has CI set.
+    yield f"{LOWERING}.decompositions.pop({op}, None)"
+    yield f"{LOWERING}.make_fallback({op}, warn=False)"
 
 
 def _setting(module: str, path: str, name: str) -> Any:
@@ -119,7 +134,7 @@ def _lookup(path: str, name: str) -> Any:
     return found
 
 
-def _ops(names: tuple[str, ...]) -> Iterator[str]:
+def _ops(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         if not re.fullmatch(r"\w+\.\w+\.\w+", name):
             raise CannotWrite(f"{name} is not an op with its overload, such as aten.gelu.default")

@@ -26,15 +26,14 @@ def arguments_source(
     parameters: Sequence[str],
     values: Sequence[Any],
     requires_grad: Sequence[bool],
-    recipes: Sequence[str] = (),
     default_dtype: torch.dtype | None = torch.float32,
 ) -> ArgumentsSource:
     """The function `name` that gives `values` back, under the names `parameters`.
 
-    recipes and default_dtype: as of `literal`. Raises CannotWrite where a value has no exact text.
+    default_dtype: as of `literal`. Raises CannotWrite where a value has no exact text.
     """
     values = [concrete(value) for value in values]
-    sources = _sources(parameters, values, recipes, default_dtype)
+    sources = _sources(parameters, values, default_dtype)
     grads = dict(zip(parameters, requires_grad, strict=True))
     lines = [f"def {name}():"]
     blobs: dict[str, str] = {}
@@ -55,7 +54,6 @@ def list_source(names: Sequence[str]) -> str:
 def _sources(
     parameters: Sequence[str],
     values: Sequence[Any],
-    recipes: Sequence[str],
     default_dtype: torch.dtype | None,
 ) -> Iterator[tuple[str, TensorSource]]:
     """(name, text) pairs in the order in which they must stand; a storage comes before its views."""
@@ -69,7 +67,7 @@ def _sources(
         if not isinstance(value, torch.Tensor):
             yield name, TensorSource(value_source(value))
         elif position not in shared:
-            yield name, literal(value, name, recipes=recipes, default_dtype=default_dtype)
+            yield name, literal(value, name, default_dtype=default_dtype)
         else:
             yield from _view(position, shared[position], parameters, values, default_dtype)
 

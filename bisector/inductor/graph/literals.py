@@ -16,10 +16,12 @@ from typing import Any
 
 import torch
 
+from ...core.reduction.inputs import WRITTEN_OUT
 from .bits import raw_bytes
+from .smaller_inputs import DRAWN
 from .values import LINE_WIDTH, CannotWrite, filled, value_source
 
-LITERAL_ELEMENTS = 64  # more numbers than this are not read by anyone: a blob is shorter
+LITERAL_ELEMENTS = WRITTEN_OUT  # more numbers than this are not read by anyone: a blob is shorter
 
 # What a blob needs in the emitted file; part of the text of a repro.
 UNPACK = '''\
@@ -45,21 +47,16 @@ def literal(
     tensor: torch.Tensor,
     name: str = "x",
     *,
-    recipes: Sequence[str] = (),
     default_dtype: torch.dtype | None = torch.float32,
 ) -> TensorSource:
     """The text that makes `tensor` again: dtype, shape, strides and bytes; requires_grad is left out.
 
-    name: what a blob is called after. recipes: expressions, such as
-    `torch.randn(64, 64, generator=torch.Generator().manual_seed(0))`, taken instead of a blob where one gives
-    exactly this tensor. default_dtype: the default dtype where the text will run; None if it is not known.
+    name: what a blob is called after. default_dtype: the default dtype where the text will run; None if it is
+    not known.
     The storage offset is not kept. Raises CannotWrite for a tensor that is not plain strided memory.
     """
     check_plain(tensor)
     value = tensor.detach()
-    for recipe in recipes if value.numel() > LITERAL_ELEMENTS else ():
-        if _recipe_gives(recipe, value, default_dtype):
-            return TensorSource(recipe)
     for dense, suffix in _layouts(value):
         if _strides_after(dense, suffix) == value.stride():
             source = _dense(dense, name, default_dtype).then(suffix)
@@ -149,6 +146,11 @@ def _short_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iter
     elif _counts_up(value):
         flat = f"torch.arange({one}, {value_source(first.item() + value.numel())}{dtype})"
         yield flat if value.dim() == 1 else f"{flat}.reshape{shape}"
+    elif value.is_floating_point():
+        cast = "" if value.dtype is torch.float32 else f".to({value.dtype})"
+        own = "" if default_dtype is torch.float32 else ", dtype=torch.float32"
+        for draw in DRAWN:
+            yield f"torch.{draw}({shape}{own}, generator=torch.Generator().manual_seed(0)){cast}"
 
 
 def _counts_up(value: torch.Tensor) -> bool:
@@ -197,13 +199,6 @@ def nested_source(nested: Any, indent: int = 8) -> str:
 
 def _packed(value: torch.Tensor) -> str:
     return base64.b64encode(zlib.compress(raw_bytes(value.cpu()).numpy().tobytes(), 9)).decode("ascii")
-
-
-def _recipe_gives(recipe: str, value: torch.Tensor, default_dtype: torch.dtype | None) -> bool:
-    try:
-        return _gives(TensorSource(recipe), value, default_dtype)
-    except Exception:  # noqa: BLE001 - the caller's text; one that does not run does not give the tensor
-        return False
 
 
 def _gives(source: TensorSource, value: torch.Tensor, default_dtype: torch.dtype | None) -> bool:

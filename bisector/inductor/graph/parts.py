@@ -103,7 +103,6 @@ def _inputs(spec: ReproSpec, function: FunctionSource) -> ArgumentsSource:
         function.parameters,
         spec.inputs,
         spec.grad_flags,
-        recipes=spec.recipes,
         default_dtype=_text_dtype(spec),
     )
 

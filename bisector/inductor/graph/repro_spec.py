@@ -30,7 +30,7 @@ class ReproSpec:
     autocast: (device type, dtype) of each autocast region around the call.
     seed: set before each of the two runs; None where nothing is random.
     signed_zero: whether -0.0 against +0.0 is a difference (not looked at in complex outputs).
-    fix: what `--fixed` does. recipes: expressions to try for large inputs (see `literal`).
+    fix: what `--fixed` does.
     header: lines of the comment on top. file: what the comment calls the file.
     decisions: IDs of those that the header names; a reader must find their nodes in the function.
     wording: how the function's calls are written.
@@ -52,7 +52,6 @@ class ReproSpec:
     seed: int | None = None
     signed_zero: bool = False
     fix: Fix | None = None
-    recipes: Sequence[str] = ()
     header: Sequence[str] = ()
     file: str = "repro.py"
     decisions: Sequence[str] = ()

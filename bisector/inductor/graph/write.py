@@ -57,7 +57,6 @@ def _spec(subject: Subject, request: Mapping[str, Any]) -> ReproSpec:
         seed=request["seed"],
         signed_zero=criterion.signed_zero,
         fix=fix_of(request["fix"]),
-        recipes=request.get("recipes", ()),
         header=request["header"],
         decisions=request["decisions"],
         file=request["file"],

@@ -29,29 +29,6 @@ class Sort:
     culprit: str = "relu"
 
 
-# The round trip is exact in the forward graph; its gradient makes one too, and compiled code leaves it out.
-BACKWARD = Sort(
-    """
-import torch
-
-torch.manual_seed(0)
-
-
-def exact_forward(x, w):
-    y = x.to(torch.float16).to(torch.float32)
-    z = torch.tanh(y) * w + torch.cos(w)
-    return (z.sin() * torch.sigmoid(w)).sum()
-
-
-x = torch.randn(4, 16).half().float().requires_grad_()
-torch.compile(exact_forward)(x, torch.randn(4, 16)).backward()
-""",
-    most_ops=3,
-    keeps=(".backward(", "requires_grad_(", "float16"),
-    diverging=("grad",),
-    culprit="cast",
-)
-
 MUTATION = Sort(
     RELU
     + """
@@ -69,24 +46,6 @@ torch.compile(step)(torch.randn(8, 32), torch.randn(8, 32), torch.randn(32, 32))
     most_ops=2,
     keeps=(".add_(relu)",),
     diverging=("mutated",),
-)
-
-GRAPHS = Sort(
-    RELU
-    + """
-
-def broken(x, w):
-    y = torch.tanh(x @ w) * 0.5
-    y = (y + x.sin()).sigmoid() - 0.25
-    torch._dynamo.graph_break()
-    z = torch.relu(y * 2 - x.abs()) + y.cos()
-    z = z.exp() / (1 + x * x)
-    return z.sqrt().sum(-1)
-
-
-torch.compile(broken)(torch.randn(8, 32), torch.randn(32, 32))
-""",
-    most_ops=1,
 )
 
 BUFFERS = Sort(
@@ -113,9 +72,7 @@ with torch.no_grad():
     diverging=("mutated",),
 )
 
-OFTEN = {
-    "only a gradient diverges": BACKWARD,
+QUICK = {
     "an input that is written into": MUTATION,
-    "the second of two graphs": GRAPHS,
     "running statistics": BUFFERS,
 }

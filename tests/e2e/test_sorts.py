@@ -14,8 +14,8 @@ import pytest
 
 from bisector.core.judge import family
 from tests.e2e.helpers import minimized
-from tests.e2e.more_sorts import SELDOM
-from tests.e2e.sorts import OFTEN, Sort
+from tests.e2e.more_sorts import SLOW
+from tests.e2e.sorts import QUICK, Sort
 
 LARGE = 1e-5  # absolute; of values around one, ten times what rounding leaves
 
@@ -23,8 +23,8 @@ LARGE = 1e-5  # absolute; of values around one, ten times what rounding leaves
 @pytest.mark.parametrize(
     "sort",
     [
-        *(pytest.param(sort, id=name) for name, sort in OFTEN.items()),
-        *(pytest.param(sort, id=name, marks=pytest.mark.slow) for name, sort in SELDOM.items()),
+        *(pytest.param(sort, id=name) for name, sort in QUICK.items()),
+        *(pytest.param(sort, id=name, marks=pytest.mark.slow) for name, sort in SLOW.items()),
     ],
 )
 def test_a_subject_of_any_sort_is_reduced_and_still_diverges(sort: Sort, tmp_path: Path) -> None:

@@ -36,7 +36,15 @@ def test_two_elements_far_apart_that_two_compiles_need_are_kept_and_nothing_betw
     problem.also = [subject.result(subject.whole, Outcome.FAIL, worst=(73,))]
     shrink_shapes(problem)
     assert subject.whole.apply(problem.case).indices("x", 0) == range(20, 74, 53)
-    assert len(subject.asked) <= 3
+    assert len(subject.asked) <= 6
+
+
+def test_all_dimensions_of_all_inputs_are_cut_with_one_question_where_that_will_do() -> None:
+    whole = graph({"x": "", "y": "", "a": "x y"}, "a", (8, 64, 32))
+    subject = Subject(whole, needs("a"), worst=lambda g: (5000,))
+    left = reduced(subject, shrink_shapes)
+    assert left.shape("x") == left.shape("y") == (1, 1, 1)
+    assert len(subject.asked) == 1
 
 
 def test_it_is_remembered_which_dimensions_could_not_be_shorter() -> None:

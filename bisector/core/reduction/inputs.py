@@ -14,6 +14,8 @@ from .problem import Axis, Problem
 SMALL = 16
 # Where this many sets of axes in a row cannot be cut, the rest (channels of weights) mostly cannot either.
 GIVE_UP_AFTER = 8
+# What is tried for all axes at once; a vector or a tile is cut along one axis at a time.
+FEW_INDICES = (1, 2)
 # Elements that stand in for millions: few enough to probe in no time, more than any vector or tile.
 PART = 16_384
 # A repro writes out the values of inputs of up to so many elements.
@@ -29,10 +31,12 @@ Window = tuple[int, int, int]  # start, length and step of the indices that are 
 
 
 def shrink_shapes(problem: Problem) -> None:
-    """Cut every dimension of the inputs down, alone and together with the equal ones, shortest first.
+    """Cut every dimension of the inputs down: all at once, together with the equal ones, and alone.
 
-    What is kept lies around the element that differs most, so that it goes on differing.
+    Shortest first. What is kept lies around the element that differs most, so that it goes on differing.
     """
+    if problem.info.elements > SMALL:
+        problem.first_interesting(_all_shorter(problem))
     done: set[tuple[Axis, ...]] = set()
     in_vain = 0
     while problem.info.elements > SMALL and in_vain < GIVE_UP_AFTER:
@@ -94,6 +98,27 @@ def axes_together(info: GraphInfo) -> list[tuple[Axis, ...]]:
             held = sum(info.node(name).numel for name in {name for name, _ in group})
             groups.setdefault(group, (held // size - held, rank))
     return sorted(groups, key=lambda g: (groups[g], g))
+
+
+def _all_shorter(problem: Problem) -> Iterator[Case]:
+    """All axes that lie along the output at once: few questions where nothing depends on lengths."""
+    info = problem.info
+    axes = [(n.name, dim) for n in info.leaves for dim in range(len(n.shape or ()))]
+    places = {axis: found[0] for axis in axes if (found := _coordinates(problem, (axis,)))}
+    for length in FEW_INDICES:
+        longer = {axis: info.length(*axis) for axis in places if info.length(*axis) > length}
+        case = problem.case
+        for axis, size in longer.items():
+            [start] = _around(size, length, [places[axis]])
+            case = sliced(case, (axis,), (start, length, 1))
+        if not longer:
+            return
+        yield case
+        mentioned = {size for size in longer.values() if info.mentions(size)}
+        for size in mentioned:
+            case = case.with_size(size, length)
+        if mentioned:
+            yield case
 
 
 def _shorter(problem: Problem, group: tuple[Axis, ...], coordinates: list[int]) -> Iterator[Case]:

@@ -54,7 +54,12 @@ KNOWN = {
 AS_TEST = ("fp16_round_trip", "softmax_fma")  # a setting of its own, and one of the compiler's command line
 
 
-@pytest.fixture(scope="module", params=sorted(KNOWN))
+# One of each of the failures that started it; the others answer the same questions on like subjects.
+QUICK = ("fp16_round_trip", "softmax_fma", "e8m0_encoder")
+EACH = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(KNOWN)]
+
+
+@pytest.fixture(scope="module", params=EACH)
 def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """(name, exit status, result, run directory) of one whole run of each case."""
     out = tmp_path_factory.mktemp("run") / request.param

@@ -16,6 +16,7 @@ import torch._inductor.config
 from .values import CannotWrite, value_source
 
 LOWERING = "torch._inductor.lowering"
+MANY_OVERLOADS = 3  # of one op; so many are written as a loop
 # First word of a flag's name to the module that holds it.
 ROOTS = {
     "inductor": "torch._inductor.config",
@@ -104,13 +105,13 @@ def _falling_back(names: Sequence[str]) -> Iterator[str]:
     """Lines by which these ops, given with their overloads, run as ATen kernels."""
     for packet, group in groupby(sorted(names), key=lambda name: name.rpartition(".")[0]):
         ops = list(_ops(group))
-        known = _lookup(f"torch.ops.{packet}", packet).overloads()
-        if len(ops) > 1 and set(ops) == {f"torch.ops.{packet}.{overload}" for overload in known}:
-            yield f"for overload in torch.ops.{packet}.overloads():"
-            yield f"    op = getattr(torch.ops.{packet}, overload)"
-            yield from (f"    {line}" for line in _fallback_of("op"))
-        else:
+        if len(ops) < MANY_OVERLOADS:
             yield from (line for op in ops for line in _fallback_of(op))
+            continue
+        overloads = tuple(op.rpartition(".")[2] for op in ops)
+        yield f"for overload in {value_source(overloads)}:"
+        yield f"    op = getattr(torch.ops.{packet}, overload)"
+        yield from (f"    {line}" for line in _fallback_of("op"))
 
 
 def _fallback_of(op: str) -> Iterator[str]:

@@ -512,3 +512,15 @@ def test_whatever_is_cut_and_returned_has_eagers_value_and_its_own_name(
     for name, result in zip(wanted, run(edited), strict=True):
         if name not in writes_later:
             assert torch.equal(result, values[name]), name
+
+
+def test_calls_that_may_be_views_and_meet_again_and_again_are_looked_at_once() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    last = x
+    for _ in range(64):  # 2**64 ways through it, and no value that says what is a view
+        sides = graph.call_method("t", (last,)), graph.call_method("t", (last,))
+        last = graph.call_function(torch.add, sides)
+    graph.output((x,))
+    gm = torch.fx.GraphModule(torch.nn.Module(), graph)
+    assert calls(apply(gm, [X], [False], WHOLE, lambda: None).gm) == []

@@ -99,7 +99,12 @@ def _acts(node: torch.fx.Node, keep: set[torch.fx.Node]) -> bool:
 
 def _is_written(node: torch.fx.Node) -> bool:
     """Whether a later call writes into it, or into a view of it."""
-    return any(node in written(u) or (_is_view(u, node) and _is_written(u)) for u in node.users)
+    views = [node]
+    for view in views:  # each once: views of views can meet again
+        if any(view in written(user) for user in view.users):
+            return True
+        views += [user for user in view.users if user not in views and _is_view(user, view)]
+    return False
 
 
 def _is_view(node: torch.fx.Node, of: torch.fx.Node) -> bool:

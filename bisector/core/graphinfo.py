@@ -8,6 +8,7 @@ from typing import Any
 
 Place = int | str  # of an argument: its position or its keyword
 Argument = tuple[Place, str]  # where, and the node that is read there
+Axis = tuple[str, int]  # an input or a constant, and one of its dimensions
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ class GraphInfo:
     def leaves(self) -> tuple[NodeInfo, ...]:
         """The tensors that hold values of their own: inputs, and what the graph carries itself."""
         return tuple(n for n in self.nodes if n.op in ("input", "constant") and n.is_tensor)
+
+    @property
+    def axes(self) -> dict[Axis, int]:
+        """The dimensions of the leaves that have more than one index, with their lengths."""
+        return {(n.name, d): size for n in self.leaves for d, size in enumerate(n.shape or ()) if size > 1}
 
     @property
     def elements(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -85,7 +84,7 @@ def _flag(trial: FlagTrial, variables: Mapping[str, str]) -> dict[str, Any]:
         "removed_fraction": trial.removed_fraction,
         "role": trial.role,
         "told_by": trial.told_by,
-        "grown": "inf" if trial.grown == math.inf else trial.grown,
+        "grown": trial.grown,
         "env": variables.get(trial.flag.name),
     }
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bisector.core.case import Case
+from bisector.core.graphinfo import Axis
 from bisector.core.judge import worst
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, node_of
 from bisector.core.probe import BudgetSpent
-from bisector.core.reduction.problem import Axis, Problem, Trial
+from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass

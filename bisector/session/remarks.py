@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bisector.core.case import Case
-from bisector.core.graphinfo import GraphInfo
-from bisector.core.reduction.problem import Axis
+from bisector.core.graphinfo import Axis, GraphInfo
 
 from .study import Study
 
@@ -32,11 +31,10 @@ def why_large(info: GraphInfo, uncut: Mapping[Axis, int]) -> list[str]:
     """A note where the inputs are more than a reader takes in at a glance."""
     if info.elements <= AT_A_GLANCE:
         return []
-    lengths = {(n.name, d): size for n in info.leaves for d, size in enumerate(n.shape or ()) if size > 1}
-    needed = [axis for axis, size in lengths.items() if uncut.get(axis) == size]
+    needed = [axis for axis, size in info.axes.items() if uncut.get(axis) == size]
     if not needed:
         return [f"the inputs have {info.elements} elements; that fewer would do was not tried"]
-    axes = ", ".join(f"dimension {dim} of `{name}` ({lengths[name, dim]})" for name, dim in needed)
+    axes = ", ".join(f"dimension {dim} of `{name}` ({info.length(name, dim)})" for name, dim in needed)
     return [
         f"the inputs have {info.elements} elements: with less along {axes}, what was tried agrees or shows "
         "another divergence"

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.graphinfo import Axis
 from bisector.core.judge import judge
 from bisector.core.model import ProbeResult
 from bisector.core.reduction.inputs import take_part
-from bisector.core.reduction.problem import Axis, Problem
+from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import narrow, reduce, reduce_graph
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import Trace
@@ -240,8 +241,7 @@ class Search:
             held = settling.settle(decided, self.group)
             if self.in_region and not (held or self.walk.repairs_something):
                 # A finer decision at the origin can leave a few elements of the whole that the region lacks.
-                origin = self.answer.origin
-                place = place_repair(self.study, origin, self.start, self.default)
+                place = place_repair(self.study, self.answer.origin, self.start, self.default)
                 held = settling.also(place) if place is not None else []
         finally:
             self.second.close()

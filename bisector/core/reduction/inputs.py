@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import combinations, zip_longest
 
 from ..case import WHOLE, Case, Slice
-from ..graphinfo import GraphInfo, NodeInfo
+from ..graphinfo import Axis, GraphInfo, NodeInfo
 from ..model import OutputMeasurement, ProbeResult
-from .problem import Axis, Problem
+from .problem import Problem
 
 # Below this many elements in all a person reads the inputs at a glance; smaller costs probes for nothing.
 SMALL = 16
@@ -89,7 +89,7 @@ def axes_together(info: GraphInfo) -> list[tuple[Axis, ...]]:
     What can cut the most elements comes first. Among equals, axes at the same place together (to cut one of
     them alone often means broadcasting instead), then each alone, and last all of one length.
     """
-    axes = {(n.name, d): size for n in info.leaves for d, size in enumerate(n.shape or ()) if size > 1}
+    axes = info.axes
     groups: dict[tuple[Axis, ...], tuple[int, int]] = {}
     for size in set(axes.values()):
         equal = tuple(axis for axis, other in axes.items() if other == size)
@@ -103,10 +103,9 @@ def axes_together(info: GraphInfo) -> list[tuple[Axis, ...]]:
 def _all_shorter(problem: Problem) -> Iterator[Case]:
     """All axes that lie along the output at once: few questions where nothing depends on lengths."""
     info = problem.info
-    axes = [(n.name, dim) for n in info.leaves for dim in range(len(n.shape or ()))]
-    places = {axis: found[0] for axis in axes if (found := _coordinates(problem, (axis,)))}
+    places = {axis: found[0] for axis in info.axes if (found := _coordinates(problem, (axis,)))}
     for length in FEW_INDICES:
-        longer = {axis: info.length(*axis) for axis in places if info.length(*axis) > length}
+        longer = {axis: size for axis, size in info.axes.items() if axis in places and size > length}
         case = problem.case
         for axis, size in longer.items():
             [start] = _around(size, length, [places[axis]])

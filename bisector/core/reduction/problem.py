@@ -12,10 +12,8 @@ from itertools import islice
 from typing import Protocol
 
 from ..case import Case
-from ..graphinfo import GraphInfo
+from ..graphinfo import Axis, GraphInfo
 from ..model import Outcome, OutputMeasurement, ProbeResult
-
-Axis = tuple[str, int]  # an input and one of its dimensions
 
 
 @dataclass(frozen=True)

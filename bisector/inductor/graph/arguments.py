@@ -20,6 +20,7 @@ from torch.fx.operator_schemas import get_signature_for_torch_op
 from ...core.graphinfo import Place
 from . import liveness
 from .ops_source import IN_PLACE, INFIX
+from .smaller_inputs import to_digits
 
 _LITERALS = (NoneType, bool, int, float, str)
 _NEED_TENSORS = ("matmul", "imatmul", "is_", "is_not")
@@ -80,7 +81,7 @@ def _value(node: fx.Node, place: Place, instead: str, inputs: Mapping[str, Any])
     if index >= flat.numel():
         raise NoSuchArgument(f"{read.name} has no element {index}")
     number = flat[index].item()
-    return type(number)(float(f"{number:.{digits[0]}g}")) if digits else number
+    return type(number)(to_digits(number, int(digits[0]))) if digits else number
 
 
 def _put(node: fx.Node, place: Place, value: Any) -> None:

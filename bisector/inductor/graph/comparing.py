@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .parts import Parts
-from .repro_spec import ReproSpec
+from .repro_spec import ReproSpec, Tolerance
 from .values import value_source
 
 EACH = """\
@@ -39,5 +39,5 @@ def needs_table(spec: ReproSpec) -> bool:
     return len(_rates(spec)) > 1
 
 
-def _rates(spec: ReproSpec) -> set[tuple[float, float]]:
+def _rates(spec: ReproSpec) -> set[Tolerance]:
     return {*spec.tolerances, *spec.grad_tolerances, *spec.input_tolerances}

@@ -35,7 +35,7 @@ class Edited:
     outputs_kept: bool  # whether the captured outputs are still returned, in their order
 
     def input_names(self) -> list[str]:
-        return [n.name for n in self.gm.graph.nodes if n.op == "placeholder"]
+        return _input_names(self.gm)
 
     def output_names(self) -> list[str | None]:
         """The nodes that are returned; None for what is no node."""
@@ -62,17 +62,15 @@ def apply(
     new_gm = _edited_graph(gm, case, into)
     _resize(new_gm, dict(case.sizes))
     held = dict(zip(_input_names(gm), zip(args, requires_grad, strict=True), strict=True)) | values
-    _put_arguments(new_gm, case, {name: value for name, (value, _) in held.items()})
-    _drop_dead(new_gm, into)
+    if case.arguments:
+        _put_arguments(new_gm, case, {name: value for name, (value, _) in held.items()})
+        _drop_dead(new_gm, into)
     inputs = [(n.name, *held[n.name]) for n in new_gm.graph.nodes if n.op == "placeholder"]
     new_gm.graph.lint()
     new_gm.recompile()
-    new_args = _simplified([(name, value) for name, value, _ in inputs], case)
-    constants = constants_of(new_gm)
-    if constants:
-        changed = _simplified(list(constants.items()), case)
-        replace_constants(new_gm, dict(zip(constants, changed, strict=True)))
-    return Edited(new_gm, new_args, [flag for _, _, flag in inputs], kept)
+    new_args = _simplified({name: value for name, value, _ in inputs}, case)
+    replace_constants(new_gm, _simplified(constants_of(new_gm), case))
+    return Edited(new_gm, list(new_args.values()), [flag for _, _, flag in inputs], kept)
 
 
 def _input_names(gm: torch.fx.GraphModule) -> list[str]:
@@ -187,33 +185,27 @@ def _drop_dead(gm: torch.fx.GraphModule, into: set[str]) -> None:
             gm.graph.erase_node(node)
 
 
-def _simplified(inputs: list[tuple[str, Any]], case: Case) -> list[Any]:
-    """The values after the slices, simplifications and scales that name them."""
-    values = [value for _, value in inputs]
-    names = [name for name, _ in inputs]
-    for part in case.slices:
-        if part.input not in names:
-            continue  # the input went with an edit that came after the slice
-        i = names.index(part.input)
-        end = part.start + (part.length - 1) * part.step + 1
-        if part.dim >= values[i].dim() or end > values[i].shape[part.dim]:
+def _simplified(inputs: Mapping[str, Any], case: Case) -> dict[str, Any]:
+    """The values after the slices, simplifications and scales that name them.
+
+    What is named and is not there went with an edit that came after.
+    """
+    values = dict(inputs)
+    slices = [part for part in case.slices if part.input in values]
+    for part in slices:
+        value, end = values[part.input], part.start + (part.length - 1) * part.step + 1
+        if part.dim >= value.dim() or end > value.shape[part.dim]:
             raise CannotEdit(f"no such part of {part.input}")
-        values[i] = values[i][(slice(None),) * part.dim + (slice(part.start, end, part.step),)]
-    for part in case.slices:
-        if part.input in names:
-            i = names.index(part.input)
-            values[i] = inputs_of.compact(values[i])
-    for name in case.contiguous:
-        if name in names:
-            values[names.index(name)] = inputs_of.contiguous(values[names.index(name)])
+        kept = slice(part.start, end, part.step)
+        values[part.input] = value[(slice(None),) * part.dim + (kept,)]
+    values |= {name: inputs_of.compact(values[name]) for name in {part.input for part in slices}}
+    values |= {name: inputs_of.contiguous(values[name]) for name in case.contiguous if name in values}
     if case.dtype is not None:
-        values = [inputs_of.cast(value, getattr(torch, case.dtype)) for value in values]
-    for name, how in case.values:
-        if name in names:
-            values[names.index(name)] = inputs_of.simplify(values[names.index(name)], how)
-    for name, factor in case.scales:
-        if name in names:
-            values[names.index(name)] = inputs_of.scale(values[names.index(name)], factor)
+        values = {name: inputs_of.cast(value, getattr(torch, case.dtype)) for name, value in values.items()}
+    values |= {name: inputs_of.simplify(values[name], how) for name, how in case.values if name in values}
+    for name, factor in case.scales:  # of one input there can be several
+        if name in values:
+            values[name] = inputs_of.scale(values[name], factor)
     return values
 
 

@@ -45,7 +45,7 @@ def _only(x: torch.Tensor, at: int) -> torch.Tensor:
 
 
 def _digits(x: torch.Tensor, digits: int) -> torch.Tensor:
-    rounded = [_round(v, digits) for v in x.reshape(-1).double().tolist()]
+    rounded = [to_digits(v, digits) for v in x.reshape(-1).double().tolist()]
     return torch.tensor(rounded, dtype=torch.float64).to(x.dtype).reshape(x.shape)
 
 
@@ -75,5 +75,6 @@ def scale(x: torch.Tensor, factor: float) -> torch.Tensor:
     return (x.double() * factor).to(x.dtype)
 
 
-def _round(value: float, digits: int) -> float:
+def to_digits(value: float, digits: int) -> float:
+    """The number with so many significant decimal digits."""
     return float(f"{value:.{digits}g}")

@@ -46,7 +46,7 @@ class Case:
     dtype: what all floating-point inputs are cast to; None: each has its own.
     values: (input, simplification): `zeros`, `ones`, `same:I` (all as the one at I of the flattened input),
         `only:I` (zeros but for that one), `integers` (rounded), `digits:N` (N significant decimal digits),
-        `randn` and `rand` (drawn anew in float32, by a generator with the seed 0).
+        `randn`, `rand`, `randn:SEED` (drawn anew in float32, by a generator with that seed, or with 0).
     scales: (input, factor): its values are multiplied, each product rounded to the input's dtype.
     arguments: (node, position or keyword, what stands there for a node): `default`, the argument's own;
         `one`, or `item:I`, the number at I of the flattened input that stood there, before its slices;

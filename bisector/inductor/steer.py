@@ -5,7 +5,8 @@ of a million, so a smaller graph or smaller inputs mostly agree by chance alone.
 factor moves an element across its step; where exactly is found by bisection in eager, and next to that
 place a last-bit difference shows. Without a step a sum shows it in which large terms cancel: multiplied by
 a large factor they leave the absolute tolerance behind, and little is left of them. Nothing is claimed
-here: the case with the new values is probed as any other.
+here: the case with the new values is probed as any other. Which sum cancels is a matter of the terms; with
+new numbers in place of an input another one may.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from ..core.case import Case
 from ..core.model import Candidate, Outcome
 from . import ambient, execute, source_capture, tensors
 from .capture.record import Call
-from .graph.smaller_inputs import scale
+from .graph.drawn import SEEDS
+from .graph.smaller_inputs import scale, simplify
 
 Wanted = Sequence[tuple[Candidate, Outcome]]
 Tolerances = dict[str, Sequence[float]]  # dtype -> (rtol, atol); a dtype that is missing is compared exactly
@@ -32,6 +34,20 @@ INPUTS = 3
 RANGE = (1.0, 2.0)
 HALVINGS = 30  # to steps finer than float32's last bit (2**-24)
 NUDGE = 1 + 2**-12  # too little to carry many elements over a step; enough to move every one without steps
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What to do to one input: draw it anew with that seed (None: leave it), and multiply it then."""
+
+    input: str
+    factor: float
+    seed: int | None = None
+
+    def case(self, of: Case) -> Case:
+        """That case on these values."""
+        drawn = of if self.seed is None else of.with_value(self.input, f"randn:{self.seed}")
+        return drawn.with_scale(self.input, self.factor)
 
 
 @dataclass(frozen=True)
@@ -53,12 +69,13 @@ class _Runs:
     def __post_init__(self) -> None:
         self.eager = execute.eager_program(self.subject)
 
-    def scaled(self, name: str, factor: float) -> list[Any]:
-        """The case's inputs, the named one multiplied."""
-        return [
-            scale(value, factor) if other == name else value
-            for other, value in zip(self.subject.names, self.subject.edited.args, strict=True)
-        ]
+    def moved(self, how: Moved) -> list[Any]:
+        """The case's inputs, one of them moved."""
+        args = list(self.subject.edited.args)
+        at = self.subject.names.index(how.input)
+        drawn = args[at] if how.seed is None else simplify(args[at], f"randn:{how.seed}")
+        args[at] = scale(drawn, how.factor)
+        return args
 
     def outputs(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[torch.Tensor]:
         ambient.restore_rng(self.subject.call.ambient)
@@ -67,7 +84,7 @@ class _Runs:
 
     def element(self, place: _Place, factor: float) -> Any:
         """Its value in eager."""
-        args = self.scaled(place.input, factor)
+        args = self.moved(Moved(place.input, factor))
         return self.outputs(self.eager, args)[place.output].reshape(-1)[place.at].item()
 
     def agree(self, fn: Callable[..., Any], eager: Sequence[torch.Tensor], args: Sequence[Any]) -> bool:
@@ -87,11 +104,11 @@ def steer(
     train: bool | None,
     seconds: float,
     magnifying: Sequence[float] = (),
-) -> tuple[str, float] | None:
-    """(input, factor) such that with that input multiplied every candidate gives the outcome that is wanted
-    of it; None where none was found in that time.
+) -> Moved | None:
+    """An input and how to move it, so that every candidate gives the outcome that is wanted of it; None
+    where none was found in that time.
 
-    magnifying: factors to try where there are no steps. Raises what eager or the compiler raise on the case.
+    magnifying: factors to try where no step is found. Raises what eager or the compiler raise on the case.
     """
     subject = execute.prepare(call, case, train)
     if subject.train:
@@ -100,24 +117,25 @@ def steer(
     places = list(_places(runs))
     programs = _programs(subject, wanted) if places or magnifying else []
     deadline = time.monotonic() + seconds
-    for name, factor in _scales(runs, places, magnifying, deadline) if programs else ():
-        args = runs.scaled(name, factor)
+    for how in _moves(runs, places, magnifying, deadline) if programs else ():
+        args = runs.moved(how)
         eager = runs.outputs(runs.eager, args)
         if all(runs.agree(fn, eager, args) is agrees for fn, agrees in programs):
-            return name, factor
+            return how
+        if time.monotonic() > deadline:
+            break
     return None
 
 
-def _scales(
+def _moves(
     runs: _Runs, places: Sequence[_Place], magnifying: Sequence[float], deadline: float
-) -> Iterator[tuple[str, float]]:
-    """(input, factor) to try, until the time is up."""
+) -> Iterator[Moved]:
+    """What to try, what changes least first."""
     for place in places:
-        yield from ((place.input, factor) for factor in _step(runs, place, deadline))
-        if time.monotonic() > deadline:
-            return
-    if not places:
-        yield from ((name, factor) for factor in magnifying for name in _largest(runs))
+        yield from (Moved(place.input, factor) for factor in _step(runs, place, deadline))
+    # Of a sum's results one in some twenty cancels by so much, and a small output has few: hence the draws.
+    for name in _largest(runs) if magnifying else ():
+        yield from (Moved(name, factor, seed) for seed in (None, *range(SEEDS)) for factor in magnifying)
 
 
 def _programs(subject: execute.Subject, wanted: Wanted) -> list[tuple[Callable[..., Any], bool]]:
@@ -141,7 +159,7 @@ def _places(runs: _Runs) -> Iterator[_Place]:
     """Elements to try, of the first output that has steps, for the largest inputs."""
     for name in _largest(runs):
         factors = (RANGE[0], NUDGE, RANGE[1])
-        low, nudged, high = (runs.outputs(runs.eager, runs.scaled(name, f)) for f in factors)
+        low, nudged, high = (runs.outputs(runs.eager, runs.moved(Moved(name, f))) for f in factors)
         for index, (a, n, b) in enumerate(zip(low, nudged, high, strict=True)):
             moved = (a != b).reshape(-1).nonzero().reshape(-1)
             if len(moved) and 2 * int((a != n).sum()) < a.numel():

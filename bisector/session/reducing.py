@@ -114,7 +114,7 @@ def reduce_case(
 
 @dataclass(frozen=True)
 class _Steering:
-    """How other input values are looked for. magnifying: factors for a case without steps."""
+    """How other input values are looked for. magnifying: factors to try where no step is found."""
 
     magnifying: tuple[float, ...] = ()
 

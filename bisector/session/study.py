@@ -109,7 +109,7 @@ class Study:
         """For each case the same on other input values, on which every candidate should give the outcome
         that is wanted of it; None where no such values were found. Ask a probe whether it is so.
 
-        magnifying: factors to try where the case has no steps."""
+        magnifying: factors to try where no step is found."""
         tolerances = {d: list(self.small.tolerance("", d)) for d in DTYPE_TOLERANCES}
         asked = {
             "job": "steer",
@@ -122,10 +122,7 @@ class Study:
             "hooks_off": dict(self.hooks_off),
         }
         answers = self.lab.ask_all([{**asked, "case": case.to_json()} for case in cases])
-        return [
-            case.with_scale(*answer["scale"]).rebased() if answer.get("scale") else None
-            for case, answer in zip(cases, answers, strict=True)
-        ]
+        return [Case.from_json(a["case"]).rebased() if a.get("case") else None for a in answers]
 
     def warming(self, case: Case) -> dict[str, Any]:
         """The request that compiles a case in the worker itself, for the caches that this fills."""

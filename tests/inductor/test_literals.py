@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from bisector.inductor.graph.bits import raw_bytes, same_values
 from bisector.inductor.graph.inputs_source import arguments_source
 from bisector.inductor.graph.literals import LITERAL_ELEMENTS, evaluate, literal, text_names
-from bisector.inductor.graph.smaller_inputs import simplify
+from bisector.inductor.graph.smaller_inputs import scale, simplify
 from bisector.inductor.graph.values import CannotWrite, value_source
 
 DTYPES = [
@@ -107,6 +107,14 @@ def test_random_values_drawn_for_a_case_are_drawn_again(how: str, dtype: torch.d
     assert torch.equal(evaluate(literal(tensor.t(), default_dtype=None)), tensor.t())
     tensor[0, 0] += 1
     assert literal(tensor).text.startswith("unpack(")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_random_values_of_another_seed_that_were_multiplied_are_said_so(dtype: torch.dtype) -> None:
+    tensor = scale(simplify(torch.zeros(20, 20, dtype=dtype), "randn:3"), 2.0**16)
+    text = literal(tensor).text
+    assert "manual_seed(3)" in text and text.endswith(" * 65536")
+    assert literal(tensor * 1.5).text.startswith("unpack(")
 
 
 def test_a_dtype_is_named_where_the_default_dtype_is_not_known() -> None:

@@ -12,7 +12,7 @@ from bisector.core.model import Candidate, Outcome
 from bisector.inductor import probing
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
-from bisector.inductor.steer import steer
+from bisector.inductor.steer import Moved, steer
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 
@@ -45,9 +45,8 @@ def test_a_last_bit_difference_is_brought_to_a_step_and_shows_there(tmp_path: Pa
     assert differing(call, few, Candidate()) == 0
     found = steer(call, few, [(Candidate(), FAIL), (SCALAR, PASS)], dict(EXACT), None, 20.0)
     assert found is not None
-    name, factor = found
-    assert name == "l_x_" and 1 <= factor <= 2
-    moved = few.with_scale(name, factor)
+    assert found.input == "l_x_" and 1 <= found.factor <= 2 and found.seed is None
+    moved = found.case(few)
     assert differing(call, moved, Candidate()) > 0
     assert differing(call, moved, SCALAR) == 0
 
@@ -66,7 +65,26 @@ def test_a_cancellation_shows_the_last_bit_once_its_terms_are_large(tmp_path: Pa
     wanted, usual = [(Candidate(), FAIL), (kernel, PASS)], {"float32": (1.3e-6, 1e-5)}
     assert steer(call, WHOLE, wanted, usual, None, 20.0) is None
     found = steer(call, WHOLE, wanted, usual, None, 20.0, (2.0**16,))
-    assert found == ("l_w_", 2.0**16)
+    assert found == Moved("l_w_", 2.0**16)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_where_no_term_cancels_other_numbers_are_drawn_in_which_one_does(tmp_path: Path) -> None:
+    script = "def fn(x, w):\n    return torch.erf(x) @ w\n"
+    inputs = "torch.compile(fn)(torch.linspace(0.1, 0.9, 128).view(4, 32), torch.ones(32, 8))\n"
+    call = call_of(tmp_path, script + inputs)
+    kernel = Candidate.deny({"lower:aten.erf@erf"})
+    wanted, usual = [(Candidate(), FAIL), (kernel, PASS)], {"float32": (1.3e-6, 1e-5)}
+    found = steer(call, WHOLE, wanted, usual, None, 20.0, (2.0**16,))
+    assert found is not None and found.seed is not None
+    drawn = found.case(WHOLE)
+    rtol, atol = usual["float32"]
+
+    def differs(candidate: Candidate) -> bool:
+        measured = probing.probe(call, drawn, candidate, None).outputs[0]
+        return measured.max_abs > atol and measured.max_rel > rtol
+
+    assert (differs(Candidate()), differs(kernel)) == (True, False)
 
 
 def test_one_program_cannot_both_agree_and_not(tmp_path: Path) -> None:

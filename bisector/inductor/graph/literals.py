@@ -18,7 +18,7 @@ import torch
 
 from ...core.reduction.inputs import WRITTEN_OUT
 from .bits import raw_bytes
-from .smaller_inputs import DRAWN
+from .drawn import drawn_forms
 from .values import LINE_WIDTH, CannotWrite, filled, value_source
 
 LITERAL_ELEMENTS = WRITTEN_OUT  # more numbers than this are not read by anyone: a blob is shorter
@@ -147,10 +147,7 @@ def _short_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iter
         flat = f"torch.arange({one}, {value_source(first.item() + value.numel())}{dtype})"
         yield flat if value.dim() == 1 else f"{flat}.reshape{shape}"
     elif value.is_floating_point():
-        cast = "" if value.dtype is torch.float32 else f".to({value.dtype})"
-        own = "" if default_dtype is torch.float32 else ", dtype=torch.float32"
-        for draw in DRAWN:
-            yield f"torch.{draw}({shape}{own}, generator=torch.Generator().manual_seed(0)){cast}"
+        yield from drawn_forms(value, default_dtype)
 
 
 def _counts_up(value: torch.Tensor) -> bool:

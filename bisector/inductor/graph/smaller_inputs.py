@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+
+from .drawn import DRAWN, drawn
 
 
 def compact(x: torch.Tensor) -> torch.Tensor:
@@ -49,16 +52,6 @@ def _digits(x: torch.Tensor, digits: int) -> torch.Tensor:
     return torch.tensor(rounded, dtype=torch.float64).to(x.dtype).reshape(x.shape)
 
 
-DRAWN = {"randn": torch.randn, "rand": torch.rand}  # float32, by a generator with the seed 0
-
-
-def _drawn(draw: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor, int], torch.Tensor]:
-    def values(x: torch.Tensor, _: int) -> torch.Tensor:
-        return draw(x.shape, dtype=torch.float32, generator=torch.Generator().manual_seed(0)).to(x.dtype)
-
-    return values
-
-
 _SIMPLER: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
     "zeros": lambda x, _: torch.zeros_like(x),
     "ones": lambda x, _: torch.ones_like(x),
@@ -66,7 +59,7 @@ _SIMPLER: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
     "only": _only,
     "integers": lambda x, _: x.round() + 0.0,  # no negative zero
     "digits": _digits,
-    **{name: _drawn(draw) for name, draw in DRAWN.items()},
+    **{draw: partial(drawn, draw) for draw in DRAWN},
 }
 
 

@@ -95,15 +95,16 @@ def hold(loaded: Loaded, request: Request) -> Callable[[Request], dict[str, Any]
 
 
 def steer(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Input values on which the candidates give the outcomes that are wanted of them -> {"scale": …}."""
+    """Input values on which the candidates give the outcomes wanted of them -> {"case": … or null}."""
     _switch_off(request)
     call = loaded.recorder.calls[request["call"]]
     wanted = [(Candidate.from_json(c), Outcome(o)) for c, o in request["wanted"]]
+    case = Case.from_json(request["case"])
     found = steering.steer(
-        call, Case.from_json(request["case"]), wanted, request["tolerances"], request["train"],
+        call, case, wanted, request["tolerances"], request["train"],
         request["seconds"], request["magnifying"],
     )  # fmt: skip
-    return {"scale": found}
+    return {"case": found and found.case(case).to_json()}
 
 
 def trace(loaded: Loaded, request: Request) -> dict[str, Any]:

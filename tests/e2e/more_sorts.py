@@ -149,7 +149,6 @@ def codes(i, table):
 torch.compile(codes)(torch.randint(0, 100, (8, 32)), torch.randint(-50, 50, (64,), dtype=torch.int32))
 """,
     most_ops=1,
-    keeps=("int64",),
 )
 
 SCALARS = Sort(
@@ -193,6 +192,26 @@ torch.compile(beside)(torch.randn(8, 32), torch.randn(32, 32))
     most_ops=1,
 )
 
+# Without the emulation every rounding to bfloat16 that compiled code leaves out is a cause of its own.
+AUTOCAST = Sort(
+    RELU
+    + """torch._inductor.config.emulate_precision_casts = True
+
+
+def mixed(x, w):
+    y = torch.tanh(x @ w)
+    with torch.autocast("cpu", enabled=False):
+        z = torch.relu(y.sin() - 0.25) * 2
+    z = (z + y).cos() @ w
+    return z.abs() + x.to(z.dtype)
+
+
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    torch.compile(mixed)(torch.randn(8, 32), torch.randn(32, 32) / 8)
+""",
+    most_ops=1,
+)
+
 SLOW = {
     "only a gradient diverges": BACKWARD,
     "the second of two graphs": GRAPHS,
@@ -204,4 +223,5 @@ SLOW = {
     "integers": INTEGER,
     "scalar arguments": SCALARS,
     "an operator of the user's own": CUSTOM,
+    "autocast": AUTOCAST,
 }

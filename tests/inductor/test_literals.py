@@ -84,6 +84,20 @@ def test_the_text_is_the_one_a_person_would_write(tensor: torch.Tensor, text: st
     assert gives_back(tensor)
 
 
+def test_numbers_that_each_have_brackets_of_their_own_are_written_flat() -> None:
+    tensor = (torch.arange(64) / 7).reshape(1, 32, 2, 1)
+    text = literal(tensor).text
+    assert text.startswith("torch.tensor([\n        0.0, 0.14285715,")
+    assert text.endswith("]).reshape(1, 32, 2, 1)")
+    assert gives_back(tensor)
+
+
+def test_rows_stay_rows_where_they_are_hardly_longer() -> None:
+    tensor = (torch.arange(32) / 7).reshape(4, 8)
+    assert "[0.0, 0.14285715," in literal(tensor).text
+    assert gives_back(tensor)
+
+
 def test_channels_last_is_called_by_its_name() -> None:
     tensor = torch.arange(16.0).reshape(1, 2, 4, 2).to(memory_format=torch.channels_last)
     assert literal(tensor).text.endswith(".to(memory_format=torch.channels_last)")

@@ -19,7 +19,8 @@ import torch
 from ...core.reduction.inputs import WRITTEN_OUT
 from .bits import raw_bytes
 from .drawn import drawn_forms
-from .values import LINE_WIDTH, CannotWrite, filled, value_source
+from .numbers_source import shortest, tensor_source
+from .values import CannotWrite, value_source
 
 LITERAL_ELEMENTS = WRITTEN_OUT  # more numbers than this are not read by anyone: a blob is shorter
 
@@ -133,7 +134,7 @@ def _short_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iter
         yield f"torch.empty({shape}{dtype})"
         return
     first = value.reshape(-1)[0]
-    one = value_source(_numbers(first))
+    one = value_source(shortest(first))
     inferred = {float: default_dtype, int: torch.int64, bool: torch.bool}.get(type(first.item()))
     needed = "" if inferred is value.dtype else dtype
     if value.numel() > 1 and torch.equal(raw_bytes(value), raw_bytes(first).repeat(value.numel(), 1)):
@@ -142,7 +143,7 @@ def _short_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iter
             yield f"{make}({shape.strip('(,)')}{'' if value.dtype is default_dtype else dtype})"
         yield f"torch.full({shape}, {one}{needed})"
     if value.numel() <= LITERAL_ELEMENTS:
-        yield f"torch.tensor({nested_source(_numbers(value))}{needed})"
+        yield tensor_source(value, needed)
     elif _counts_up(value):
         flat = f"torch.arange({one}, {value_source(first.item() + value.numel())}{dtype})"
         yield flat if value.dim() == 1 else f"{flat}.reshape{shape}"
@@ -155,43 +156,6 @@ def _counts_up(value: torch.Tensor) -> bool:
         return False
     flat = value.reshape(-1)
     return bool((flat[1:] - flat[:-1] == 1).all())
-
-
-def _numbers(value: torch.Tensor) -> Any:
-    """The elements as nested lists, each a number whose text is as short as it can be."""
-    if value.dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        return value.tolist()
-    flat = value.reshape(-1)
-    exact = flat.tolist()
-    best = list(exact)
-    for digits in range(9, 0, -1):  # nine digits always tell two float32 apart
-        shorter = [float(f"{number:.{digits}g}") for number in exact]
-        kept = raw_bytes(torch.tensor(shorter, dtype=value.dtype)) == raw_bytes(flat.cpu())
-        best = [s if k else b for s, k, b in zip(shorter, kept.all(dim=1).tolist(), best, strict=True)]
-    numbers = iter(best)
-
-    def nest(shape: Sequence[int]) -> Any:
-        return [nest(shape[1:]) for _ in range(shape[0])] if shape else next(numbers)
-
-    return nest(value.shape)
-
-
-def nested_source(nested: Any, indent: int = 8) -> str:
-    """Nested lists of numbers as text: on one line, or with as many rows on a line as it holds."""
-    if not isinstance(nested, list):
-        return value_source(nested)
-    line = value_source(nested)
-    room = LINE_WIDTH - (indent if indent > 8 else 40)  # the outermost stands behind `name = torch.tensor(`
-    if len(line) <= room:
-        return line
-    if len(nested) == 1:
-        return f"[{nested_source(nested[0], indent)}]"
-    margin = " " * indent
-    rows = [value_source(row) for row in nested]
-    if all(len(row) < LINE_WIDTH - indent for row in rows):
-        return "[\n" + filled(rows, margin) + f"\n{margin[4:]}]"
-    rows = [margin + nested_source(row, indent + 4) for row in nested]
-    return "[\n" + ",\n".join(rows) + f"\n{margin[4:]}]"
 
 
 def _packed(value: torch.Tensor) -> str:

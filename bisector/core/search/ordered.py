@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bisector.core.model import Outcome
@@ -27,6 +27,43 @@ class Transition:
         return tuple(range(self.last_pass + 1, self.first_fail))
 
 
+@dataclass(frozen=True)
+class Span:
+    """What is known while the transition is looked for: it lies after `low`, which PASSes, and up to `high`,
+    which FAILs. unresolved: the lengths between them that were probed."""
+
+    low: int
+    high: int
+    unresolved: tuple[int, ...] = ()
+
+    def next(self) -> int | None:
+        """The length to probe; None when all between the ends are probed.
+
+        It is the midpoint while all resolve, and else the middle of the widest run between two probed
+        lengths. UNRESOLVED lengths come in blocks, so a length far from them tells more than the midpoint's
+        next neighbour: one sound length on each side leaves the whole block behind.
+        """
+        runs = pairwise([self.low, *sorted(self.unresolved), self.high])
+        left, right = max(runs, key=lambda run: run[1] - run[0])
+        return (left + right) // 2 if right - left > 1 else None
+
+    def told(self, length: int, outcome: Outcome) -> Span:
+        """What is known after a probe of a length between the ends."""
+        if outcome is Outcome.FAIL:
+            return Span(self.low, length, tuple(u for u in self.unresolved if u < length))
+        if outcome is Outcome.PASS:
+            return Span(length, self.high, tuple(u for u in self.unresolved if u > length))
+        return replace(self, unresolved=(*self.unresolved, length))
+
+    def foreseen(self) -> list[int]:
+        """The lengths that may be probed after the next one, whatever that one gives."""
+        length = self.next()
+        if length is None:
+            return []
+        after = [self.told(length, outcome).next() for outcome in Outcome]
+        return list(dict.fromkeys(a for a in after if a is not None))
+
+
 def first_failing(
     n: int, test: Callable[[int], Outcome], lanes: int = 1, ahead: Callable[[list[int]], None] | None = None
 ) -> Transition:
@@ -38,43 +75,23 @@ def first_failing(
     lanes, ahead: with k lanes, k lengths that cut the range in k+1 parts are given to `ahead` before `test`
     asks for them one by one: more probes, fewer rounds.
     """
-    low, high = 0, n
-    unresolved: list[int] = []
-    while lengths := _cuts(low, high, unresolved, lanes):
+    span = Span(0, n)
+    while lengths := _cuts(span, lanes):
         if ahead is not None and len(lengths) > 1:
             ahead(lengths)
         for length in lengths:
-            if not low < length < high:
-                continue
-            outcome = test(length)
-            if outcome is Outcome.FAIL:
-                high = length
-            elif outcome is Outcome.PASS:
-                low = length
-            else:
-                unresolved.append(length)
-        unresolved = [u for u in unresolved if low < u < high]
-    return Transition(low, high)
+            if span.low < length < span.high:
+                span = span.told(length, test(length))
+    return Transition(span.low, span.high)
 
 
-def _cuts(low: int, high: int, unresolved: list[int], lanes: int) -> list[int]:
-    """Lengths to probe next, at most one for each lane; empty when all from low to high are probed.
+def _cuts(span: Span, lanes: int) -> list[int]:
+    """Lengths to probe next, at most one for each lane; empty when all between the ends are probed.
 
-    One lane takes the midpoint while all resolve; more lanes cut the range evenly.
+    One lane takes the next alone; more lanes cut the range evenly while all resolve.
     """
-    if lanes > 1 and not unresolved:
-        span = high - low
-        return sorted({low + span * i // (lanes + 1) for i in range(1, lanes + 1)} - {low, high})
-    length = _farthest_from_probed(low, high, unresolved)
+    if lanes > 1 and not span.unresolved:
+        low, width = span.low, span.high - span.low
+        return sorted({low + width * i // (lanes + 1) for i in range(1, lanes + 1)} - {low, span.high})
+    length = span.next()
     return [] if length is None else [length]
-
-
-def _farthest_from_probed(low: int, high: int, unresolved: list[int]) -> int | None:
-    """The middle of the widest run between two probed lengths; None when all from low to high are probed.
-
-    It is the midpoint while all resolve. UNRESOLVED lengths come in blocks, so a length far from them tells
-    more than the midpoint's next neighbour: one sound length on each side leaves the whole block behind.
-    """
-    runs = pairwise([low, *sorted(unresolved), high])
-    left, right = max(runs, key=lambda run: run[1] - run[0])
-    return (left + right) // 2 if right - left > 1 else None

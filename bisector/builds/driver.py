@@ -1,0 +1,86 @@
+"""Runs a repro in the interpreter of a build and says in one line of JSON what it gave.
+
+    python driver.py REPRO.py
+
+This file is a program for another interpreter than numbisect's: the standard library alone, and nothing that
+an older Python lacks. What the repro prints goes to stderr, so that the line is all of stdout. status is the
+repro's own (0 agrees, 1 diverges, 125 cannot tell), whatever else it ended with included.
+"""
+
+import ctypes
+import hashlib
+import json
+import sys
+import traceback
+
+
+def main(path):
+    line, sys.stdout = sys.stdout, sys.stderr
+    names = {"__name__": "__main__", "__file__": path}
+    sys.argv = [path]
+    status, error = 0, None
+    try:
+        with open(path, encoding="utf-8") as source:
+            code = compile(source.read(), path, "exec")
+        exec(code, names)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException as raised:  # noqa: BLE001 - whatever it is, it is no divergence
+        traceback.print_exc()
+        status, error = 125, "{}: {}".format(type(raised).__name__, str(raised).split("\n")[0])
+    told = {"status": status, "error": error}
+    told.update(_torch_told())
+    told.update(_digests(names))
+    line.write(json.dumps(told) + "\n")
+    line.flush()
+
+
+def _torch_told():
+    """Where torch comes from, and where its compiler does: a wrong path would test another build."""
+    torch = sys.modules.get("torch")
+    version = getattr(torch, "version", None)
+    number = getattr(torch, "__version__", None)
+    return {
+        "torch": None if number is None else str(number),
+        "git": getattr(version, "git_version", None),
+        "file": getattr(torch, "__file__", None),
+        "inductor": getattr(sys.modules.get("torch._inductor"), "__file__", None),
+    }
+
+
+def _digests(names):
+    """Of what the repro calls so: the inputs, what eager gave and what compiled did."""
+    inputs = names.get("inputs")
+    given = {"eager": names.get("expected"), "compiled": names.get("actual")}
+    try:
+        given["inputs"] = inputs() if callable(inputs) else None
+    except Exception:  # noqa: BLE001 - the status stands without it
+        given["inputs"] = None
+    return {name: None if value is None else _digest(value) for name, value in given.items()}
+
+
+def _digest(value):
+    whole = hashlib.sha1()
+    for leaf in _leaves(value):
+        whole.update(leaf)
+    return whole.hexdigest()[:16]
+
+
+def _leaves(value):
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, dict):
+        for key in sorted(value, key=str):
+            yield str(key).encode()
+            yield from _leaves(value[key])
+    elif hasattr(value, "data_ptr"):
+        plain = value.detach().cpu().contiguous()
+        yield f"{plain.dtype} {tuple(plain.shape)} ".encode()
+        yield ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
+    else:
+        yield repr(value).encode()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

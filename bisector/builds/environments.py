@@ -1,0 +1,122 @@
+"""One environment for each build: made by uv, hard-linked from its cache, under a limit of size.
+
+An environment is made beside and moved to its place, so that one whose making was interrupted is never used.
+Where uv is missing, venv and pip do the same, slower and with a copy for each build.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from .index import Wheel
+from .predicate import Interpreter
+
+MADE = "made"  # a file in an environment that is whole; its time is that of the last use
+# What torch imports beside itself on a CPU. Of the CUDA packages that a wheel asks for, none.
+COMPANIONS = ("filelock", "fsspec", "jinja2", "networkx", "numpy", "setuptools", "sympy", "typing-extensions")
+# A release runs with the companions of its day: numpy below 2, setuptools below 70 for old ones.
+GRACE = timedelta(days=1)
+LAST_WORDS = 300  # characters of what an installer said that are told
+
+
+class CannotInstall(Exception):
+    """This build cannot be had: a broken archive, a wrong hash, no room. The message is one line."""
+
+
+@dataclass
+class Environments:
+    """folder: holds them, one for each wheel. limit: bytes that they may take together; the one that was
+    used longest ago goes first. companions: requirements beside torch."""
+
+    folder: Path
+    limit: int
+    companions: Sequence[str] = COMPANIONS
+    uv: str | None = field(default_factory=lambda: shutil.which("uv", path=_search_path()))
+
+    def interpreter(self, wheel: Wheel) -> Interpreter:
+        """The Python of the build's environment, made where it is not there. Raises CannotInstall."""
+        place = self.folder / str(wheel.version)
+        if not (place / MADE).exists():
+            self._make(wheel, place)
+        (place / MADE).touch()
+        self._keep_within(place)
+        return Interpreter(place / "bin" / "python")
+
+    def _make(self, wheel: Wheel, place: Path) -> None:
+        unfinished = place.with_name(f"{place.name}.new")
+        for folder in (unfinished, place):
+            shutil.rmtree(folder, ignore_errors=True)
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            python = str(unfinished / "bin" / "python")
+            self._create(unfinished)
+            self._install(python, ["--no-deps", _direct(wheel)])
+            if self.companions:
+                self._install(python, [*self.companions, *self._of_its_day(wheel.uploaded)])
+            (unfinished / MADE).touch()
+            unfinished.rename(place)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+    def _create(self, folder: Path) -> None:
+        if self.uv:
+            _run([self.uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(folder)])
+        else:
+            _run([sys.executable, "-m", "venv", "--copies", str(folder)])
+
+    def _install(self, python: str, what: Sequence[str]) -> None:
+        if self.uv:
+            _run([self.uv, "pip", "install", "--quiet", "--python", python, *what])
+        else:
+            _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what])
+
+    def _of_its_day(self, uploaded: datetime | None) -> list[str]:
+        """What keeps later companions out; pip has no such option, and an index may not know the day."""
+        if uploaded is None or not self.uv:
+            return []
+        return ["--exclude-newer", (uploaded + GRACE).strftime("%Y-%m-%dT%H:%M:%SZ")]
+
+    def _keep_within(self, used: Path) -> None:
+        """Remove environments until the rest takes no more than the limit; the one in use stays."""
+        made = sorted(self.folder.glob(f"*/{MADE}"), key=lambda mark: mark.stat().st_mtime)
+        sizes = {mark.parent: _bytes_in(mark.parent) for mark in made}
+        for place in [p for p in sizes if p != used]:
+            if sum(sizes.values()) <= self.limit:
+                return
+            shutil.rmtree(place)
+            del sizes[place]
+
+
+def _direct(wheel: Wheel) -> str:
+    """The very file, so that neither a label nor a build tag is chosen anew, with the hash to check."""
+    digest = f"#sha256={wheel.sha256}" if wheel.sha256 else ""
+    return f"torch @ {wheel.url.partition('#')[0]}{digest}"
+
+
+def _search_path() -> str:
+    """Where uv lies when it came with numbisect, and then where the user has it."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())
+        raise CannotInstall(said[-LAST_WORDS:] or f"{command[0]} ended with status {done.returncode}")
+
+
+def _bytes_in(folder: Path) -> int:
+    """Bytes on disk that this folder alone holds: a file that is linked from a cache costs nothing here."""
+    held = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            found = os.lstat(os.path.join(root, name))
+            held += found.st_blocks * 512 if found.st_nlink == 1 else 0
+    return held

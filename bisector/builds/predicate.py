@@ -1,0 +1,115 @@
+"""Whether a build shows the divergence: its interpreter runs the repro, in a process and a cache of its own.
+
+A cache that two builds share gives stale verdicts: installed headers are no part of its key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bisector.core.model import Outcome
+
+DRIVER = Path(__file__).with_name("driver.py")
+STATUSES = {0: Outcome.PASS, 1: Outcome.FAIL}  # of a repro; all others are UNRESOLVED
+TRIES = 2  # of a run that ends without a word: a crash is never a divergence, and may be the machine's
+LAST_WORDS = 200  # characters of stderr that are told
+# Of the user's environment: what would put other modules, or another build's kernels, before the build's own.
+_TAKEN_OUT = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that has the build. variables: of its environment besides the user's own."""
+
+    python: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one build gave. line: the driver's, empty where there was none; reason: why it is UNRESOLVED."""
+
+    outcome: Outcome
+    line: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"outcome": self.outcome.value, "line": dict(self.line), "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Told:
+        return cls(Outcome(raw["outcome"]), raw["line"], raw["reason"])
+
+
+def ask(where: Interpreter, repro: Path, timeout_s: float, repeat: int = 1) -> Told:
+    """Run the repro that often; UNRESOLVED where the runs disagree, crash twice or take too long."""
+    trials = [_once(where, repro, timeout_s) for _ in range(repeat)]
+    outcomes = [t.outcome for t in trials]
+    if len(set(outcomes)) == 1:
+        return trials[0]
+    counted = ", ".join(f"{outcomes.count(o)} {o.value}" for o in Outcome if o in outcomes)
+    return Told(Outcome.UNRESOLVED, trials[0].line, f"{repeat} runs disagree: {counted}")
+
+
+def _once(where: Interpreter, repro: Path, timeout_s: float) -> Told:
+    told = Told(Outcome.UNRESOLVED)
+    for _ in range(TRIES):
+        told = _run(where, repro, timeout_s)
+        if told.line:
+            break
+    return told
+
+
+def _run(where: Interpreter, repro: Path, timeout_s: float) -> Told:
+    with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
+        variables = {k: v for k, v in os.environ.items() if k not in _TAKEN_OUT}
+        variables |= {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder, "PYTHONNOUSERSITE": "1"}
+        command = [str(where.python), str(DRIVER), str(repro)]
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**variables, **where.variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Inductor's compile workers end with it
+        )
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            return Told(Outcome.UNRESOLVED, reason=f"no end within {timeout_s:g} s")
+        finally:
+            _end(process)
+    return _read(process.returncode, out, err)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """The process and what it started, of which some goes on when it has ended itself."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read(status: int, out: str, err: str) -> Told:
+    """stdout is the driver's line, or nothing where it did not come to that."""
+    last = next(reversed(err.strip().splitlines()), "")[:LAST_WORDS]
+    try:
+        line = json.loads(out)
+    except ValueError:
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        return Told(Outcome.UNRESOLVED, reason=f"it ended with {how}: {last or 'it said nothing'}")
+    outcome = STATUSES.get(line["status"], Outcome.UNRESOLVED)
+    if outcome is not Outcome.UNRESOLVED:
+        return Told(outcome, line)
+    return Told(outcome, line, line["error"] or last or f"the repro ended with status {line['status']}")

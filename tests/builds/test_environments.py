@@ -1,0 +1,112 @@
+"""Environments made by the real uv and the real pip, of tiny wheels from an index on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bisector.builds.environments import CannotInstall, Environments
+from bisector.builds.index import Wheel, wheels
+from bisector.builds.predicate import ask
+from bisector.core.model import Outcome
+from tests.builds.fake_index import REPRO, FakeIndex, served
+
+BIG = 2**40
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> FakeIndex:
+    return FakeIndex(tmp_path / "simple")
+
+
+@pytest.fixture
+def url(index: FakeIndex) -> Iterator[str]:
+    with served(index.folder) as address:
+        yield address
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Environments:
+    found = Environments(tmp_path / "builds", BIG, companions=())
+    assert found.uv is not None
+    return found
+
+
+@pytest.fixture
+def repro(tmp_path: Path) -> Path:
+    path = tmp_path / "repro.py"
+    path.write_text(REPRO)
+    return path
+
+
+def the(files: list[Wheel], version: str) -> Wheel:
+    return next(w for w in files if str(w.version) == version)
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_the_very_build_is_asked(
+    installer: str, index: FakeIndex, url: str, environments: Environments, repro: Path
+) -> None:
+    if installer == "pip":
+        environments.uv = None
+    index.add("2.12.0", difference=0.0, commit="a" * 40)
+    index.add("2.13.0+cpu", difference=0.5)
+    files = wheels(url)
+    good = ask(environments.interpreter(the(files, "2.12.0")), repro, 30.0)
+    bad = ask(environments.interpreter(the(files, "2.13.0+cpu")), repro, 30.0)
+    assert (good.outcome, good.line["torch"], good.line["git"]) == (Outcome.PASS, "2.12.0", "a" * 40)
+    assert (bad.outcome, bad.line["torch"]) == (Outcome.FAIL, "2.13.0+cpu")
+    assert str(environments.folder) in bad.line["file"]
+    assert good.line["eager"] == bad.line["eager"] != bad.line["compiled"]
+
+
+def test_an_environment_is_made_once(
+    index: FakeIndex, url: str, environments: Environments, repro: Path
+) -> None:
+    served_file = index.add("2.12.0")
+    (wheel,) = wheels(url)
+    first = environments.interpreter(wheel)
+    served_file.unlink()
+    assert environments.interpreter(wheel) == first
+    assert ask(first, repro, 30.0).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("fault", ["broken", "wrong_hash"])
+def test_a_file_that_is_not_what_the_index_says_is_no_build_and_leaves_nothing(
+    fault: str, index: FakeIndex, url: str, environments: Environments
+) -> None:
+    index.add("2.12.0", **{fault: True})
+    (wheel,) = wheels(url)
+    with pytest.raises(CannotInstall) as raised:
+        environments.interpreter(wheel)
+    assert "\n" not in str(raised.value)
+    assert list(environments.folder.iterdir()) == []
+
+
+def test_what_an_interrupted_making_left_is_made_anew(
+    index: FakeIndex, url: str, environments: Environments, repro: Path
+) -> None:
+    index.add("2.12.0")
+    (wheel,) = wheels(url)
+    half = environments.folder / "2.12.0"
+    (half / "bin").mkdir(parents=True)
+    assert ask(environments.interpreter(wheel), repro, 30.0).outcome is Outcome.PASS
+
+
+def test_the_environment_used_longest_ago_goes_first(
+    index: FakeIndex, url: str, environments: Environments
+) -> None:
+    for version in ("2.10.0", "2.11.0", "2.12.0"):
+        index.add(version)
+    ten, eleven, twelve = wheels(url)
+    environments.interpreter(ten)
+    environments.interpreter(eleven)
+    environments.interpreter(ten)
+    environments.limit = 0
+    environments.interpreter(twelve)
+    assert [p.name for p in environments.folder.iterdir()] == ["2.12.0"]
+    environments.limit = BIG
+    environments.interpreter(ten)
+    assert {p.name for p in environments.folder.iterdir()} == {"2.10.0", "2.12.0"}

@@ -134,6 +134,42 @@ def check(target: str, **given: Any) -> int:
 
 
 @main.command()
+@click.argument("target")
+@click.option("--good", metavar="BUILD", help="An older build that agrees; default: walk back to one.")
+@click.option("--bad", metavar="BUILD", default="installed", show_default=True, help="One that diverges.")
+@click.option(
+    "--find-fix", "looked_for", flag_value="fixed", default="introduced", help="The build that mended it."
+)
+@click.option("--all", "every", is_flag=True, help="Every change, where it comes and goes.")
+@click.option(
+    "--index-url", "index_urls", metavar="URL", multiple=True, help="Where builds are; repeat for nightlies."
+)
+@click.option("--out", metavar="DIR", help="Run directory; everything that the run writes is in it.")
+@click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs of each build.  [default: 1]")
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), default=600, help="Seconds for one run.  [default: 600]"
+)
+@click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole search.")
+@click.option(
+    "--cache-gib", type=click.IntRange(min=0), default=20, help="Of environments kept.  [default: 20]"
+)
+@click.option(
+    "--prefetch", type=click.IntRange(0, 2), default=1, help="Builds fetched ahead.  [default: 1]"
+)
+@options(_OUTPUT)
+@one_line_errors
+def builds(target: str, **given: Any) -> int:
+    """Which build of PyTorch introduced the divergence of a repro, or mended it.
+
+    BUILD: a release (2.11, 2.12.1), a nightly's date (2026-08-14), installed or latest.
+    """
+    from bisector.session import commands
+
+    return commands.builds(target, given)
+
+
+@main.command()
 @click.argument("run", metavar="RUN")
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True

@@ -12,15 +12,18 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from .index import Wheel
 from .predicate import Interpreter
 
 MADE = "made"  # a file in an environment that is whole; its time is that of the last use
-# What torch imports beside itself on a CPU. Of the CUDA packages that a wheel asks for, none.
-COMPANIONS = ("filelock", "fsspec", "jinja2", "networkx", "numpy", "setuptools", "sympy", "typing-extensions")
+# What torch uses where it is there, without asking for it: tensors from arrays, and in old releases Inductor.
+WANTED = ("numpy", "setuptools")
 # A release runs with the companions of its day: numpy below 2, setuptools below 70 for old ones.
 GRACE = timedelta(days=1)
 LAST_WORDS = 300  # characters of what an installer said that are told
@@ -33,11 +36,10 @@ class CannotInstall(Exception):
 @dataclass
 class Environments:
     """folder: holds them, one for each wheel. limit: bytes that they may take together; the one that was
-    used longest ago goes first. companions: requirements beside torch."""
+    used longest ago goes first."""
 
     folder: Path
     limit: int
-    companions: Sequence[str] = COMPANIONS
     uv: str | None = field(default_factory=lambda: shutil.which("uv", path=_search_path()))
 
     def interpreter(self, wheel: Wheel) -> Interpreter:
@@ -58,8 +60,8 @@ class Environments:
             python = str(unfinished / "bin" / "python")
             self._create(unfinished)
             self._install(python, ["--no-deps", _direct(wheel)])
-            if self.companions:
-                self._install(python, [*self.companions, *self._of_its_day(wheel.uploaded)])
+            if required := _requirements(unfinished):
+                self._install(python, [*required, *WANTED, *self._from(wheel)])
             (unfinished / MADE).touch()
             unfinished.rename(place)
         finally:
@@ -77,11 +79,17 @@ class Environments:
         else:
             _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what])
 
-    def _of_its_day(self, uploaded: datetime | None) -> list[str]:
-        """What keeps later companions out; pip has no such option, and an index may not know the day."""
-        if uploaded is None or not self.uv:
-            return []
-        return ["--exclude-newer", (uploaded + GRACE).strftime("%Y-%m-%dT%H:%M:%SZ")]
+    def _from(self, wheel: Wheel) -> list[str]:
+        """Where companions come from: the public index and the wheel's own, which has what nightlies pin.
+
+        pip has no option that keeps later companions out, and an index may not know the day.
+        """
+        options = ["--extra-index-url", wheel.index]
+        if self.uv:
+            options += ["--index-strategy", "unsafe-best-match"]
+            if wheel.uploaded is not None:
+                options += ["--exclude-newer", (wheel.uploaded + GRACE).strftime("%Y-%m-%dT%H:%M:%SZ")]
+        return options
 
     def _keep_within(self, used: Path) -> None:
         """Remove environments until the rest takes no more than the limit; the one in use stays."""
@@ -98,6 +106,13 @@ def _direct(wheel: Wheel) -> str:
     """The very file, so that neither a label nor a build tag is chosen anew, with the hash to check."""
     digest = f"#sha256={wheel.sha256}" if wheel.sha256 else ""
     return f"torch @ {wheel.url.partition('#')[0]}{digest}"
+
+
+def _requirements(environment: Path) -> list[str]:
+    """What the installed wheel asks for on this machine, extras left out."""
+    found = next(environment.glob("lib/python*/site-packages/torch-*.dist-info"))
+    asked = map(Requirement, metadata.PathDistribution(found).requires or ())
+    return [str(r) for r in asked if r.marker is None or r.marker.evaluate({"extra": ""})]
 
 
 def _search_path() -> str:

@@ -25,9 +25,11 @@ _NIGHT = re.compile(r"(\d{4})(\d{2})(\d{2})")  # of the number behind `.dev`
 
 @dataclass(frozen=True)
 class Wheel:
-    """A file of the index. build: its build tag (0 without one); uploaded: None where the index says none."""
+    """A file of an index. index: the index's URL; build: its build tag, 0 without one; uploaded: None where
+    the index does not say it."""
 
     filename: str
+    index: str
     url: str
     version: Version
     build: int
@@ -56,7 +58,7 @@ def wheels(index_url: str, tags: Iterable[Tag] | None = None) -> list[Wheel]:
     """
     ranks = {tag: rank for rank, tag in enumerate(sys_tags() if tags is None else tags)}
     fitting = []
-    for wheel, offered in filter(None, map(_wheel, _packages(index_url))):
+    for wheel, offered in filter(None, (_wheel(p, index_url) for p in _packages(index_url))):
         fits = [ranks[tag] for tag in offered if tag in ranks]
         if fits:
             fitting.append((wheel.version, not wheel.yanked, -min(fits), wheel.build, wheel))
@@ -91,7 +93,7 @@ def _packages(index_url: str) -> list[DistributionPackage]:
         raise MissingTool(f"{problem} ({type(error).__name__}); {advice}") from error
 
 
-def _wheel(package: DistributionPackage) -> tuple[Wheel, frozenset[Tag]] | None:
+def _wheel(package: DistributionPackage, index_url: str) -> tuple[Wheel, frozenset[Tag]] | None:
     """The file with the tags that it is for; None of a file that is no wheel of torch."""
     try:
         name, version, build, tags = parse_wheel_filename(package.filename)
@@ -101,6 +103,7 @@ def _wheel(package: DistributionPackage) -> tuple[Wheel, frozenset[Tag]] | None:
         return None
     wheel = Wheel(
         filename=package.filename,
+        index=index_url,
         url=package.url,
         version=version,
         build=build[0] if build else 0,

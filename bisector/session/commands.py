@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from bisector.errors import BadOption, BadTarget
+from bisector.report import builds as builds_report
 from bisector.report import markdown, text
 from bisector.runner import rundir
 
 from . import pipeline, profiles
+from .builds import command as builds_command
+from .builds.question import Question
 from .display import Display
 from .flags import catalogue, table
 from .options import Against, Options
@@ -38,9 +41,17 @@ def probing(command: str, target: str, given: Mapping[str, Any]) -> int:
     return _run(run, options, given)
 
 
+def builds(target: str, given: Mapping[str, Any]) -> int:
+    """`numbisect builds TARGET`; returns the exit status."""
+    asked = builds_command.question(target, given)
+    return _run_builds(rundir.create(target, given["out"], asked.to_json()), asked, given)
+
+
 def resume(path: str, given: Mapping[str, Any]) -> int:
     """Go on with an earlier run, under its own options; a budget is for what is left."""
     run, raw = rundir.reopen(path)
+    if raw.get("command") == "builds":
+        return _run_builds(run, Question.from_json({**raw, "budget_s": given["budget"]}), given)
     options = Options.from_json({**raw, "budget_s": given["budget"]})
     return _run(run, options, given)
 
@@ -55,7 +66,7 @@ def report(path: str, form: str, no_color: bool) -> int:
     if form == "json":
         print(json.dumps(result, indent=2))
     else:
-        print(markdown.render(result, repro) if form == "markdown" else _text(result, no_color))
+        print(_markdown(result, repro) if form == "markdown" else _text(result, no_color))
     return 0
 
 
@@ -127,6 +138,16 @@ def _against(path: str | None) -> Against | None:
     return Against(Path(path).name, {full_name(name): value for name, value in read.items()})
 
 
+def _run_builds(run: rundir.RunDirectory, asked: Question, given: Mapping[str, Any]) -> int:
+    with Display(given["quiet"], given["verbose"], given["no_color"], asked.budget_s) as display:
+        try:
+            result = builds_command.run(run, asked, display.progress)
+        except KeyboardInterrupt:
+            display.say(f"interrupted; go on with: numbisect resume {_relative(run.path)}")
+            return INTERRUPTED
+    return _written(run, result, given)
+
+
 def _run(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -> int:
     with Display(given["quiet"], given["verbose"], given["no_color"], options.budget_s) as display:
         session = Session(run, options, display.progress)
@@ -137,11 +158,19 @@ def _run(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -
             return INTERRUPTED
         finally:
             session.close()
+    return _written(run, result, given)
+
+
+def _written(run: rundir.RunDirectory, result: Mapping[str, Any], given: Mapping[str, Any]) -> int:
     run.write_json(run.result, result)
     repro = run.repro.read_text() if run.repro.exists() else None
-    run.markdown.write_text(markdown.render(result, repro))
+    run.markdown.write_text(_markdown(result, repro))
     _print(result, given, run)
     return int(result["exit_status"])
+
+
+def _markdown(result: Mapping[str, Any], repro: str | None) -> str:
+    return markdown.render(result, repro) if "verdict" in result else builds_report.markdown(result)
 
 
 def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunDirectory) -> None:
@@ -153,7 +182,8 @@ def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunD
 
 def _text(result: Mapping[str, Any], no_color: bool) -> str:
     color = sys.stdout.isatty() and not no_color and "NO_COLOR" not in os.environ
-    return text.render(dict(result), _width(), color)
+    render = text.render if "verdict" in result else builds_report.render
+    return render(dict(result), _width(), color)
 
 
 def _width() -> int:

@@ -23,6 +23,11 @@ REPRO = """
 import sys
 import torch
 
+
+def inputs():
+    return [1.0]
+
+
 if torch.DIFFERENCE is None:
     sys.exit(125)
 expected, actual = (torch.Tensor(0.0),), (torch.Tensor(torch.DIFFERENCE),)

@@ -29,7 +29,7 @@ def url(index: FakeIndex) -> Iterator[str]:
 
 @pytest.fixture
 def environments(tmp_path: Path) -> Environments:
-    found = Environments(tmp_path / "builds", BIG, companions=())
+    found = Environments(tmp_path / "builds", BIG)
     assert found.uv is not None
     return found
 

@@ -1,0 +1,90 @@
+"""The answer about builds as text for the terminal and for an issue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from bisector.report.page import Page
+
+Result = Mapping[str, Any]
+OUTCOMES = {"PASS": "agrees", "FAIL": "diverges", "UNRESOLVED": "cannot tell"}
+SHORT = 10  # characters of a commit
+
+
+def render(result: Result, width: int, color: bool) -> str:
+    """The text at a terminal width; with color, ANSI sequences."""
+    builds = result["builds"]
+    page = Page(width, color)
+    page.headline(sentence(builds), "green" if builds["confirmed"] else "yellow")
+    if builds["moved"] is not None:
+        page.paragraph(_moved(builds["moved"]))
+    if builds["changes"]:
+        page.heading("Changes")
+        page.table([[Text(cell) for cell in row] for row in changes(builds)], ["before", "after", "then it"])
+    if builds["tried"]:
+        page.heading("Builds", f"{len(builds['tried'])} tried, in this order")
+        page.table([[Text(cell) for cell in row] for row in tried(builds)], ["build", "commit", "outcome"])
+    if builds["compare"]:
+        page.heading("Between them")
+        page.verbatim(builds["compare"])
+    if builds["not_established"]:
+        page.heading("Not established")
+        for line in builds["not_established"]:
+            page.item("-", line)
+    return page.text()
+
+
+def markdown(result: Result) -> str:
+    """The same to paste into an issue."""
+    builds = result["builds"]
+    lines = [f"**{sentence(builds)}**", ""]
+    if builds["moved"] is not None:
+        lines += [_moved(builds["moved"]), ""]
+    lines += ["| build | commit | outcome |", "|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in tried(builds)]
+    if builds["compare"]:
+        lines += ["", builds["compare"]]
+    lines += ["", *(f"- Not established: {line}" for line in builds["not_established"])]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def sentence(builds: Mapping[str, Any]) -> str:
+    """The answer in one sentence."""
+    before, after = builds["before"], builds["after"]
+    if builds["changes"]:
+        return f"The outcome changes {len(builds['changes'])} times between the two builds."
+    if builds["answer"] is None or before is None or after is None:
+        return f"No change is found: {builds['reason'] or 'all builds give the same'}."
+    word = "turned on" if builds["looked_for"] == "introduced" else "mended"
+    seen = f"{before['name']} {OUTCOMES[before['outcome']]}, {after['name']} {OUTCOMES[after['outcome']]}"
+    if builds["confirmed"]:
+        return f"The divergence is {word} after {before['name']} and by {after['name']}: {seen}."
+    return f"Not confirmed: the divergence seems {word} after {before['name']}: {seen}; {builds['reason']}."
+
+
+def changes(builds: Mapping[str, Any]) -> Sequence[Sequence[str]]:
+    return [[change["before"], change["after"], change["to"]] for change in builds["changes"]]
+
+
+def tried(builds: Mapping[str, Any]) -> Sequence[Sequence[str]]:
+    """A row for each build: name, commit, outcome with the reason."""
+    return [
+        [
+            build["name"],
+            (build["commit"] or "")[:SHORT],
+            ": ".join(filter(None, [OUTCOMES[build["outcome"]], build["reason"]])),
+        ]
+        for build in builds["tried"]
+    ]
+
+
+def _moved(names: Sequence[str]) -> str:
+    if not names:
+        return "Inputs, eager and compiled have the same bits in both; only what is compared can differ."
+    still = [name for name in ("inputs", "eager", "compiled") if name not in names]
+    verb = "has" if len(names) == 1 else "have"
+    same = f"; the same bits: {', '.join(still)}" if still else ""
+    return f"Between the two {' and '.join(names)} {verb} other bits{same}."

@@ -1,0 +1,119 @@
+"""A build's outcome: from the journal, from another build of the same commit, or by a run of the repro."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bisector.builds.catalogue import Catalogue
+from bisector.builds.environments import CannotInstall
+from bisector.builds.fetching import Fetching
+from bisector.builds.predicate import Interpreter, Told, ask
+from bisector.core.model import Outcome
+from bisector.core.probe import BudgetSpent
+from bisector.runner.journal import Journal, key_of
+
+from .. import environment
+from .question import FIXED, Question
+
+_GIT = re.compile(r"^git_version\s*(?::[^=]*)?=\s*['\"]([0-9a-f]{40})['\"]", re.MULTILINE)
+WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One build and what it gave, in the order of asking. commit: of its sources, None where it says none."""
+
+    name: str
+    told: Told
+    commit: str | None
+
+
+@dataclass
+class Asking:
+    """Answers for the builds of a catalogue. exhausted: why no further build may be asked, or None."""
+
+    question: Question
+    repro: Path
+    catalogue: Catalogue
+    fetching: Fetching
+    journal: Journal
+    exhausted: Callable[[], str | None]
+    progress: Callable[[str, str], None]
+    tried: dict[str, Tried] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._repro_digest = hashlib.sha256(self.repro.read_bytes()).hexdigest()
+
+    def __call__(self, name: str) -> Outcome:
+        """The outcome as the search for a change wants it: PASS before the change. Raises BudgetSpent."""
+        outcome = self.told(name).outcome
+        return outcome.inverted() if self.question.looked_for == FIXED else outcome
+
+    def told(self, name: str) -> Told:
+        if name not in self.tried:
+            found = self._asked(name, "")
+            self.tried[name] = found
+            commit = f" ({found.commit[:10]})" if found.commit else ""
+            because = f": {found.told.reason}" if found.told.reason else ""
+            self.progress("builds", f"{name}{commit} {WORDS[found.told.outcome]}{because}")
+        return self.tried[name].told
+
+    def again(self, name: str) -> Outcome:
+        """The outcome once more, in a fresh process, whatever is remembered of it."""
+        return self._asked(name, "again").told.outcome
+
+    def foresee(self, names: Sequence[str]) -> None:
+        known = [self.catalogue.builds[name].wheel for name in names if name not in self.tried]
+        self.fetching.foresee([wheel for wheel in known if wheel is not None])
+
+    def _asked(self, name: str, which: str) -> Tried:
+        wheel = self.catalogue.builds[name].wheel
+        request = {
+            "job": "build",
+            "build": name,
+            "file": wheel.filename if wheel else environment.version("torch"),
+            "sha256": wheel.sha256 if wheel else None,
+            "repro": self._repro_digest,
+            "repeat": self.question.repeat,
+            "timeout_s": self.question.timeout_s,
+            "machine": [environment.cpu_name(), environment.compiler()],
+            "which": which,
+        }
+        key = key_of(request)
+        if key not in self.journal.answers:
+            if (reason := self.exhausted()) is not None:
+                raise BudgetSpent(reason)
+            self.journal.started(key, request)
+            found = self._run(name, fresh=bool(which))
+            self.journal.done(key, {"told": found.told.to_json(), "commit": found.commit})
+        answer = self.journal.answers[key]
+        return Tried(name, Told.from_json(answer["told"]), answer["commit"])
+
+    def _run(self, name: str, fresh: bool) -> Tried:
+        wheel = self.catalogue.builds[name].wheel
+        if wheel is None:
+            where = Interpreter(Path(sys.executable))
+        else:
+            try:
+                where = self.fetching.interpreter(wheel)
+            except CannotInstall as error:
+                told = Told(Outcome.UNRESOLVED, reason=f"it cannot be installed: {error}")
+                return Tried(name, told, None)
+        commit = _commit_in(where)
+        for other in () if fresh or commit is None else self.tried.values():
+            if other.commit == commit:  # nights without a change are built anew
+                return Tried(name, replace(other.told, reason=f"the same commit as {other.name}"), commit)
+        told = ask(where, self.repro, self.question.timeout_s, self.question.repeat)
+        return Tried(name, told, commit or told.line.get("git"))
+
+
+def _commit_in(where: Interpreter) -> str | None:
+    """The commit that the environment's torch says it was built from, without a start of it."""
+    found = sorted(where.python.parent.parent.glob("lib/python*/site-packages/torch/version.py"))
+    match = _GIT.search(found[0].read_text(encoding="utf-8")) if found else None
+    return match[1] if match else None

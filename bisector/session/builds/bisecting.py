@@ -1,0 +1,140 @@
+"""Which build turned a divergence on: the ends first, then down the ladder, then the last two once more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bisector.builds.bounds import parse_bound
+from bisector.builds.catalogue import BuildKind, Catalogue, Nightlies, Releases
+from bisector.core.ladder import Bracket, Change, Step, changes, climb, walked_back
+from bisector.core.model import Outcome
+from bisector.core.probe import BudgetSpent
+from bisector.errors import BadOption
+
+from .asking import WORDS, Asking
+from .question import FIXED, INTRODUCED, Question
+
+FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
+
+
+@dataclass
+class Found:
+    """What the builds said. bracket: None where there is no change, and `reason` says why there is none or
+    why it is not confirmed. changes: all of them, where all were asked for."""
+
+    status: int
+    reason: str = ""
+    bracket: Bracket | None = None
+    confirmed: bool = False
+    steps: list[Step] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+
+def bisect(question: Question, catalogue: Catalogue, asking: Asking) -> Found:
+    """Raises BadOption for bounds that no index has, or that lie the wrong way round."""
+    after = catalogue.named(parse_bound(question.after)).name
+    before = None if question.before is None else catalogue.named(parse_bound(question.before)).name
+    if before is not None:
+        _check_order(question, catalogue, before, after)
+    found = Found(UNCONFIRMED)
+    try:
+        start = _start(question, catalogue, asking, before, after)
+        if isinstance(start, Found):
+            return start
+        found.bracket = start
+        if question.every:
+            return _all_changes(catalogue, asking, start)
+        _descend(catalogue, asking, found)
+    except BudgetSpent as spent:
+        found.reason = spent.reason
+        return found
+    return found
+
+
+def _check_order(question: Question, catalogue: Catalogue, before: str, after: str) -> None:
+    if catalogue.builds[before].position < catalogue.builds[after].position:
+        return
+    if question.looked_for == INTRODUCED:
+        raise BadOption(f"--good {before} is not older than --bad {after}; for what mended it: --find-fix")
+    raise BadOption(f"--bad {before} is not older than --good {after}; --find-fix looks for a later mend")
+
+
+def _start(
+    question: Question, catalogue: Catalogue, asking: Asking, before: str | None, after: str
+) -> Bracket | Found:
+    """The two ends, both asked; a Found that is no bracket where there is nothing between them to find."""
+    wanted = Outcome.PASS if question.looked_for == FIXED else Outcome.FAIL
+    newer = asking.told(after)
+    if newer.outcome is not wanted:
+        return _no_change(after, newer.outcome, newer.reason)
+    if before is None:
+        return _walked_back(catalogue, asking, after)
+    older = asking.told(before)
+    if older.outcome is wanted.inverted():
+        return Bracket(before, after)
+    if older.outcome is Outcome.UNRESOLVED:
+        return _no_change(before, older.outcome, older.reason)
+    advice = "name an older --good" if question.looked_for == INTRODUCED else "name another --bad"
+    return Found(NOTHING, f"{before} and {after} both {_plural(wanted)}; {advice}")
+
+
+def _plural(outcome: Outcome) -> str:
+    return {Outcome.PASS: "agree", Outcome.FAIL: "diverge"}[outcome]
+
+
+def _no_change(name: str, outcome: Outcome, reason: str) -> Found:
+    if outcome is Outcome.UNRESOLVED:
+        return Found(UNCONFIRMED, f"{name} cannot tell ({reason}); name another build, or see to it")
+    return Found(NOTHING, f"{name} {WORDS[outcome]}; nothing to find before it")
+
+
+def _walked_back(catalogue: Catalogue, asking: Asking, after: str) -> Bracket | Found:
+    position = catalogue.builds[after].position
+    older = [b.name for b in catalogue.of(BuildKind.RELEASE) if b.position < position]
+    found = walked_back([*older, after], asking)
+    if isinstance(found, Bracket):
+        return found
+    if found == after:
+        return Found(UNCONFIRMED, f"no release before {after} could tell; name one with --good")
+    return Found(NOTHING, f"it diverges as far back as {found}, the oldest that this Python can run")
+
+
+def _descend(catalogue: Catalogue, asking: Asking, found: Found) -> None:
+    """Narrow the bracket rung by rung, and ask the two that are left once more."""
+    assert found.bracket is not None
+    for step in climb(_rungs(catalogue), found.bracket, asking, asking.foresee):
+        found.steps.append(step)
+        found.bracket = step.bracket
+    ends = (found.bracket.before, found.bracket.after)
+    unsteady = [name for name in ends if asking.again(name) is not asking.tried[name].told.outcome]
+    found.confirmed = not unsteady
+    found.status = FOUND if found.confirmed else UNCONFIRMED
+    if unsteady:
+        found.reason = f"{' and '.join(unsteady)} gave another answer the second time; try --repeat 3"
+
+
+def _rungs(catalogue: Catalogue) -> list[Releases | Nightlies]:
+    patches = Releases(catalogue, BuildKind.RELEASE, BuildKind.PATCH)
+    return [Releases(catalogue, BuildKind.RELEASE), patches, Nightlies(catalogue)]
+
+
+def _all_changes(catalogue: Catalogue, asking: Asking, start: Bracket) -> Found:
+    """Every X.Y.0 between the ends is tried, and each change among them cut down the ladder."""
+    inside = catalogue.between(start, BuildKind.RELEASE)
+    coarse = changes([start.before, *inside, start.after], asking)
+    found = Found(FOUND, confirmed=True)
+    for change in coarse:
+        found.changes.append(_cut_down(catalogue, asking, change))
+    return found
+
+
+def _cut_down(catalogue: Catalogue, asking: Asking, change: Change) -> Change:
+    def oriented(name: str) -> Outcome:
+        outcome = asking(name)
+        return outcome if change.to is Outcome.FAIL else outcome.inverted()
+
+    bracket = Bracket(change.before, change.after, change.skipped)
+    for step in climb(_rungs(catalogue)[1:], bracket, oriented, asking.foresee):
+        bracket = step.bracket
+    return Change(bracket.before, bracket.after, change.to, bracket.skipped)
+

@@ -1,0 +1,91 @@
+"""`numbisect builds`, between the parsed command line and the search."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from bisector.builds.catalogue import Catalogue
+from bisector.builds.environments import Environments
+from bisector.builds.fetching import Fetching
+from bisector.builds.index import Wheel, wheels
+from bisector.core.model import Outcome
+from bisector.errors import BadTarget
+from bisector.runner.journal import Journal
+from bisector.runner.rundir import RunDirectory
+
+from .. import environment
+from ..clock import Clock
+from ..environment import describe
+from .asking import Asking
+from .bisecting import bisect
+from .question import Question
+from .result import told
+
+# Where uv and pip look first, too: the variables by which users name an index of their own.
+INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+PYPI = "https://pypi.org/simple/"
+FOLDER = "builds"  # of the run directory; holds the environments
+
+Progress = Callable[[str, str], None]
+
+
+def question(target: str, given: Mapping[str, Any]) -> Question:
+    """The question of a command line. Raises BadTarget or BadOption for one that cannot be asked."""
+    path = Path(target)
+    repro = path / "repro.py" if path.is_dir() else path
+    if not repro.is_file():
+        advice = "name a repro, or the folder of a run that has one"
+        raise BadTarget(f"{target}: no repro there; {advice}")
+    named = given["index_urls"] or (_default_index(),)
+    return Question(
+        target=str(repro.resolve()),
+        good=given["good"],
+        bad=given["bad"],
+        looked_for=given["looked_for"],
+        every=given["every"],
+        index_urls=tuple(named),
+        repeat=given["repeat"],
+        timeout_s=given["timeout"],
+        budget_s=given["budget"],
+        cache_bytes=given["cache_gib"] << 30,
+        prefetch=given["prefetch"],
+    )
+
+
+def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, Any]:
+    """The whole search; returns the result dict."""
+    clock = Clock(asked.budget_s)
+    files: list[Wheel] = []
+    with clock.stage("builds"), closing(Journal(folder.journal)) as journal:
+        for url in asked.index_urls:
+            found = wheels(url)
+            progress("index", f"{url} has {len(found)} versions for this Python")
+            files += found
+        catalogue = Catalogue(files, environment.version("torch"))
+        environments = Environments(folder.path / FOLDER, asked.cache_bytes)
+        with closing(Fetching(environments, asked.prefetch)) as fetching:
+            asking = Asking(
+                asked, Path(asked.target), catalogue, fetching, journal, clock.exhausted, progress
+            )
+            answer = bisect(asked, catalogue, asking)
+    outcomes = [tried.told.outcome for tried in asking.tried.values()]
+    return {
+        "schema_version": 1,
+        "target": asked.target,
+        "run": folder.path.name,
+        "exit_status": answer.status,
+        "environment": describe({"torch": environment.version("torch")}),
+        "builds": told(asked, catalogue, asking, answer),
+        "probes": {o.value.lower(): outcomes.count(o) for o in Outcome} | {"total": len(outcomes)},
+        "seconds": clock.to_json(),
+        "stopped_because": answer.reason or None,
+    }
+
+
+def _default_index() -> str:
+    named = (os.environ.get(variable) for variable in INDEX_VARIABLES)
+    return next(filter(None, named), PYPI)

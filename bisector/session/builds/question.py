@@ -1,0 +1,62 @@
+"""What `numbisect builds` was asked, as data that resume can read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bisector.builds.bounds import parse_bound
+from bisector.errors import BadOption
+
+INTRODUCED, FIXED = "introduced", "fixed"
+
+
+@dataclass(frozen=True)
+class Question:
+    """target: the repro. good: None walks back over releases until one agrees. looked_for: whether the build
+    that `introduced` the divergence, or the one that `fixed` it; every: all changes, not one.
+    index_urls: of releases, and of nightlies after it. cache_bytes: what the environments may take.
+    prefetch: builds that are fetched before they are asked. timeout_s: for one run of the repro.
+    """
+
+    target: str
+    good: str | None
+    bad: str
+    looked_for: str = INTRODUCED
+    every: bool = False
+    index_urls: tuple[str, ...] = ()
+    repeat: int = 1
+    timeout_s: float = 600.0
+    budget_s: float | None = None
+    cache_bytes: int = 20 << 30
+    prefetch: int = 1
+    command: str = "builds"
+
+    def __post_init__(self) -> None:
+        """Raises BadOption for bounds that leave no range, before anything is fetched."""
+        for bound in filter(None, (self.good, self.bad)):
+            parse_bound(bound)
+        if self.good is not None and parse_bound(self.good) == parse_bound(self.bad):
+            raise BadOption(f"--good and --bad are both {self.good}; name two builds")
+        if self.good is None and self.looked_for == FIXED:
+            raise BadOption("--find-fix needs --good, the later build that agrees; name it, such as latest")
+
+    @property
+    def before(self) -> str | None:
+        """The older bound, as it was written."""
+        return self.good if self.looked_for == INTRODUCED else self.bad
+
+    @property
+    def after(self) -> str:
+        """The newer bound, as it was written."""
+        newer = self.bad if self.looked_for == INTRODUCED else self.good
+        assert newer is not None, "a question for a fix has both bounds"
+        return newer
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Question:
+        return cls(**{**raw, "index_urls": tuple(raw["index_urls"])})

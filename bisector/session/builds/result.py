@@ -1,0 +1,105 @@
+"""The answer about builds as the dict that result.json and the report are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bisector.builds.catalogue import BuildKind, Catalogue
+from bisector.core.ladder import Change, Step
+from bisector.core.model import Outcome
+
+from .asking import Asking, Tried
+from .bisecting import Found
+from .question import FIXED, Question
+
+COMPARE = "https://github.com/pytorch/pytorch/compare/{}...{}"
+DIGESTS = ("inputs", "eager", "compiled")
+
+
+def told(question: Question, catalogue: Catalogue, asking: Asking, found: Found) -> dict[str, Any]:
+    """`builds` of result.json."""
+    ends = None if found.bracket is None else (found.bracket.before, found.bracket.after)
+    before, after = (asking.tried.get(name) for name in ends) if ends else (None, None)
+    return {
+        "looked_for": question.looked_for,
+        "answer": _answer(catalogue, found),
+        "before": _build(before),
+        "after": _build(after),
+        "skipped": [] if found.bracket is None else list(found.bracket.skipped),
+        "confirmed": found.confirmed,
+        "reason": found.reason,
+        "moved": _moved(before, after),
+        "compare": _compare(before, after),
+        "changes": [_change(question, change) for change in found.changes],
+        "steps": [_step(step) for step in found.steps],
+        "tried": [_build(tried) for tried in asking.tried.values()],
+        "not_established": _not_established(found),
+    }
+
+
+def _answer(catalogue: Catalogue, found: Found) -> str | None:
+    """How fine it is: a range of nightlies or of releases; None where there is no change."""
+    if found.bracket is None or not found.steps:
+        return None
+    ends = (found.bracket.before, found.bracket.after)
+    kinds = [catalogue.builds[name].position.kind for name in ends]
+    return "nightly range" if kinds == [BuildKind.NIGHTLY] * 2 else "release range"
+
+
+def _build(tried: Tried | None) -> dict[str, Any] | None:
+    if tried is None:
+        return None
+    line = tried.told.line
+    return {
+        "name": tried.name,
+        "torch": line.get("torch"),
+        "commit": tried.commit,
+        "outcome": tried.told.outcome.value,
+        "reason": tried.told.reason,
+        "digests": {name: line.get(name) for name in DIGESTS} if line else None,
+    }
+
+
+def _moved(before: Tried | None, after: Tried | None) -> list[str] | None:
+    """Which of inputs, eager and compiled the two builds have other values of; None where it is not known."""
+    if before is None or after is None:
+        return None
+    pairs = {name: (before.told.line.get(name), after.told.line.get(name)) for name in DIGESTS}
+    if any(None in pair for pair in pairs.values()):
+        return None
+    return [name for name, (old, new) in pairs.items() if old != new]
+
+
+def _compare(before: Tried | None, after: Tried | None) -> str | None:
+    if before is None or after is None or not before.commit or not after.commit:
+        return None
+    return COMPARE.format(before.commit, after.commit)
+
+
+def _change(question: Question, change: Change) -> dict[str, Any]:
+    to = change.to.inverted() if question.looked_for == FIXED else change.to
+    return {
+        "before": change.before,
+        "after": change.after,
+        "to": "diverges" if to is Outcome.FAIL else "agrees",
+        "skipped": list(change.skipped),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    bracket = step.bracket
+    told: Mapping[str, Any] = {"before": bracket.before, "after": bracket.after}
+    return {"rung": step.rung, "candidates": step.candidates, "ended": step.ended, **told}
+
+
+def _not_established(found: Found) -> list[str]:
+    """What a reader may not take from the answer."""
+    if found.bracket is None:
+        return []
+    notes = [f"{step.rung}: {step.ended}" for step in found.steps if step.ended]
+    if found.bracket.skipped:
+        notes.append(f"these could not tell, so it may be any of them: {', '.join(found.bracket.skipped)}")
+    if found.steps:
+        notes.append("the commit: a build from an index holds those of a day, or of months")
+    return notes

@@ -1,0 +1,239 @@
+"""`numbisect builds` as a user runs it: real uv, real environments, real HTTP, and wheels that are tiny."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builds.fake_index import REPRO, FakeIndex, served
+
+FIRST_NIGHT = date(2026, 7, 1)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> FakeIndex:
+    return FakeIndex(tmp_path / "simple")
+
+
+@pytest.fixture
+def url(index: FakeIndex) -> Iterator[str]:
+    with served(index.folder) as address:
+        yield address
+
+
+@pytest.fixture
+def repro(tmp_path: Path) -> Path:
+    path = tmp_path / "repro.py"
+    path.write_text(REPRO)
+    return path
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bisector", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def asked(repro: Path, url: str, *arguments: str, status: int = 0) -> dict[str, Any]:
+    done = run("builds", repro, "--index-url", url, "--out", repro.parent / "run", "--json", "-", *arguments)
+    assert done.returncode == status, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)["builds"]
+    return found
+
+
+def add_releases(index: FakeIndex, differences: dict[str, float | None]) -> None:
+    for version, difference in differences.items():
+        index.add(version, difference)
+
+
+def night(day: int) -> str:
+    return str(FIRST_NIGHT + timedelta(days=day))
+
+
+def add_nights(index: FakeIndex, days: Sequence[int], bad_from: int) -> None:
+    """Nightlies whose version steps up in the middle of July."""
+    for day in days:
+        number = "2.13.0" if day < 15 else "2.14.0"
+        stamp = f"{FIRST_NIGHT + timedelta(days=day):%Y%m%d}"
+        index.add(f"{number}.dev{stamp}+cpu", 1e-3 if day >= bad_from else 0.0)
+
+
+def names(found: dict[str, Any]) -> tuple[str, str]:
+    return found["before"]["name"], found["after"]["name"]
+
+
+def test_a_change_between_releases_is_cut_down_to_patch_releases(
+    index: FakeIndex, url: str, repro: Path
+) -> None:
+    add_releases(
+        index,
+        {"2.9.0": 0.0, "2.10.0": 0.0, "2.10.1": 0.0, "2.10.2": 0.5, "2.11.0": 0.5, "2.12.0": 0.5},
+    )
+    found = asked(repro, url, "--good", "2.9", "--bad", "2.12")
+    assert names(found) == ("2.10.1", "2.10.2")
+    assert (found["answer"], found["confirmed"], found["moved"]) == ("release range", True, ["compiled"])
+    assert found["tried"][0]["name"] == "2.12.0"
+    assert "nightlies: no index of nightlies was read" in found["not_established"]
+
+
+def test_fifty_eight_nights_with_every_trouble_give_the_right_one(
+    index: FakeIndex, url: str, repro: Path
+) -> None:
+    missing, same_commit, broken, wrong_hash, yanked, bad_from = (20, 21), 31, 43, 12, 50, 44
+    for day in range(60):
+        if day in missing:
+            continue
+        number = "2.13.0" if day < 15 else "2.14.0"
+        stamp = f"{FIRST_NIGHT + timedelta(days=day):%Y%m%d}"
+        index.add(
+            f"{number}.dev{stamp}+cpu",
+            1e-3 if day >= bad_from else 0.0,
+            commit="c" * 40 if day in (same_commit - 1, same_commit) else None,
+            broken=day == broken,
+            wrong_hash=day == wrong_hash,
+            yanked=day == yanked,
+            build="1" if day == 40 else "",
+        )
+    found = asked(repro, url, "--good", night(0), "--bad", night(59))
+    assert names(found) == (night(broken - 1), night(bad_from))
+    assert found["skipped"] == [night(broken)]
+    assert (found["answer"], found["confirmed"]) == ("nightly range", True)
+    assert len(found["tried"]) <= 10
+
+
+def test_a_night_of_the_same_commit_is_not_run_again(index: FakeIndex, url: str, repro: Path) -> None:
+    for day in range(3):
+        stamp = f"{FIRST_NIGHT + timedelta(days=day):%Y%m%d}"
+        commit = "c" * 40 if day < 2 else None
+        index.add(f"2.13.0.dev{stamp}", 0.0 if day < 2 else 1.0, commit=commit)
+    found = asked(repro, url, "--good", night(0), "--bad", night(2))
+    assert names(found) == (night(1), night(2))
+    assert found["tried"][-1]["reason"] == f"the same commit as {night(0)}"
+
+
+def test_releases_lead_to_the_nights_between_them(index: FakeIndex, url: str, repro: Path) -> None:
+    add_releases(index, {"2.12.0": 0.0, "2.13.0": 0.0, "2.14.0": 1e-3})
+    add_nights(index, range(10, 40), bad_from=23)
+    found = asked(repro, url, "--good", "2.12", "--bad", "2.14.0")
+    assert names(found) == (night(22), night(23))
+    assert [step["rung"] for step in found["steps"]] == ["releases", "patch releases", "nightlies"]
+
+
+def test_nights_that_the_index_no_longer_has_leave_a_range_of_releases(
+    index: FakeIndex, url: str, repro: Path
+) -> None:
+    add_releases(index, {"2.10.0": 0.0, "2.11.0": 1e-3, "2.14.0": 1e-3})
+    add_nights(index, range(10, 20), bad_from=0)
+    found = asked(repro, url, "--good", "2.10", "--bad", "2.14")
+    assert names(found) == ("2.10.0", "2.11.0")
+    ended = f"nightlies: the index has the nights {night(10)} to {night(19)}, none between these"
+    assert ended in found["not_established"]
+
+
+def test_without_a_good_build_it_walks_back_to_one(index: FakeIndex, url: str, repro: Path) -> None:
+    add_releases(index, {f"2.{minor}.0": 1.0 if minor >= 5 else 0.0 for minor in range(1, 15)})
+    found = asked(repro, url, "--bad", "latest")
+    assert names(found) == ("2.4.0", "2.5.0")
+
+
+def test_bad_as_far_back_as_there_are_builds_is_an_answer(index: FakeIndex, url: str, repro: Path) -> None:
+    add_releases(index, {f"2.{minor}.0": 1.0 for minor in range(1, 8)})
+    found = asked(repro, url, "--bad", "2.7", status=1)
+    assert found["reason"] == "it diverges as far back as 2.1.0, the oldest that this Python can run"
+
+
+def test_what_mended_it_is_the_opposite_question(index: FakeIndex, url: str, repro: Path) -> None:
+    add_releases(index, {"2.10.0": 1.0, "2.11.0": 1.0, "2.12.0": 0.0, "2.13.0": 0.0})
+    found = asked(repro, url, "--find-fix", "--bad", "2.10", "--good", "latest")
+    assert names(found) == ("2.11.0", "2.12.0")
+    assert found["looked_for"] == "fixed"
+
+
+def test_a_divergence_that_comes_and_goes_has_all_its_changes_named(
+    index: FakeIndex, url: str, repro: Path
+) -> None:
+    versions = {"2.8.0": 0.0, "2.9.0": 1.0, "2.10.0": 1.0, "2.11.0": 0.0, "2.12.0": 0.0, "2.13.0": 1.0}
+    add_releases(index, {**versions, "2.10.1": 0.0})
+    found = asked(repro, url, "--all", "--good", "2.8", "--bad", "2.13")
+    changes = [(c["before"], c["after"], c["to"]) for c in found["changes"]]
+    assert changes == [
+        ("2.8.0", "2.9.0", "diverges"),
+        ("2.10.0", "2.10.1", "agrees"),
+        ("2.12.0", "2.13.0", "diverges"),
+    ]
+
+
+def test_a_build_that_cannot_be_imported_is_never_bad(index: FakeIndex, url: str, repro: Path) -> None:
+    index.add("2.10.0", 0.0)
+    index.add("2.11.0", init="raise ImportError('libcudnn.so.9: cannot open shared object file')\n")
+    index.add("2.12.0", 1.0)
+    found = asked(repro, url, "--good", "2.10", "--bad", "2.12")
+    assert (names(found), found["skipped"]) == (("2.10.0", "2.12.0"), ["2.11.0"])
+    (skipped,) = (b for b in found["tried"] if b["name"] == "2.11.0")
+    assert skipped["reason"] == "ImportError: libcudnn.so.9: cannot open shared object file"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--good", "2.10", "--bad", "2.10.0"], 2, "--good and --bad are both 2.10; name two builds"),
+        (["--good", "2.12", "--bad", "2.10"], 2, "--good 2.12.0 is not older than --bad 2.10.0"),
+        (["--good", "2.3", "--bad", "2.12"], 2, "2.3.0: not on the index for this Python; it has 2.10.0"),
+        (["--good", "2026-07-01", "--bad", "2.12"], 2, "it has no nightlies"),
+        (["--good", "soon", "--bad", "2.12"], 2, "soon: not a build; write a release"),
+        (["--good", "2.10", "--bad", "2.11"], 1, "2.11.0 agrees; nothing to find before it"),
+        (["--good", "2.12", "--bad", "2.13"], 1, "2.12.0 and 2.13.0 both diverge; name an older --good"),
+        (["--good", "2.10", "--bad", "2.14"], 3, "2.14.0 cannot tell"),
+        (["--find-fix", "--bad", "2.10"], 2, "--find-fix needs --good"),
+    ],
+)
+def test_a_range_without_an_answer_is_one_line_that_says_what_to_do(
+    arguments: list[str], status: int, said: str, index: FakeIndex, url: str, repro: Path
+) -> None:
+    add_releases(index, {"2.10.0": 0.0, "2.11.0": 0.0, "2.12.0": 1.0, "2.13.0": 1.0, "2.14.0": None})
+    done = run("builds", repro, "--index-url", url, "--out", repro.parent / "run", *arguments, "-q")
+    assert done.returncode == status, done.stdout + done.stderr
+    told = " ".join((done.stdout if status != 2 else done.stderr).split())
+    assert said in told
+    assert "Traceback" not in done.stderr
+
+
+def test_a_target_without_a_repro_is_one_line(tmp_path: Path) -> None:
+    done = run("builds", tmp_path, "--bad", "2.12")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        f"numbisect: {tmp_path}: no repro there; name a repro, or the folder of a run that has one"
+    ]
+
+
+def test_a_spent_budget_is_gone_on_with_and_no_build_is_run_twice(
+    index: FakeIndex, url: str, repro: Path
+) -> None:
+    add_releases(index, {f"2.{minor}.0": 1.0 if minor >= 6 else 0.0 for minor in range(1, 15)})
+    counted = repro.parent / "count"
+    repro.write_text(f"open({str(counted)!r}, 'a').write('x')\n" + REPRO)
+    arguments = ("--good", "2.1", "--bad", "2.14", "--prefetch", "0")
+    found = asked(repro, url, *arguments, "--budget", "1", status=3)
+    assert found["reason"] == "the budget of 1 s is spent"
+    before = len(counted.read_text())
+    done = run("resume", repro.parent / "run", "--json", "-")
+    resumed = json.loads(done.stdout)["builds"]
+    assert (done.returncode, names(resumed)) == (0, ("2.5.0", "2.6.0"))
+    # Each of the builds once, and the last two once more.
+    assert len(counted.read_text()) == len(resumed["tried"]) + 2 > before
+
+
+def test_the_report_is_printed_again_and_fits_an_issue(index: FakeIndex, url: str, repro: Path) -> None:
+    add_releases(index, {"2.10.0": 0.0, "2.11.0": 1.0})
+    asked(repro, url, "--good", "2.10", "--bad", "2.11")
+    folder = repro.parent / "run"
+    text = run("report", folder).stdout
+    assert "The divergence is turned on after 2.10.0 and by 2.11.0" in text
+    assert "https://github.com/pytorch/pytorch/compare/" in text
+    assert "| 2.11.0 |" in (folder / "report.md").read_text()

@@ -33,6 +33,12 @@ class CannotInstall(Exception):
     """This build cannot be had: a broken archive, a wrong hash, no room. The message is one line."""
 
 
+def uv_path() -> str | None:
+    """The uv that came with numbisect, or the user's own; None where there is neither."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]))
+
+
 @dataclass
 class Environments:
     """folder: holds them, one for each wheel. limit: bytes that they may take together; the one that was
@@ -40,7 +46,7 @@ class Environments:
 
     folder: Path
     limit: int
-    uv: str | None = field(default_factory=lambda: shutil.which("uv", path=_search_path()))
+    uv: str | None = field(default_factory=uv_path)
 
     def interpreter(self, wheel: Wheel) -> Interpreter:
         """The Python of the build's environment, made where it is not there. Raises CannotInstall."""
@@ -113,11 +119,6 @@ def _requirements(environment: Path) -> list[str]:
     found = next(environment.glob("lib/python*/site-packages/torch-*.dist-info"))
     asked = map(Requirement, metadata.PathDistribution(found).requires or ())
     return [str(r) for r in asked if r.marker is None or r.marker.evaluate({"extra": ""})]
-
-
-def _search_path() -> str:
-    """Where uv lies when it came with numbisect, and then where the user has it."""
-    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
 def _run(command: Sequence[str]) -> None:

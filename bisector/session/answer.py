@@ -63,6 +63,7 @@ class Answer:
     hooks_off: Mapping[str, str] = field(default_factory=dict)
     not_here: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    builds: Mapping[str, Any] | None = None
     stopped_because: str | None = None
 
     @property

@@ -62,11 +62,10 @@ def report(path: str, form: str, no_color: bool) -> int:
     if not run.result.exists():
         raise BadTarget(f"{path}: the run has no result yet; go on with `numbisect resume {path}`")
     result = json.loads(run.result.read_text())
-    repro = run.repro.read_text() if run.repro.exists() else None
     if form == "json":
         print(json.dumps(result, indent=2))
     else:
-        print(_markdown(result, repro) if form == "markdown" else _text(result, no_color))
+        print(_markdown(run, result) if form == "markdown" else _text(result, no_color))
     return 0
 
 
@@ -163,14 +162,15 @@ def _run(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -
 
 def _written(run: rundir.RunDirectory, result: Mapping[str, Any], given: Mapping[str, Any]) -> int:
     run.write_json(run.result, result)
-    repro = run.repro.read_text() if run.repro.exists() else None
-    run.markdown.write_text(_markdown(result, repro))
+    run.markdown.write_text(_markdown(run, result))
     _print(result, given, run)
     return int(result["exit_status"])
 
 
-def _markdown(result: Mapping[str, Any], repro: str | None) -> str:
-    return markdown.render(result, repro) if "verdict" in result else builds_report.markdown(result)
+def _markdown(run: rundir.RunDirectory, result: Mapping[str, Any]) -> str:
+    if result["builds"] is not None:
+        return builds_report.markdown(result)
+    return markdown.render(dict(result), run.repro.read_text() if run.repro.exists() else None)
 
 
 def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunDirectory) -> None:
@@ -182,7 +182,7 @@ def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunD
 
 def _text(result: Mapping[str, Any], no_color: bool) -> str:
     color = sys.stdout.isatty() and not no_color and "NO_COLOR" not in os.environ
-    render = text.render if "verdict" in result else builds_report.render
+    render = text.render if result["builds"] is None else builds_report.render
     return render(dict(result), _width(), color)
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bisector.builds.environments import uv_path
+
 from . import environment
 
 DISK_NEEDED = 1 << 30  # bytes: the precompiled headers and kernels of a run
@@ -76,15 +78,14 @@ def _gpu() -> Finding:
 
 
 def _uv() -> Finding:
-    return _program("uv", "environments for other torch builds are made with pip, slower")
+    return _program("uv", "environments for other torch builds are made with pip, slower", uv_path())
 
 
 def _git() -> Finding:
-    return _program("git", "commits of PyTorch cannot be looked at")
+    return _program("git", "commits of PyTorch cannot be looked at", shutil.which("git"))
 
 
-def _program(name: str, cost: str) -> Finding:
-    path = shutil.which(name)
+def _program(name: str, cost: str, path: str | None) -> Finding:
     if path is None:
         return Finding(name, "none", cost)
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)

@@ -29,7 +29,7 @@ def to_json(
         "amplifier": None if answer.amplifier is None else _amplifier(answer.amplifier),
         **findings(answer),
         "minimal": _minimal(answer),
-        "builds": None,
+        "builds": answer.builds,
         "repro": answer.repro,
         "test": answer.test,
         "report_html": None,

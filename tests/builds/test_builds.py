@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.builds.fake_index import REPRO, FakeIndex, served
 
 FIRST_NIGHT = date(2026, 7, 1)
+SCHEMA = Path(__file__).parents[2] / "bisector/report/result.schema.json"
+VALIDATOR = Draft202012Validator(json.loads(SCHEMA.read_text()))
 
 
 @pytest.fixture
@@ -43,7 +46,9 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 def asked(repro: Path, url: str, *arguments: str, status: int = 0) -> dict[str, Any]:
     done = run("builds", repro, "--index-url", url, "--out", repro.parent / "run", "--json", "-", *arguments)
     assert done.returncode == status, done.stdout + done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)["builds"]
+    result = json.loads(done.stdout)
+    VALIDATOR.validate(result)
+    found: dict[str, Any] = result["builds"]
     return found
 
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bisector.builds.catalogue import Catalogue
@@ -26,11 +26,17 @@ WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "
 
 @dataclass(frozen=True)
 class Tried:
-    """One build and what it gave, in the order of asking. commit: of its sources, None where it says none."""
+    """One build and what it gave. commit: of its sources, None where it says none; same_as: the build of the
+    same commit that was run in its place."""
 
     name: str
     told: Told
     commit: str | None
+    same_as: str | None = None
+
+    @property
+    def reason(self) -> str:
+        return f"the same commit as {self.same_as}" if self.same_as else self.told.reason
 
 
 @dataclass
@@ -59,7 +65,7 @@ class Asking:
             found = self._asked(name, "")
             self.tried[name] = found
             commit = f" ({found.commit[:10]})" if found.commit else ""
-            because = f": {found.told.reason}" if found.told.reason else ""
+            because = f": {found.reason}" if found.reason else ""
             self.progress("builds", f"{name}{commit} {WORDS[found.told.outcome]}{because}")
         return self.tried[name].told
 
@@ -90,9 +96,10 @@ class Asking:
                 raise BudgetSpent(reason)
             self.journal.started(key, request)
             found = self._run(name, fresh=bool(which))
-            self.journal.done(key, {"told": found.told.to_json(), "commit": found.commit})
+            told = found.told.to_json()
+            self.journal.done(key, {"told": told, "commit": found.commit, "same_as": found.same_as})
         answer = self.journal.answers[key]
-        return Tried(name, Told.from_json(answer["told"]), answer["commit"])
+        return Tried(name, Told.from_json(answer["told"]), answer["commit"], answer["same_as"])
 
     def _run(self, name: str, fresh: bool) -> Tried:
         wheel = self.catalogue.builds[name].wheel
@@ -107,7 +114,7 @@ class Asking:
         commit = _commit_in(where)
         for other in () if fresh or commit is None else self.tried.values():
             if other.commit == commit:  # nights without a change are built anew
-                return Tried(name, replace(other.told, reason=f"the same commit as {other.name}"), commit)
+                return Tried(name, other.told, commit, other.name)
         told = ask(where, self.repro, self.question.timeout_s, self.question.repeat)
         return Tried(name, told, commit or told.line.get("git"))
 

@@ -13,13 +13,15 @@ from bisector.builds.environments import Environments
 from bisector.builds.fetching import Fetching
 from bisector.builds.index import Wheel, wheels
 from bisector.core.model import Outcome
+from bisector.core.verdict import Verdict, VerdictClass
 from bisector.errors import BadTarget
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
 
 from .. import environment
+from ..answer import Answer
 from ..clock import Clock
-from ..environment import describe
+from ..result import to_json
 from .asking import Asking
 from .bisecting import bisect
 from .question import Question
@@ -62,28 +64,37 @@ def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, 
     files: list[Wheel] = []
     with clock.stage("builds"), closing(Journal(folder.journal)) as journal:
         for url in asked.index_urls:
-            found = wheels(url)
-            progress("index", f"{url} has {len(found)} versions for this Python")
-            files += found
+            listed = wheels(url)
+            progress("index", f"{url} has {len(listed)} versions for this Python")
+            files += listed
         catalogue = Catalogue(files, environment.version("torch"))
         environments = Environments(folder.path / FOLDER, asked.cache_bytes)
         with closing(Fetching(environments, asked.prefetch)) as fetching:
             asking = Asking(
                 asked, Path(asked.target), catalogue, fetching, journal, clock.exhausted, progress
             )
-            answer = bisect(asked, catalogue, asking)
+            found = bisect(asked, catalogue, asking)
+    return to_json(
+        Answer(
+            target=asked.target,
+            run=folder.path.name,
+            environment=environment.describe({"torch": environment.version("torch")}),
+            verdict=Verdict(VerdictClass.UNRESOLVED, "the builds alone were asked"),
+            builds=told(asked, catalogue, asking, found),
+            stopped_because=found.reason or None,
+        ),
+        found.status,
+        _counts(asking),
+        clock.to_json(),
+    )
+
+
+def _counts(asking: Asking) -> dict[str, int]:
+    """Of the builds, as of probes; `cached` are those that a build of the same commit answered."""
     outcomes = [tried.told.outcome for tried in asking.tried.values()]
-    return {
-        "schema_version": 1,
-        "target": asked.target,
-        "run": folder.path.name,
-        "exit_status": answer.status,
-        "environment": describe({"torch": environment.version("torch")}),
-        "builds": told(asked, catalogue, asking, answer),
-        "probes": {o.value.lower(): outcomes.count(o) for o in Outcome} | {"total": len(outcomes)},
-        "seconds": clock.to_json(),
-        "stopped_because": answer.reason or None,
-    }
+    told_by_others = sum(tried.same_as is not None for tried in asking.tried.values())
+    counts = {outcome.value.lower(): outcomes.count(outcome) for outcome in Outcome}
+    return {"total": len(outcomes), **counts, "cached": told_by_others}
 
 
 def _default_index() -> str:

@@ -56,7 +56,7 @@ def _build(tried: Tried | None) -> dict[str, Any] | None:
         "torch": line.get("torch"),
         "commit": tried.commit,
         "outcome": tried.told.outcome.value,
-        "reason": tried.told.reason,
+        "reason": tried.reason,
         "digests": {name: line.get(name) for name in DIGESTS} if line else None,
     }
 

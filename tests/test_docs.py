@@ -225,7 +225,7 @@ def test_a_relative_link_leads_somewhere(page: Path, link: str) -> None:
 MACHINE_PATH = re.compile(rf"(?<![\w~.>)/-])/(?:work|root|Users|home/(?!ada/|you/))/?{PATH_TAIL}")
 REGISTRY = re.compile(
     r"\b(?:pypi|pythonhosted|npmjs|anaconda|conda|debian|ubuntu|crates)\.(?:org|com|io)\b"
-    r"|\bdownload\.pytorch\.org\b|--(?:extra-)?index-url|--find-link[s]"
+    r"|\bdownload\.pytorch\.org\b|--(?:extra-)?index-url[ =]\S*//|--find-link[s]"  # the option is ours too
 )
 
 

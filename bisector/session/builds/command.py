@@ -8,6 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
 from bisector.builds.catalogue import Catalogue
 from bisector.builds.environments import Environments
 from bisector.builds.fetching import Fetching
@@ -29,7 +31,6 @@ from .result import told
 
 # Where uv and pip look first, too: the variables by which users name an index of their own.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-PYPI = "https://pypi.org/simple/"
 FOLDER = "builds"  # of the run directory; holds the environments
 
 Progress = Callable[[str, str], None]
@@ -99,4 +100,4 @@ def _counts(asking: Asking) -> dict[str, int]:
 
 def _default_index() -> str:
     named = (os.environ.get(variable) for variable in INDEX_VARIABLES)
-    return next(filter(None, named), PYPI)
+    return next(filter(None, named), PYPI_SIMPLE_ENDPOINT)

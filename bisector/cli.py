@@ -144,6 +144,7 @@ def check(target: str, **given: Any) -> int:
 @click.option(
     "--index-url", "index_urls", metavar="URL", multiple=True, help="Where builds are; repeat for nightlies."
 )
+@click.option("--pytorch-repo", metavar="PATH", help="A clone of PyTorch: GOOD and BAD are commits in it.")
 @click.option("--out", metavar="DIR", help="Run directory; everything that the run writes is in it.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs of each build.  [default: 1]")
@@ -162,7 +163,7 @@ def check(target: str, **given: Any) -> int:
 def builds(target: str, **given: Any) -> int:
     """Which build of PyTorch introduced the divergence of a repro, or mended it.
 
-    BUILD: a release (2.11, 2.12.1), a nightly's date (2026-08-14), installed or latest.
+    BUILD: a release (2.11, 2.12.1), a nightly's date (2026-08-14), installed, latest, or a commit.
     """
     from bisector.session import commands
 

@@ -14,10 +14,11 @@ from datetime import date
 
 from packaging.version import InvalidVersion, Version
 
-from bisector.core.ladder import Bracket, RungEnds
+from bisector.core.ladder import Bracket, Rung, RungEnds
 
 from ..errors import BadOption
 from .bounds import Bound, BoundKind
+from .history import Commit
 from .index import Wheel, nightlies, releases
 
 INSTALLED = BoundKind.INSTALLED.value
@@ -67,10 +68,8 @@ class Catalogue:
         if installed is not None:
             self.builds[INSTALLED] = Build(INSTALLED, _installed_position(installed))
 
-    def named(self, bound: Bound) -> Build:
-        """Raises BadOption, naming what is near, where no index has that build."""
-        if bound.kind is BoundKind.COMMIT:
-            raise BadOption(f"{bound}: a commit is no build of an index; name a release or a nightly's date")
+    def find(self, bound: Bound) -> str:
+        """The name of a build. Raises BadOption, naming what is near, where no index has it."""
         if bound.kind is BoundKind.LATEST:
             return self._latest()
         name = bound.text
@@ -78,8 +77,34 @@ class Catalogue:
             wheel = self._yanked[name]
             self.builds[name] = Build(name, position_of(wheel.version), wheel)
         if name in self.builds:
-            return self.builds[name]
+            return name
         raise BadOption(f"{bound}: not on the index for this Python; it has {self._near(bound)}")
+
+    def is_older(self, name: str, other: str) -> bool:
+        return self.builds[name].position < self.builds[other].position
+
+    def milestones(self, before: str | None, after: str) -> list[str]:
+        """The releases X.Y.0 between the two."""
+        return [
+            build.name
+            for build in self.of(BuildKind.RELEASE)
+            if self.is_older(build.name, after) and (before is None or self.is_older(before, build.name))
+        ]
+
+    def rungs(self) -> list[Rung]:
+        patches = Releases(self, BuildKind.RELEASE, BuildKind.PATCH)
+        return [Releases(self, BuildKind.RELEASE), patches, Nightlies(self)]
+
+    def precision(self, bracket: Bracket) -> str:
+        kinds = {self.builds[name].position.kind for name in (bracket.before, bracket.after)}
+        return "nightly range" if kinds == {BuildKind.NIGHTLY} else "release range"
+
+    def commits(self, bracket: Bracket) -> list[Commit]:
+        """An index does not know them."""
+        return []
+
+    def limits(self, bracket: Bracket) -> list[str]:
+        return ["the commit: a build of an index holds those of a day, or of months"]
 
     def of(self, *kinds: BuildKind) -> list[Build]:
         """The builds of an index of these kinds, oldest first."""
@@ -90,11 +115,11 @@ class Catalogue:
         low, high = (self.builds[name].position for name in (bracket.before, bracket.after))
         return [b.name for b in self.of(*kinds) if low < b.position < high]
 
-    def _latest(self) -> Build:
+    def _latest(self) -> str:
         known = self.of(BuildKind.RELEASE, BuildKind.PATCH)
         if not known:
             raise BadOption("latest: no release for this Python on the index; name another with --index-url")
-        return known[-1]
+        return known[-1].name
 
     def _near(self, bound: Bound) -> str:
         nightly = bound.kind is BoundKind.NIGHTLY

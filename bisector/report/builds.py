@@ -12,6 +12,7 @@ from bisector.report.page import Page
 Result = Mapping[str, Any]
 OUTCOMES = {"PASS": "agrees", "FAIL": "diverges", "UNRESOLVED": "cannot tell"}
 SHORT = 10  # characters of a commit
+MOST_COMMITS = 20  # that are listed; result.json has them all
 
 
 def render(result: Result, width: int, color: bool) -> str:
@@ -27,9 +28,9 @@ def render(result: Result, width: int, color: bool) -> str:
     if builds["tried"]:
         page.heading("Builds", f"{len(builds['tried'])} tried, in this order")
         page.table([[Text(cell) for cell in row] for row in tried(builds)], ["build", "commit", "outcome"])
-    if builds["compare"]:
+    if builds["compare"] or builds["commits"]:
         page.heading("Between them")
-        page.verbatim(builds["compare"])
+        page.verbatim("\n".join([*commits(builds), builds["compare"] or ""]))
     if builds["not_established"]:
         page.heading("Not established")
         for line in builds["not_established"]:
@@ -45,8 +46,7 @@ def markdown(result: Result) -> str:
         lines += [_moved(builds["moved"]), ""]
     lines += ["| build | commit | outcome |", "|---|---|---|"]
     lines += [f"| {' | '.join(row)} |" for row in tried(builds)]
-    if builds["compare"]:
-        lines += ["", builds["compare"]]
+    lines += ["", *(f"- {commit}" for commit in commits(builds)), builds["compare"] or ""]
     lines += ["", *(f"- Not established: {line}" for line in builds["not_established"])]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -78,6 +78,21 @@ def tried(builds: Mapping[str, Any]) -> Sequence[Sequence[str]]:
             ": ".join(filter(None, [OUTCOMES[build["outcome"]], build["reason"]])),
         ]
         for build in builds["tried"]
+    ]
+
+
+def commits(builds: Mapping[str, Any]) -> list[str]:
+    """A line for each of the commits that are left, those that touch Inductor first."""
+    return [
+        " ".join(
+            filter(None, [
+                commit["sha"][:SHORT],
+                commit["title"],
+                f"(pull request {commit['pull']})" if commit["pull"] and "(#" not in commit["title"] else "",
+                f"[{commit['note']}]" if commit["note"] else "",
+            ])
+        )
+        for commit in builds["commits"][:MOST_COMMITS]
     ]
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bisector.builds.catalogue import Catalogue
 from bisector.builds.environments import CannotInstall
-from bisector.builds.fetching import Fetching
+from bisector.builds.line import Source
 from bisector.builds.predicate import Interpreter, Told, ask
 from bisector.core.model import Outcome
 from bisector.core.probe import BudgetSpent
@@ -20,6 +18,7 @@ from bisector.runner.journal import Journal, key_of
 from .. import environment
 from .question import FIXED, Question
 
+_WHOLE = re.compile(r"[0-9a-f]{40}")  # a commit is its own name
 _GIT = re.compile(r"^git_version\s*(?::[^=]*)?=\s*['\"]([0-9a-f]{40})['\"]", re.MULTILINE)
 WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}
 
@@ -41,12 +40,11 @@ class Tried:
 
 @dataclass
 class Asking:
-    """Answers for the builds of a catalogue. exhausted: why no further build may be asked, or None."""
+    """Answers for the builds of a source. exhausted: why no further build may be asked, or None."""
 
     question: Question
     repro: Path
-    catalogue: Catalogue
-    fetching: Fetching
+    source: Source
     journal: Journal
     exhausted: Callable[[], str | None]
     progress: Callable[[str, str], None]
@@ -74,16 +72,13 @@ class Asking:
         return self._asked(name, "again").told.outcome
 
     def foresee(self, names: Sequence[str]) -> None:
-        known = [self.catalogue.builds[name].wheel for name in names if name not in self.tried]
-        self.fetching.foresee([wheel for wheel in known if wheel is not None])
+        self.source.foresee([name for name in names if name not in self.tried])
 
     def _asked(self, name: str, which: str) -> Tried:
-        wheel = self.catalogue.builds[name].wheel
         request = {
             "job": "build",
             "build": name,
-            "file": wheel.filename if wheel else environment.version("torch"),
-            "sha256": wheel.sha256 if wheel else None,
+            **self.source.identity(name),
             "repro": self._repro_digest,
             "repeat": self.question.repeat,
             "timeout_s": self.question.timeout_s,
@@ -102,20 +97,17 @@ class Asking:
         return Tried(name, Told.from_json(answer["told"]), answer["commit"], answer["same_as"])
 
     def _run(self, name: str, fresh: bool) -> Tried:
-        wheel = self.catalogue.builds[name].wheel
-        if wheel is None:
-            where = Interpreter(Path(sys.executable))
-        else:
-            try:
-                where = self.fetching.interpreter(wheel)
-            except CannotInstall as error:
-                told = Told(Outcome.UNRESOLVED, reason=f"it cannot be installed: {error}")
-                return Tried(name, told, None)
-        commit = _commit_in(where)
+        try:
+            where = self.source.interpreter(name)
+        except CannotInstall as error:
+            return Tried(name, Told(Outcome.UNRESOLVED, reason=f"it cannot be had: {error}"), None)
+        commit = name if _WHOLE.fullmatch(name) else _commit_in(where)
         for other in () if fresh or commit is None else self.tried.values():
             if other.commit == commit:  # nights without a change are built anew
                 return Tried(name, other.told, commit, other.name)
         told = ask(where, self.repro, self.question.timeout_s, self.question.repeat)
+        if told.line and (why := self.source.strange(told.line)):
+            told = Told(Outcome.UNRESOLVED, told.line, why)
         return Tried(name, told, commit or told.line.get("git"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bisector.builds.bounds import parse_bound
-from bisector.builds.catalogue import BuildKind, Catalogue, Nightlies, Releases
+from bisector.builds.line import Line
 from bisector.core.ladder import Bracket, Change, Step, changes, climb, walked_back
 from bisector.core.model import Outcome
 from bisector.core.probe import BudgetSpent
@@ -30,29 +30,29 @@ class Found:
     changes: list[Change] = field(default_factory=list)
 
 
-def bisect(question: Question, catalogue: Catalogue, asking: Asking) -> Found:
+def bisect(question: Question, line: Line, asking: Asking) -> Found:
     """Raises BadOption for bounds that no index has, or that lie the wrong way round."""
-    after = catalogue.named(parse_bound(question.after)).name
-    before = None if question.before is None else catalogue.named(parse_bound(question.before)).name
+    after = line.find(parse_bound(question.after))
+    before = None if question.before is None else line.find(parse_bound(question.before))
     if before is not None:
-        _check_order(question, catalogue, before, after)
+        _check_order(question, line, before, after)
     found = Found(UNCONFIRMED)
     try:
-        start = _start(question, catalogue, asking, before, after)
+        start = _start(question, line, asking, before, after)
         if isinstance(start, Found):
             return start
         found.bracket = start
         if question.every:
-            return _all_changes(catalogue, asking, start)
-        _descend(catalogue, asking, found)
+            return _all_changes(line, asking, start)
+        _descend(line, asking, found)
     except BudgetSpent as spent:
         found.reason = spent.reason
         return found
     return found
 
 
-def _check_order(question: Question, catalogue: Catalogue, before: str, after: str) -> None:
-    if catalogue.builds[before].position < catalogue.builds[after].position:
+def _check_order(question: Question, line: Line, before: str, after: str) -> None:
+    if line.is_older(before, after):
         return
     if question.looked_for == INTRODUCED:
         raise BadOption(f"--good {before} is not older than --bad {after}; for what mended it: --find-fix")
@@ -60,7 +60,7 @@ def _check_order(question: Question, catalogue: Catalogue, before: str, after: s
 
 
 def _start(
-    question: Question, catalogue: Catalogue, asking: Asking, before: str | None, after: str
+    question: Question, line: Line, asking: Asking, before: str | None, after: str
 ) -> Bracket | Found:
     """The two ends, both asked; a Found that is no bracket where there is nothing between them to find."""
     wanted = Outcome.PASS if question.looked_for == FIXED else Outcome.FAIL
@@ -68,7 +68,7 @@ def _start(
     if newer.outcome is not wanted:
         return _no_change(after, newer.outcome, newer.reason)
     if before is None:
-        return _walked_back(catalogue, asking, after)
+        return _walked_back(line, asking, after)
     older = asking.told(before)
     if older.outcome is wanted.inverted():
         return Bracket(before, after)
@@ -88,10 +88,8 @@ def _no_change(name: str, outcome: Outcome, reason: str) -> Found:
     return Found(NOTHING, f"{name} {WORDS[outcome]}; nothing to find before it")
 
 
-def _walked_back(catalogue: Catalogue, asking: Asking, after: str) -> Bracket | Found:
-    position = catalogue.builds[after].position
-    older = [b.name for b in catalogue.of(BuildKind.RELEASE) if b.position < position]
-    found = walked_back([*older, after], asking)
+def _walked_back(line: Line, asking: Asking, after: str) -> Bracket | Found:
+    found = walked_back([*line.milestones(None, after), after], asking)
     if isinstance(found, Bracket):
         return found
     if found == after:
@@ -99,10 +97,10 @@ def _walked_back(catalogue: Catalogue, asking: Asking, after: str) -> Bracket | 
     return Found(NOTHING, f"it diverges as far back as {found}, the oldest that this Python can run")
 
 
-def _descend(catalogue: Catalogue, asking: Asking, found: Found) -> None:
+def _descend(line: Line, asking: Asking, found: Found) -> None:
     """Narrow the bracket rung by rung, and ask the two that are left once more."""
     assert found.bracket is not None
-    for step in climb(_rungs(catalogue), found.bracket, asking, asking.foresee):
+    for step in climb(line.rungs(), found.bracket, asking, asking.foresee):
         found.steps.append(step)
         found.bracket = step.bracket
     ends = (found.bracket.before, found.bracket.after)
@@ -113,28 +111,23 @@ def _descend(catalogue: Catalogue, asking: Asking, found: Found) -> None:
         found.reason = f"{' and '.join(unsteady)} gave another answer the second time; try --repeat 3"
 
 
-def _rungs(catalogue: Catalogue) -> list[Releases | Nightlies]:
-    patches = Releases(catalogue, BuildKind.RELEASE, BuildKind.PATCH)
-    return [Releases(catalogue, BuildKind.RELEASE), patches, Nightlies(catalogue)]
-
-
-def _all_changes(catalogue: Catalogue, asking: Asking, start: Bracket) -> Found:
-    """Every X.Y.0 between the ends is tried, and each change among them cut down the ladder."""
-    inside = catalogue.between(start, BuildKind.RELEASE)
+def _all_changes(line: Line, asking: Asking, start: Bracket) -> Found:
+    """Every milestone between the ends is tried, and each change among them cut down the ladder."""
+    inside = line.milestones(start.before, start.after)
     coarse = changes([start.before, *inside, start.after], asking)
     found = Found(FOUND, confirmed=True)
     for change in coarse:
-        found.changes.append(_cut_down(catalogue, asking, change))
+        found.changes.append(_cut_down(line, asking, change))
     return found
 
 
-def _cut_down(catalogue: Catalogue, asking: Asking, change: Change) -> Change:
+def _cut_down(line: Line, asking: Asking, change: Change) -> Change:
     def oriented(name: str) -> Outcome:
         outcome = asking(name)
         return outcome if change.to is Outcome.FAIL else outcome.inverted()
 
     bracket = Bracket(change.before, change.after, change.skipped)
-    for step in climb(_rungs(catalogue)[1:], bracket, oriented, asking.foresee):
+    for step in climb(line.rungs(), bracket, oriented, asking.foresee):
         bracket = step.bracket
     return Change(bracket.before, bracket.after, change.to, bracket.skipped)
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from bisector.builds.catalogue import Catalogue
+from bisector.builds.commits import CommitLine, Overlaid
 from bisector.builds.environments import Environments
 from bisector.builds.fetching import Fetching
+from bisector.builds.history import opened
 from bisector.builds.index import Wheel, wheels
+from bisector.builds.line import Line, Source
+from bisector.builds.overlay import Overlay
+from bisector.builds.predicate import Interpreter
 from bisector.core.model import Outcome
 from bisector.core.verdict import Verdict, VerdictClass
 from bisector.errors import BadTarget
@@ -32,6 +39,7 @@ from .result import told
 # Where uv and pip look first, too: the variables by which users name an index of their own.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 FOLDER = "builds"  # of the run directory; holds the environments
+OVERLAY = "overlay"  # holds the checkout
 
 Progress = Callable[[str, str], None]
 
@@ -56,38 +64,54 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
         budget_s=given["budget"],
         cache_bytes=given["cache_gib"] << 30,
         prefetch=given["prefetch"],
+        pytorch_repo=given["pytorch_repo"] and str(Path(given["pytorch_repo"]).resolve()),
     )
 
 
 def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, Any]:
     """The whole search; returns the result dict."""
     clock = Clock(asked.budget_s)
-    files: list[Wheel] = []
     with clock.stage("builds"), closing(Journal(folder.journal)) as journal:
-        for url in asked.index_urls:
-            listed = wheels(url)
-            progress("index", f"{url} has {len(listed)} versions for this Python")
-            files += listed
-        catalogue = Catalogue(files, environment.version("torch"))
-        environments = Environments(folder.path / FOLDER, asked.cache_bytes)
-        with closing(Fetching(environments, asked.prefetch)) as fetching:
-            asking = Asking(
-                asked, Path(asked.target), catalogue, fetching, journal, clock.exhausted, progress
-            )
-            found = bisect(asked, catalogue, asking)
+        line, source = _commits(folder, asked) if asked.pytorch_repo else _index(folder, asked, progress)
+        with closing(source):
+            asking = Asking(asked, Path(asked.target), source, journal, clock.exhausted, progress)
+            found = bisect(asked, line, asking)
     return to_json(
         Answer(
             target=asked.target,
             run=folder.path.name,
             environment=environment.describe({"torch": environment.version("torch")}),
             verdict=Verdict(VerdictClass.UNRESOLVED, "the builds alone were asked"),
-            builds=told(asked, catalogue, asking, found),
+            builds=told(asked, line, asking, found),
             stopped_because=found.reason or None,
         ),
         found.status,
         _counts(asking),
         clock.to_json(),
     )
+
+
+def _index(folder: RunDirectory, asked: Question, progress: Progress) -> tuple[Line, Source]:
+    """Releases and nightlies."""
+    files: list[Wheel] = []
+    for url in asked.index_urls:
+        listed = wheels(url)
+        progress("index", f"{url} has {len(listed)} versions for this Python")
+        files += listed
+    installed = environment.version("torch")
+    catalogue = Catalogue(files, installed)
+    environments = Environments(folder.path / FOLDER, asked.cache_bytes)
+    return catalogue, Fetching(catalogue, environments, asked.prefetch, installed)
+
+
+def _commits(folder: RunDirectory, asked: Question) -> tuple[Line, Source]:
+    """Single commits, over the binary that is installed."""
+    assert asked.pytorch_repo is not None and asked.before is not None, "a question about commits has both"
+    repo = opened(asked.pytorch_repo)
+    line = CommitLine(repo, asked.before, asked.after)
+    site = metadata.distribution("torch").locate_file("")
+    overlay = Overlay(repo, Path(str(site)), folder.path / OVERLAY, line.before)
+    return line, Overlaid(overlay, Interpreter(Path(sys.executable)), environment.version("torch"))
 
 
 def _counts(asking: Asking) -> dict[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bisector.builds.bounds import parse_bound
+from bisector.builds.bounds import BoundKind, parse_bound
 from bisector.errors import BadOption
 
 INTRODUCED, FIXED = "introduced", "fixed"
@@ -17,7 +17,8 @@ class Question:
     """target: the repro. good: None walks back over releases until one agrees. looked_for: whether the build
     that `introduced` the divergence, or the one that `fixed` it; every: all changes, not one.
     index_urls: of releases, and of nightlies after it. cache_bytes: what the environments may take.
-    prefetch: builds that are fetched before they are asked. timeout_s: for one run of the repro.
+    prefetch: builds that are fetched before they are asked. pytorch_repo: a clone of PyTorch; both bounds
+    are then commits in it. timeout_s: for one run of the repro.
     """
 
     target: str
@@ -31,12 +32,17 @@ class Question:
     budget_s: float | None = None
     cache_bytes: int = 20 << 30
     prefetch: int = 1
+    pytorch_repo: str | None = None
     command: str = "builds"
 
     def __post_init__(self) -> None:
         """Raises BadOption for bounds that leave no range, before anything is fetched."""
-        for bound in filter(None, (self.good, self.bad)):
-            parse_bound(bound)
+        bounds = [parse_bound(bound) for bound in (self.good, self.bad) if bound is not None]
+        commits = [bound for bound in bounds if bound.kind is BoundKind.COMMIT]
+        if self.pytorch_repo is not None and len(commits) < 2:
+            raise BadOption("--pytorch-repo is for commits: name two with --good and --bad")
+        if self.pytorch_repo is None and commits:
+            raise BadOption(f"{commits[0]}: for commits, name a clone of PyTorch with --pytorch-repo")
         if self.good is not None and parse_bound(self.good) == parse_bound(self.bad):
             raise BadOption(f"--good and --bad are both {self.good}; name two builds")
         if self.good is None and self.looked_for == FIXED:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from bisector.builds.catalogue import BuildKind, Catalogue
+from bisector.builds.line import Line
 from bisector.core.ladder import Change, Step
 from bisector.core.model import Outcome
 
@@ -17,13 +18,13 @@ COMPARE = "https://github.com/pytorch/pytorch/compare/{}...{}"
 DIGESTS = ("inputs", "eager", "compiled")
 
 
-def told(question: Question, catalogue: Catalogue, asking: Asking, found: Found) -> dict[str, Any]:
+def told(question: Question, line: Line, asking: Asking, found: Found) -> dict[str, Any]:
     """`builds` of result.json."""
     ends = None if found.bracket is None else (found.bracket.before, found.bracket.after)
     before, after = (asking.tried.get(name) for name in ends) if ends else (None, None)
     return {
         "looked_for": question.looked_for,
-        "answer": _answer(catalogue, found),
+        "answer": _answer(line, found),
         "before": _build(before),
         "after": _build(after),
         "skipped": [] if found.bracket is None else list(found.bracket.skipped),
@@ -34,17 +35,14 @@ def told(question: Question, catalogue: Catalogue, asking: Asking, found: Found)
         "changes": [_change(question, change) for change in found.changes],
         "steps": [_step(step) for step in found.steps],
         "tried": [_build(tried) for tried in asking.tried.values()],
-        "not_established": _not_established(found),
+        "commits": [] if found.bracket is None else [asdict(c) for c in line.commits(found.bracket)],
+        "not_established": _not_established(line, found),
     }
 
 
-def _answer(catalogue: Catalogue, found: Found) -> str | None:
-    """How fine it is: a range of nightlies or of releases; None where there is no change."""
-    if found.bracket is None or not found.steps:
-        return None
-    ends = (found.bracket.before, found.bracket.after)
-    kinds = [catalogue.builds[name].position.kind for name in ends]
-    return "nightly range" if kinds == [BuildKind.NIGHTLY] * 2 else "release range"
+def _answer(line: Line, found: Found) -> str | None:
+    """How fine it is; None where there is no change."""
+    return line.precision(found.bracket) if found.bracket is not None and found.steps else None
 
 
 def _build(tried: Tried | None) -> dict[str, Any] | None:
@@ -93,13 +91,11 @@ def _step(step: Step) -> dict[str, Any]:
     return {"rung": step.rung, "candidates": step.candidates, "ended": step.ended, **told}
 
 
-def _not_established(found: Found) -> list[str]:
+def _not_established(line: Line, found: Found) -> list[str]:
     """What a reader may not take from the answer."""
     if found.bracket is None:
         return []
     notes = [f"{step.rung}: {step.ended}" for step in found.steps if step.ended]
     if found.bracket.skipped:
         notes.append(f"these could not tell, so it may be any of them: {', '.join(found.bracket.skipped)}")
-    if found.steps:
-        notes.append("the commit: a build from an index holds those of a day, or of months")
-    return notes
+    return [*notes, *line.limits(found.bracket)]

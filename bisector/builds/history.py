@@ -1,0 +1,75 @@
+"""The commits of a user's clone of PyTorch between two builds, and what a reader wants to know of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from git import BadName, GitCommandError, InvalidGitRepositoryError, NoSuchPathError, Repo
+
+from ..errors import BadOption
+from .overlay import TRACKED
+
+_PULL = re.compile(r"^Pull Request resolved: \S+/pull/(\d+)", re.MULTILINE)
+_PULL_IN_TITLE = re.compile(r"\(#(\d+)\)$")
+_REVERT = re.compile(r'^(?:\[?(?:back out|revert)\]?\b|Revert ")', re.IGNORECASE)
+_RELAND = re.compile(r"^\[?(?:reland|reapply)\b", re.IGNORECASE)
+INDUCTOR = "torch/_inductor/"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """pull: the number of its pull request, None where the message has none. note: `revert`, `reland` or
+    empty. inductor: whether it touches Inductor's own files."""
+
+    sha: str
+    title: str
+    pull: int | None
+    note: str
+    inductor: bool
+
+
+def opened(path: str) -> Repo:
+    """The repository at that path. Raises BadOption where there is none."""
+    try:
+        return Repo(path)
+    except (InvalidGitRepositoryError, NoSuchPathError) as error:
+        raise BadOption(f"--pytorch-repo {path}: no git repository; name a clone of PyTorch") from error
+
+
+def full_name(repo: Repo, commit: str) -> str:
+    """The whole hash of a commit. Raises BadOption where the repository does not have it."""
+    try:
+        return str(repo.commit(commit).hexsha)
+    except (BadName, ValueError) as error:
+        advice = "fetch it, or name another clone with --pytorch-repo"
+        raise BadOption(f"{commit}: not in {Path(repo.git_dir).parent}; {advice}") from error
+
+
+def between(repo: Repo, before: str, after: str) -> list[Commit]:
+    """The commits after `before` up to `after`, oldest first, that touch what an overlay can replace.
+
+    PyTorch's main line is squashed, so the first parents are its history. Raises BadOption where `before` is
+    no ancestor of `after`: there is no line between them to bisect.
+    """
+    if not repo.is_ancestor(repo.commit(before), repo.commit(after)):
+        raise BadOption(f"{before[:10]} is no ancestor of {after[:10]}; name two commits of one line")
+    known = repo.iter_commits(f"{before}..{after}", paths=list(TRACKED), first_parent=True, reverse=True)
+    return [_told(repo, str(commit.hexsha), str(commit.message)) for commit in known]
+
+
+def _told(repo: Repo, sha: str, message: str) -> Commit:
+    title = message.split("\n", 1)[0]
+    found = _PULL.search(message) or _PULL_IN_TITLE.search(title)
+    note = "revert" if _REVERT.match(title) else "reland" if _RELAND.match(title) else ""
+    return Commit(sha, title, int(found[1]) if found else None, note, _touches_inductor(repo, sha))
+
+
+def _touches_inductor(repo: Repo, sha: str) -> bool:
+    try:
+        names: Sequence[str] = repo.git.show("--format=", "--name-only", sha).splitlines()
+    except GitCommandError:
+        return False
+    return any(name.startswith(INDUCTOR) for name in names)

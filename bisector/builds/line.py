@@ -1,0 +1,64 @@
+"""What a search over builds needs of them, whether they are those of an index or the commits of a clone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from bisector.core.ladder import Bracket, Rung
+
+from .bounds import Bound
+from .history import Commit
+from .predicate import Interpreter
+
+
+class Line(Protocol):
+    """A history of builds by name, oldest first."""
+
+    def find(self, bound: Bound) -> str:
+        """The name of the build that a user means. Raises BadOption where there is none."""
+        ...
+
+    def is_older(self, name: str, other: str) -> bool: ...
+
+    def milestones(self, before: str | None, after: str) -> list[str]:
+        """The builds between, few enough to try each; `before` None: all that are older."""
+        ...
+
+    def rungs(self) -> Sequence[Rung]:
+        """The ladder, the coarsest first."""
+        ...
+
+    def precision(self, bracket: Bracket) -> str:
+        """How near the ends of an answer are, in the words of the result."""
+        ...
+
+    def commits(self, bracket: Bracket) -> Sequence[Commit]:
+        """Those after `before` up to `after`, as far as they are known."""
+        ...
+
+    def limits(self, bracket: Bracket) -> Sequence[str]:
+        """What an answer from this line does not establish."""
+        ...
+
+
+class Source(Protocol):
+    """Where the builds of a line come from."""
+
+    def identity(self, name: str) -> Mapping[str, Any]:
+        """What makes a build what it is, for the journal: a verdict of another one is not mixed in."""
+        ...
+
+    def interpreter(self, name: str) -> Interpreter:
+        """The Python that has the build. Raises CannotInstall."""
+        ...
+
+    def foresee(self, names: Sequence[str]) -> None:
+        """These may be asked for next."""
+        ...
+
+    def strange(self, line: Mapping[str, Any]) -> str:
+        """Why what a run said is not about the build that was meant; empty where it is."""
+        ...
+
+    def close(self) -> None: ...

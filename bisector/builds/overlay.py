@@ -1,0 +1,128 @@
+"""A binary build of PyTorch with the Python of one commit after another in front of it.
+
+Inductor, Dynamo, functorch and the decompositions are Python, and the headers of vectors are read when a
+kernel is compiled, so a commit that touches nothing else needs no build. What git tracks comes from the
+checkout and all else from the build, whatever a file's ending says: there are generated Python files, and
+templates that are sources. The checkout is a clone of its own that shares the objects of the user's, which is
+never touched.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from git import GitCommandError, Repo
+
+from ..errors import MissingTool
+from .environments import CannotInstall
+from .predicate import Interpreter
+
+PACKAGES = ("torch", "torchgen", "functorch")
+INCLUDE = "torch/include"
+# Where the headers that generated code includes lie in the sources, and where in a build.
+HEADERS = {
+    "aten/src/ATen": f"{INCLUDE}/ATen",
+    "c10": f"{INCLUDE}/c10",
+    "torch/csrc": f"{INCLUDE}/torch/csrc",
+    "torch/headeronly": f"{INCLUDE}/torch/headeronly",
+}
+TRACKED = (*PACKAGES, *HEADERS)  # what of the sources an overlay can replace
+
+
+class Overlay:
+    """folder: for the checkout; site: the folder that holds the build's packages; base: a commit whose list
+    of files says what is tracked. Raises MissingTool where the checkout cannot be made."""
+
+    def __init__(self, repo: Repo, site: Path, folder: Path, base: str) -> None:
+        self.folder = folder
+        self._site = site
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            self._clone = Repo.clone_from(
+                str(repo.git_dir), str(folder), multi_options=["--shared", "--no-checkout"]
+            )
+            self._clone.git.execute(["git", "sparse-checkout", "set", *TRACKED])
+            self._clone.git.checkout("--force", "--detach", base)
+            listed = self._clone.git.ls_tree("-r", "--name-only", base, "--", *TRACKED)
+        except GitCommandError as error:
+            raise MissingTool(f"{folder}: git cannot make a checkout there: {_last_line(error)}") from error
+        self._tracked = set(listed.splitlines())
+        self._holding = {str(parent) for name in self._tracked for parent in Path(name).parents}
+        self._written = int(time.time())  # the second of the last checkout
+        self._links = dict(self._all_links())
+
+    def interpreter(self, python: Path, commit: str) -> Interpreter:
+        """The build's Python with that commit's tree in front. Raises CannotInstall where git refuses."""
+        self._let_a_second_pass()
+        try:
+            self._clone.git.checkout("--force", "--detach", commit)
+        except GitCommandError as error:
+            raise CannotInstall(f"git cannot check out {commit[:10]}: {_last_line(error)}") from error
+        for link, target in self._links.items():
+            if not os.path.lexists(link):  # a checkout removes what a commit between had in its place
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(target)
+        return Interpreter(python, {"PYTHONPATH": str(self.folder)})
+
+    def _let_a_second_pass(self) -> None:
+        """Python knows a compiled file by its size and the second of its time: one that two checkouts wrote in
+        one second, with a digit changed, would be taken for the former."""
+        now = time.time()
+        if int(now) == self._written:
+            time.sleep(1 - now % 1)
+        self._written = int(time.time())
+
+    def covers(self, file: str | None) -> bool:
+        """Whether a file that Python imported is of the overlay: else another tree was tested."""
+        return file is not None and Path(file).is_relative_to(self.folder)
+
+    def _all_links(self) -> Iterator[tuple[Path, Path]]:
+        for package in PACKAGES:
+            if (self._site / package).is_dir():
+                yield from self._mirrored(package)
+        if self._has_headers():
+            yield from self._headers()
+
+    def _mirrored(self, name: str) -> Iterator[tuple[Path, Path]]:
+        """Links for what of a folder of the build is not tracked; the whole folder where nothing in it is."""
+        if name == INCLUDE and self._has_headers():
+            return
+        if name not in self._holding:
+            yield self.folder / name, self._site / name
+            return
+        for entry in os.scandir(self._site / name):
+            inner = f"{name}/{entry.name}"
+            if entry.is_dir():
+                if entry.name != "__pycache__":
+                    yield from self._mirrored(inner)
+            elif inner not in self._tracked:
+                yield self.folder / inner, self._site / inner
+
+    def _has_headers(self) -> bool:
+        return any(source in self._holding for source in HEADERS)
+
+    def _headers(self) -> Iterator[tuple[Path, Path]]:
+        """The build's headers, each a link: to the checkout where the sources have it, else to the build."""
+        for root, _, names in os.walk(self._site / INCLUDE):
+            for name in names:
+                file = Path(root, name)
+                inside = file.relative_to(self._site).as_posix()
+                source = _source_of(inside)
+                yield self.folder / inside, self.folder / source if source in self._tracked else file
+
+
+def _source_of(header: str) -> str:
+    """Where the sources have a header of a build; its own place where they have it nowhere."""
+    for source, place in HEADERS.items():
+        if header.startswith(f"{place}/"):
+            return source + header.removeprefix(place)
+    return header
+
+
+def _last_line(error: GitCommandError) -> str:
+    lines = str(error.stderr).strip().strip("'").splitlines()
+    return lines[-1].strip() if lines else f"status {error.status}"

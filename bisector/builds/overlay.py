@@ -69,8 +69,8 @@ class Overlay:
         return Interpreter(python, {"PYTHONPATH": str(self.folder)})
 
     def _let_a_second_pass(self) -> None:
-        """Python knows a compiled file by its size and the second of its time: one that two checkouts wrote in
-        one second, with a digit changed, would be taken for the former."""
+        """Python knows a compiled file by its size and the second of its time: one that is written twice in
+        that second, with a digit changed, would be taken for the former."""
         now = time.time()
         if int(now) == self._written:
             time.sleep(1 - now % 1)

@@ -61,8 +61,8 @@ class Environments:
         unfinished = place.with_name(f"{place.name}.new")
         for folder in (unfinished, place):
             shutil.rmtree(folder, ignore_errors=True)
-        unfinished.parent.mkdir(parents=True, exist_ok=True)
         try:
+            unfinished.parent.mkdir(parents=True, exist_ok=True)
             python = str(unfinished / "bin" / "python")
             self._create(unfinished)
             self._install(python, ["--no-deps", _direct(wheel)])
@@ -70,6 +70,8 @@ class Environments:
                 self._install(python, [*required, *WANTED, *self._from(wheel)])
             (unfinished / MADE).touch()
             unfinished.rename(place)
+        except OSError as error:
+            raise CannotInstall(f"{place}: {error.strerror}") from error
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
 

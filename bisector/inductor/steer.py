@@ -116,13 +116,13 @@ def steer(
     runs = _Runs(subject, tolerances)
     places = list(_places(runs))
     programs = _programs(subject, wanted) if places or magnifying else []
-    deadline = time.monotonic() + seconds
+    deadline = time.process_time() + seconds
     for how in _moves(runs, places, magnifying, deadline) if programs else ():
         args = runs.moved(how)
         eager = runs.outputs(runs.eager, args)
         if all(runs.agree(fn, eager, args) is agrees for fn, agrees in programs):
             return how
-        if time.monotonic() > deadline:
+        if time.process_time() > deadline:
             break
     return None
 
@@ -183,7 +183,7 @@ def _step(runs: _Runs, place: _Place, deadline: float) -> tuple[float, float]:
     low, high = RANGE
     before = runs.element(place, low)
     for _ in range(HALVINGS):
-        if time.monotonic() > deadline:
+        if time.process_time() > deadline:
             break
         middle = (low + high) / 2
         low, high = (middle, high) if runs.element(place, middle) == before else (low, middle)

@@ -150,7 +150,7 @@ def test_without_a_good_build_it_walks_back_to_one(index: FakeIndex, url: str, r
 def test_bad_as_far_back_as_there_are_builds_is_an_answer(index: FakeIndex, url: str, repro: Path) -> None:
     add_releases(index, {f"2.{minor}.0": 1.0 for minor in range(1, 8)})
     found = asked(repro, url, "--bad", "2.7", status=1)
-    assert found["reason"] == "it diverges as far back as 2.1.0, the oldest that this Python can run"
+    assert found["reason"] == "it diverges as far back as 2.1.0, the oldest that this Python can install"
 
 
 def test_what_mended_it_is_the_opposite_question(index: FakeIndex, url: str, repro: Path) -> None:

@@ -85,6 +85,16 @@ def test_a_file_that_is_not_what_the_index_says_is_no_build_and_leaves_nothing(
     assert list(environments.folder.iterdir()) == []
 
 
+def test_a_folder_that_cannot_be_written_is_no_build(
+    index: FakeIndex, url: str, environments: Environments
+) -> None:
+    index.add("2.12.0")
+    (wheel,) = wheels(url)
+    environments.folder.write_text("a file stands where the folder should be")
+    with pytest.raises(CannotInstall, match="File exists"):
+        environments.interpreter(wheel)
+
+
 def test_what_an_interrupted_making_left_is_made_anew(
     index: FakeIndex, url: str, environments: Environments, repro: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bisector.builds.bounds import parse_bound
@@ -89,12 +90,14 @@ def _no_change(name: str, outcome: Outcome, reason: str) -> Found:
 
 
 def _walked_back(line: Line, asking: Asking, after: str) -> Bracket | Found:
-    found = walked_back([*line.milestones(None, after), after], asking)
+    older = line.milestones(None, after)
+    found = walked_back([*older, after], asking)
     if isinstance(found, Bracket):
         return found
     if found == after:
         return Found(UNCONFIRMED, f"no release before {after} could tell; name one with --good")
-    return Found(NOTHING, f"it diverges as far back as {found}, the oldest that this Python can run")
+    rest = "the oldest that this Python can install" if found == older[0] else "and what is older cannot tell"
+    return Found(NOTHING, f"it diverges as far back as {found}, {rest}")
 
 
 def _descend(line: Line, asking: Asking, found: Found) -> None:
@@ -103,8 +106,12 @@ def _descend(line: Line, asking: Asking, found: Found) -> None:
     for step in climb(line.rungs(), found.bracket, asking, asking.foresee):
         found.steps.append(step)
         found.bracket = step.bracket
-    ends = (found.bracket.before, found.bracket.after)
-    unsteady = [name for name in ends if asking.again(name) is not asking.tried[name].told.outcome]
+    _confirm(asking, found, [found.bracket.before, found.bracket.after])
+
+
+def _confirm(asking: Asking, found: Found, names: Sequence[str]) -> None:
+    """Ask the builds that the answer names once more; one that says another thing takes it back."""
+    unsteady = [name for name in names if asking.again(name) is not asking.tried[name].told.outcome]
     found.confirmed = not unsteady
     found.status = FOUND if found.confirmed else UNCONFIRMED
     if unsteady:
@@ -115,9 +122,9 @@ def _all_changes(line: Line, asking: Asking, start: Bracket) -> Found:
     """Every milestone between the ends is tried, and each change among them cut down the ladder."""
     inside = line.milestones(start.before, start.after)
     coarse = changes([start.before, *inside, start.after], asking)
-    found = Found(FOUND, confirmed=True)
-    for change in coarse:
-        found.changes.append(_cut_down(line, asking, change))
+    found = Found(UNCONFIRMED, changes=[_cut_down(line, asking, change) for change in coarse])
+    ends = [name for change in found.changes for name in (change.before, change.after)]
+    _confirm(asking, found, list(dict.fromkeys(ends)))
     return found
 
 

@@ -88,6 +88,12 @@ def test_arguments_by_name_go_where_they_are_the_defaults() -> None:
     assert first_line(aten.add.Tensor, X, Y, alpha=2) == "torch.add(x, y, alpha=2)"
 
 
+def test_an_argument_stays_whose_default_a_reader_would_be_warned_of() -> None:
+    softmax = torch.nn.functional.softmax
+    assert first_line(softmax, torch.ones(2, 3), dim=1) == "F.softmax(x, dim=1)"
+
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -8,6 +8,7 @@ Dynamo sees it, it makes the very same ATen calls with the same arguments, and g
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -169,31 +170,40 @@ def _is_literal(value: Any) -> bool:
 @dataclass(frozen=True)
 class _Made:
     """What a form did. output: its tensors and numbers; after: what it was given, as that was afterwards;
-    kept: strides and backward of each tensor of the output.
+    kept: strides and backward of each tensor of the output; warned: what a reader would be warned of.
     """
 
     calls: Sequence[AtenCall]
     output: Sequence[Any]
     after: Sequence[Any]
     kept: Sequence[Any]
+    warned: frozenset[str]
 
     @classmethod
     def by(cls, form: Form, values: Values) -> _Made | None:
         """None where the form raises: it does not take these arguments."""
         given = _fresh(values)
         try:
-            with torch.random.fork_rng(), AtenCalls(given) as listed:
+            with (
+                torch.random.fork_rng(),
+                warnings.catch_warnings(record=True) as heard,
+                AtenCalls(given) as listed,
+            ):
+                warnings.simplefilter("always")
                 torch.manual_seed(0)
                 output = pytree.tree_leaves(form.run(dict(zip(values, given, strict=True))))
         except Exception:  # noqa: BLE001 - an op can raise anything
             return None
         kept = [(v.stride(), type(v.grad_fn).__name__) for v in output if isinstance(v, torch.Tensor)]
-        return cls(listed.calls, output, given, kept)
+        return cls(listed.calls, output, given, kept, frozenset(str(w.message) for w in heard))
 
     def is_made_by(self, form: Form, values: Values) -> bool:
-        """Whether the form does all of this on the same values."""
+        """Whether the form does all of this on the same values, and warns of nothing more: softmax without a
+        dim is deprecated, though it takes the same one."""
         other = _Made.by(form, values)
         if other is None or (self.calls, self.kept) != (other.calls, other.kept):
+            return False
+        if not other.warned <= self.warned:
             return False
         return same_values(self.output, other.output) and same_values(self.after, other.after)
 

@@ -96,6 +96,7 @@ def main() -> None:
 @main.command()
 @click.argument("target")
 @click.option("--as-test", is_flag=True, help="Write the minimal case as a test for pytest too.")
+@click.option("--builds", metavar="GOOD..BAD", help="Then ask which build of PyTorch it came with.")
 @options(_PROBING, _OUTPUT)
 @one_line_errors
 def minimize(target: str, **given: Any) -> int:

@@ -15,32 +15,48 @@ SHORT = 10  # characters of a commit
 MOST_COMMITS = 20  # that are listed; result.json has them all
 
 
+def alone(result: Result) -> bool:
+    """Whether the run asked for builds and for nothing else."""
+    return result["builds"] is not None and result["minimal"] is None
+
+
 def render(result: Result, width: int, color: bool) -> str:
-    """The text at a terminal width; with color, ANSI sequences."""
+    """The text of a run that asked for builds alone, at a terminal width; with color, ANSI sequences."""
     builds = result["builds"]
     page = Page(width, color)
     page.headline(sentence(builds), "green" if builds["confirmed"] else "yellow")
+    _rest(page, builds)
+    return page.text()
+
+
+def section(page: Page, result: Result) -> None:
+    """The same as a part of a longer report; nothing where builds were not asked."""
+    if result["builds"] is not None:
+        page.heading("Builds")
+        page.paragraph(sentence(result["builds"]))
+        _rest(page, result["builds"])
+
+
+def _rest(page: Page, builds: Mapping[str, Any]) -> None:
     if builds["moved"] is not None:
         page.paragraph(_moved(builds["moved"]))
     if builds["changes"]:
         page.heading("Changes")
         page.table([[Text(cell) for cell in row] for row in changes(builds)], ["before", "after", "then it"])
     if builds["tried"]:
-        page.heading("Builds", f"{len(builds['tried'])} tried, in this order")
+        page.heading("Builds tried", f"{len(builds['tried'])}, in this order")
         page.table([[Text(cell) for cell in row] for row in tried(builds)], ["build", "commit", "outcome"])
     if builds["compare"] or builds["commits"]:
         page.heading("Between them")
         page.verbatim("\n".join([*commits(builds), builds["compare"] or ""]))
     if builds["not_established"]:
-        page.heading("Not established")
+        page.heading("Not established by the builds")
         for line in builds["not_established"]:
             page.item("-", line)
-    return page.text()
 
 
-def markdown(result: Result) -> str:
+def markdown(builds: Mapping[str, Any]) -> str:
     """The same to paste into an issue."""
-    builds = result["builds"]
     lines = [f"**{sentence(builds)}**", ""]
     if builds["moved"] is not None:
         lines += [_moved(builds["moved"]), ""]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bisector.report import answer, facts
+from bisector.report import answer, builds, facts
 from bisector.report.contrast import contrast_lines
 from bisector.report.fixes import fix_title
 from bisector.report.markup import code, escape, fenced, table, without_folders, without_folders_in_comments
@@ -44,10 +44,15 @@ def render(result: Result, repro_source: str | None) -> str:
         _workaround(result),
         _flags(result),
         _compared(result),
+        _builds(result),
         _unknown(result),
         _versions(result),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _builds(result: Result) -> list[str]:
+    return ["## Builds", "", *builds.markdown(result["builds"]).splitlines()] if result["builds"] else []
 
 
 def _title(result: Result) -> str:

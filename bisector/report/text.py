@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
-from bisector.report import answer, facts, flags
+from bisector.report import answer, builds, facts, flags
 from bisector.report.fixes import fix_title
 from bisector.report.nearest import nearest_sentence
 from bisector.report.page import Page
@@ -47,6 +47,7 @@ def render(result: Result, width: int, color: bool) -> str:
     flags.tried(page, result)
     flags.compared(page, result)
     _minimal(page, result)
+    builds.section(page, result)
     _unknown(page, result)
     _files(page, result)
     _cost(page, result)

@@ -116,7 +116,15 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
         folder=os.getcwd(),
         against=_against(given.get("against")),
         as_test=given.get("as_test", False),
+        builds=_range(target, given.get("builds")),
     )
+
+
+def _range(target: str, text: str | None) -> str | None:
+    """The range as it is, if it is one: it is read once the repro is there, long after the command."""
+    if text is not None:
+        builds_command.of_range(Path(target), text)
+    return text
 
 
 def _completed(given: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,6 +160,9 @@ def _run(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -
         session = Session(run, options, display.progress)
         try:
             result = PIPELINES[options.command](session)
+            session.close()
+            if options.builds is not None:
+                result = builds_command.beside(run, options.builds, result, display.progress)
         except KeyboardInterrupt:
             display.say(f"interrupted; go on with: numbisect resume {_relative(run.path)}")
             return INTERRUPTED
@@ -168,8 +179,8 @@ def _written(run: rundir.RunDirectory, result: Mapping[str, Any], given: Mapping
 
 
 def _markdown(run: rundir.RunDirectory, result: Mapping[str, Any]) -> str:
-    if result["builds"] is not None:
-        return builds_report.markdown(result)
+    if builds_report.alone(result):
+        return builds_report.markdown(result["builds"])
     return markdown.render(dict(result), run.repro.read_text() if run.repro.exists() else None)
 
 
@@ -182,7 +193,7 @@ def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunD
 
 def _text(result: Mapping[str, Any], no_color: bool) -> str:
     color = sys.stdout.isatty() and not no_color and "NO_COLOR" not in os.environ
-    render = text.render if result["builds"] is None else builds_report.render
+    render = builds_report.render if builds_report.alone(result) else text.render
     return render(dict(result), _width(), color)
 
 

@@ -31,7 +31,7 @@ class Options:
     tolerances by dtype. config: baseline flags by the names users write. dynamic, train: None leaves it to
     the script. timeout_s: one probe, None for what `probe_timeout` says. budget_s: the whole run, None for
     any time. memory_bytes: one probe, None for no limit. against: of `flags` alone. as_test: of `minimize`
-    alone, whether to write a test too.
+    alone, whether to write a test too. builds: of `minimize` alone, the range of builds to ask.
     """
 
     target: str
@@ -55,6 +55,7 @@ class Options:
     folder: str | None = None
     against: Against | None = None
     as_test: bool = False
+    builds: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

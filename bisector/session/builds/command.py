@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-from bisector.builds.catalogue import Catalogue
+from bisector.builds.catalogue import INSTALLED, Catalogue
 from bisector.builds.commits import CommitLine, Overlaid
 from bisector.builds.environments import Environments
 from bisector.builds.fetching import Fetching
@@ -23,7 +24,7 @@ from bisector.builds.overlay import Overlay
 from bisector.builds.predicate import Interpreter
 from bisector.core.model import Outcome
 from bisector.core.verdict import Verdict, VerdictClass
-from bisector.errors import BadTarget
+from bisector.errors import BadOption, BadTarget, NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
 
@@ -68,27 +69,66 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
     )
 
 
-def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, Any]:
-    """The whole search; returns the result dict."""
+def of_range(repro: Path, text: str) -> Question:
+    """The question of `minimize --builds GOOD..BAD`. Raises BadOption for what is no range.
+
+    Without GOOD releases are walked back; without BAD it is the installed build.
+    """
+    good, dots, bad = text.partition("..")
+    if not dots:
+        raise BadOption(f"--builds {text}: not a range; write GOOD..BAD, such as 2.10..installed")
+    return Question(str(repro), good or None, bad or INSTALLED, index_urls=(_default_index(),))
+
+
+@dataclass(frozen=True)
+class Answered:
+    """status: the exit status of `builds`; counts: of builds, as of probes; told: `builds` of result.json."""
+
+    status: int
+    reason: str
+    told: Mapping[str, Any]
+    counts: Mapping[str, int]
+    seconds: Mapping[str, float | None]
+
+
+def answered(folder: RunDirectory, asked: Question, progress: Progress) -> Answered:
+    """The whole search, in a run directory whose journal nobody else has open."""
     clock = Clock(asked.budget_s)
     with clock.stage("builds"), closing(Journal(folder.journal)) as journal:
         line, source = _commits(folder, asked) if asked.pytorch_repo else _index(folder, asked, progress)
         with closing(source):
             asking = Asking(asked, Path(asked.target), source, journal, clock.exhausted, progress)
             found = bisect(asked, line, asking)
-    return to_json(
-        Answer(
-            target=asked.target,
-            run=folder.path.name,
-            environment=environment.describe({"torch": environment.version("torch")}),
-            verdict=Verdict(VerdictClass.UNRESOLVED, "the builds alone were asked"),
-            builds=told(asked, line, asking, found),
-            stopped_because=found.reason or None,
-        ),
-        found.status,
-        _counts(asking),
-        clock.to_json(),
+    return Answered(
+        found.status, found.reason, told(asked, line, asking, found), _counts(asking), clock.to_json()
     )
+
+
+def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, Any]:
+    """The result dict of a run that asks for builds alone."""
+    found = answered(folder, asked, progress)
+    answer = Answer(
+        target=asked.target,
+        run=folder.path.name,
+        environment=environment.describe({"torch": environment.version("torch")}),
+        verdict=Verdict(VerdictClass.UNRESOLVED, "the builds alone were asked"),
+        builds=found.told,
+        stopped_because=found.reason or None,
+    )
+    return to_json(answer, found.status, found.counts, found.seconds)
+
+
+def beside(folder: RunDirectory, text: str, result: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """The result of a reduction with the builds of its repro in it; a note says why there are none."""
+    try:
+        if result["repro"] is None:
+            raise BadOption("there is no repro")
+        found = answered(folder, of_range(folder.repro, text), progress)
+    except NumbisectError as error:  # what was found before stands
+        return result | {"text_notes": [*result["text_notes"], f"no build was asked: {error}"]}
+    total = result["seconds"]["total"] + (found.seconds["total"] or 0.0)
+    seconds = {**result["seconds"], "builds": found.seconds["builds"], "total": round(total, 2)}
+    return result | {"builds": dict(found.told), "seconds": seconds}
 
 
 def _index(folder: RunDirectory, asked: Question, progress: Progress) -> tuple[Line, Source]:

@@ -42,7 +42,8 @@ class Question:
         if self.pytorch_repo is not None and len(commits) < 2:
             raise BadOption("--pytorch-repo is for commits: name two with --good and --bad")
         if self.pytorch_repo is None and commits:
-            raise BadOption(f"{commits[0]}: for commits, name a clone of PyTorch with --pytorch-repo")
+            advice = "ask `numbisect builds` with a clone of PyTorch, --pytorch-repo"
+            raise BadOption(f"{commits[0]}: for commits, {advice}")
         if self.good is not None and parse_bound(self.good) == parse_bound(self.bad):
             raise BadOption(f"--good and --bad are both {self.good}; name two builds")
         if self.good is None and self.looked_for == FIXED:

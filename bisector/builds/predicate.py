@@ -19,8 +19,8 @@ from typing import Any
 from bisector.core.model import Outcome
 
 DRIVER = Path(__file__).with_name("driver.py")
-STATUSES = {0: Outcome.PASS, 1: Outcome.FAIL}  # of a repro; all others are UNRESOLVED
-TRIES = 2  # of a run that ends without a word: a crash is never a divergence, and may be the machine's
+# Of a repro; any other status is a crash.
+STATUSES = {0: Outcome.PASS, 1: Outcome.FAIL, 125: Outcome.UNRESOLVED}
 LAST_WORDS = 200  # characters of stderr that are told
 # Of the user's environment: what would put other modules, or another build's kernels, before the build's own.
 _TAKEN_OUT = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
@@ -60,16 +60,22 @@ def ask(where: Interpreter, repro: Path, timeout_s: float, repeat: int = 1) -> T
     return Told(Outcome.UNRESOLVED, trials[0].line, f"{repeat} runs disagree: {counted}")
 
 
+class _Crashed(Exception):
+    """It ended as no repro ends; the message says how."""
+
+
 def _once(where: Interpreter, repro: Path, timeout_s: float) -> Told:
-    told = Told(Outcome.UNRESOLVED)
-    for _ in range(TRIES):
-        told = _run(where, repro, timeout_s)
-        if told.line:
-            break
-    return told
+    """A crash is asked once more, since it may be the machine's, and is never a divergence."""
+    with contextlib.suppress(_Crashed):
+        return _run(where, repro, timeout_s)
+    try:
+        return _run(where, repro, timeout_s)
+    except _Crashed as crash:
+        return Told(Outcome.UNRESOLVED, reason=str(crash))
 
 
 def _run(where: Interpreter, repro: Path, timeout_s: float) -> Told:
+    """Raises _Crashed."""
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
         variables = {k: v for k, v in os.environ.items() if k not in _TAKEN_OUT}
         variables |= {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder, "PYTHONNOUSERSITE": "1"}
@@ -102,14 +108,15 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _read(status: int, out: str, err: str) -> Told:
-    """stdout is the driver's line, or nothing where it did not come to that."""
+    """stdout is the driver's line, or nothing where it did not come to that. Raises _Crashed."""
     last = next(reversed(err.strip().splitlines()), "")[:LAST_WORDS]
     try:
         line = json.loads(out)
     except ValueError:
         how = f"signal {-status}" if status < 0 else f"status {status}"
-        return Told(Outcome.UNRESOLVED, reason=f"it ended with {how}: {last or 'it said nothing'}")
-    outcome = STATUSES.get(line["status"], Outcome.UNRESOLVED)
-    if outcome is not Outcome.UNRESOLVED:
-        return Told(outcome, line)
-    return Told(outcome, line, line["error"] or last or f"the repro ended with status {line['status']}")
+        raise _Crashed(f"it ended with {how}: {last or 'it said nothing'}") from None
+    if line["status"] not in STATUSES:
+        raise _Crashed(f"the repro ended with status {line['status']}")
+    outcome = STATUSES[line["status"]]
+    reason = (line["error"] or last or "it said no reason") if outcome is Outcome.UNRESOLVED else ""
+    return Told(outcome, line, reason)

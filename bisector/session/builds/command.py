@@ -35,12 +35,13 @@ from ..result import to_json
 from .asking import Asking
 from .bisecting import bisect
 from .question import Question
-from .result import told
+from .result import bisect_log, told
 
 # Where uv and pip look first, too: the variables by which users name an index of their own.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 FOLDER = "builds"  # of the run directory; holds the environments
 OVERLAY = "overlay"  # holds the checkout
+BISECT_LOG = "bisect.log"  # for `git bisect replay`
 
 Progress = Callable[[str, str], None]
 
@@ -99,6 +100,8 @@ def answered(folder: RunDirectory, asked: Question, progress: Progress) -> Answe
         with closing(source):
             asking = Asking(asked, Path(asked.target), source, journal, clock.exhausted, progress)
             found = bisect(asked, line, asking)
+    if asked.pytorch_repo:
+        (folder.path / BISECT_LOG).write_text(bisect_log(asked, asking))
     return Answered(
         found.status, found.reason, told(asked, line, asking, found), _counts(asking), clock.to_json()
     )

@@ -40,6 +40,16 @@ def told(question: Question, line: Line, asking: Asking, found: Found) -> dict[s
     }
 
 
+def bisect_log(question: Question, asking: Asking) -> str:
+    """What was tried as `git bisect replay` reads it, to go on by git's rules where a build is needed."""
+    fixed = question.looked_for == FIXED
+    old, new = ("diverges", "agrees") if fixed else ("good", "bad")
+    terms = {Outcome.PASS: new if fixed else old, Outcome.FAIL: old if fixed else new}
+    start = f"git bisect start --term-old={old} --term-new={new}" if fixed else "git bisect start"
+    lines = [f"git bisect {terms.get(t.told.outcome, 'skip')} {t.commit}" for t in asking.tried.values()]
+    return "\n".join([start, *lines]) + "\n"
+
+
 def _answer(line: Line, found: Found) -> str | None:
     """How fine it is; None where there is no change."""
     return line.precision(found.bracket) if found.bracket is not None and found.steps else None

@@ -222,7 +222,9 @@ def test_a_spent_budget_is_gone_on_with_and_no_build_is_run_twice(
 ) -> None:
     add_releases(index, {f"2.{minor}.0": 1.0 if minor >= 6 else 0.0 for minor in range(1, 15)})
     counted = repro.parent / "count"
-    repro.write_text(f"open({str(counted)!r}, 'a').write('x')\n" + REPRO)
+    # A run of a second: the two ends alone spend the budget, on however fast a machine.
+    slow = f"import time; time.sleep(1); open({str(counted)!r}, 'a').write('x')\n"
+    repro.write_text(slow + REPRO)
     arguments = ("--good", "2.1", "--bad", "2.14", "--prefetch", "0")
     found = asked(repro, url, *arguments, "--budget", "1", status=3)
     assert found["reason"] == "the budget of 1 s is spent"

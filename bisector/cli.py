@@ -145,7 +145,8 @@ def check(target: str, **given: Any) -> int:
 @click.option(
     "--index-url", "index_urls", metavar="URL", multiple=True, help="Where builds are; repeat for nightlies."
 )
-@click.option("--pytorch-repo", metavar="PATH", help="A clone of PyTorch: GOOD and BAD are commits in it.")
+@click.option("--pytorch-repo", metavar="PATH", help="A clone of PyTorch, to go down to single commits.")
+@click.option("--build-command", metavar="CMD", help="Builds a commit in a checkout, where Python won't do.")
 @click.option("--out", metavar="DIR", help="Run directory; everything that the run writes is in it.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs of each build.  [default: 1]")
@@ -159,6 +160,7 @@ def check(target: str, **given: Any) -> int:
 @click.option(
     "--prefetch", type=click.IntRange(0, 2), default=1, help="Builds fetched ahead.  [default: 1]"
 )
+@click.option("--cpu-stubs", is_flag=True, help="Import CUDA wheels without NVIDIA's libraries, on a CPU.")
 @options(_OUTPUT)
 @one_line_errors
 def builds(target: str, **given: Any) -> int:

@@ -12,20 +12,28 @@ from bisector.core.ladder import Bracket, Rung
 from ..errors import BadOption
 from .bounds import Bound, BoundKind
 from .history import Commit, between, full_name
-from .overlay import Overlay
+from .overlay import TRACKED, Overlay, from_elsewhere
 from .predicate import Interpreter
 
 MOST_TRIED = 16  # commits of a line that are each tried where all changes are asked for
 
 
 class CommitLine:
-    """The commits between two, those alone that an overlay can show."""
+    """The commits between two that touch these paths. limit: what an answer from them does not establish."""
 
     name = "commits"
 
-    def __init__(self, repo: Repo, before: str, after: str) -> None:
+    def __init__(
+        self,
+        repo: Repo,
+        before: str,
+        after: str,
+        paths: Sequence[str] = TRACKED,
+        limit: str | None = "whether C++ has a part in it: each commit's Python ran over one binary",
+    ) -> None:
         self.before, self.after = full_name(repo, before), full_name(repo, after)
-        self._commits = {commit.sha: commit for commit in between(repo, self.before, self.after)}
+        self._commits = {commit.sha: commit for commit in between(repo, self.before, self.after, paths)}
+        self._limits = [limit] if limit else []
         self._order = list(dict.fromkeys([self.before, *self._commits, self.after]))
         self._repo = repo
 
@@ -58,32 +66,31 @@ class CommitLine:
         return sorted(known, key=lambda commit: not commit.inductor)
 
     def limits(self, bracket: Bracket) -> list[str]:
-        return ["whether C++ has a part in it: each commit's Python ran over the binary that is installed"]
+        return self._limits
 
 
 class Overlaid:
-    """The builds of such a line."""
+    """The builds of such a line. binary: what makes the build that is under them what it is."""
 
-    def __init__(self, overlay: Overlay, binary: Interpreter, version: str | None) -> None:
+    def __init__(self, overlay: Overlay, binary: Mapping[str, Any]) -> None:
         self._overlay = overlay
         self._binary = binary
-        self._version = version
 
     def identity(self, name: str) -> Mapping[str, Any]:
-        return {"overlay": name, "on": self._version}
+        return {"overlay": name, "on": self._binary}
+
+    def commit(self, name: str) -> str | None:
+        """A commit is its own name."""
+        return name
 
     def interpreter(self, name: str) -> Interpreter:
-        return self._overlay.interpreter(self._binary.python, name)
+        return self._overlay.interpreter(name)
 
     def foresee(self, names: Sequence[str]) -> None:
         """A checkout takes no time that could be saved."""
 
     def strange(self, line: Mapping[str, Any]) -> str:
-        """Python takes another tree without a word where the path is wrong."""
-        files = [line.get("file"), line.get("inductor")]
-        if all(self._overlay.covers(file) for file in files if file):
-            return ""
-        return f"torch was imported from {line.get('file')}, not from the overlay"
+        return from_elsewhere(line, self._overlay.folder)
 
     def close(self) -> None:
         """The checkout stays in the run directory, for whoever wants to look."""

@@ -1,6 +1,6 @@
 """Runs a repro in the interpreter of a build and says in one line of JSON what it gave.
 
-    python driver.py REPRO.py
+    python driver.py REPRO.py [--fixed]
 
 This file is a program for another interpreter than numbisect's: the standard library alone, and nothing that
 an older Python lacks. What the repro prints goes to stderr, so that the line is all of stdout. status is the
@@ -14,10 +14,10 @@ import sys
 import traceback
 
 
-def main(path):
+def main(path, *arguments):
     line, sys.stdout = sys.stdout, sys.stderr
     names = {"__name__": "__main__", "__file__": path}
-    sys.argv = [path]
+    sys.argv = [path, *arguments]
     status, error = 0, None
     try:
         with open(path, encoding="utf-8") as source:
@@ -83,4 +83,4 @@ def _leaves(value):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

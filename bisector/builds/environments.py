@@ -7,6 +7,7 @@ Where uv is missing, venv and pip do the same, slower and with a copy for each b
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,19 +19,19 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from . import stubs
 from .index import Wheel
-from .predicate import Interpreter
+from .predicate import CannotInstall, Interpreter
 
 MADE = "made"  # a file in an environment that is whole; its time is that of the last use
 # What torch uses where it is there, without asking for it: tensors from arrays, and in old releases Inductor.
 WANTED = ("numpy", "setuptools")
 # A release runs with the companions of its day: numpy below 2, setuptools below 70 for old ones.
 GRACE = timedelta(days=1)
+# What a CUDA wheel asks for, that stubs stand in for or that a CPU has no use of.
+OF_CUDA = re.compile(r"nvidia-|cuda-|(pytorch-)?triton\b")
+STUBS = "stubs"  # the folder of an environment that has them
 LAST_WORDS = 300  # characters of what an installer said that are told
-
-
-class CannotInstall(Exception):
-    """This build cannot be had: a broken archive, a wrong hash, no room. The message is one line."""
 
 
 def uv_path() -> str | None:
@@ -42,20 +43,27 @@ def uv_path() -> str | None:
 @dataclass
 class Environments:
     """folder: holds them, one for each wheel. limit: bytes that they may take together; the one that was
-    used longest ago goes first."""
+    used longest ago goes first. cpu_stubs: NVIDIA's libraries are not installed, stubs stand in for them."""
 
     folder: Path
     limit: int
+    cpu_stubs: bool = False
     uv: str | None = field(default_factory=uv_path)
 
     def interpreter(self, wheel: Wheel) -> Interpreter:
         """The Python of the build's environment, made where it is not there. Raises CannotInstall."""
-        place = self.folder / str(wheel.version)
+        place = self.folder / f"{wheel.version}{'-stubs' if self.cpu_stubs else ''}"
         if not (place / MADE).exists():
             self._make(wheel, place)
         (place / MADE).touch()
         self._keep_within(place)
-        return Interpreter(place / "bin" / "python")
+        return Interpreter(place / "bin" / "python", _packages(place), self._variables(place))
+
+    def _variables(self, place: Path) -> dict[str, str]:
+        if not self.cpu_stubs:
+            return {}
+        users = os.environ.get("LD_LIBRARY_PATH", "")
+        return {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(place / STUBS), users]))}
 
     def _make(self, wheel: Wheel, place: Path) -> None:
         unfinished = place.with_name(f"{place.name}.new")
@@ -66,8 +74,10 @@ class Environments:
             python = str(unfinished / "bin" / "python")
             self._create(unfinished)
             self._install(python, ["--no-deps", _direct(wheel)])
-            if required := _requirements(unfinished):
+            if required := self._companions(unfinished):
                 self._install(python, [*required, *WANTED, *self._from(wheel)])
+            if self.cpu_stubs:
+                stubs.make(_packages(unfinished), unfinished / STUBS)
             (unfinished / MADE).touch()
             unfinished.rename(place)
         except OSError as error:
@@ -86,6 +96,13 @@ class Environments:
             _run([self.uv, "pip", "install", "--quiet", "--python", python, *what])
         else:
             _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what])
+
+    def _companions(self, environment: Path) -> list[str]:
+        """What the installed wheel asks for on this machine, extras left out."""
+        found = next(_packages(environment).glob("torch-*.dist-info"))
+        asked = map(Requirement, metadata.PathDistribution(found).requires or ())
+        meant = [r for r in asked if r.marker is None or r.marker.evaluate({"extra": ""})]
+        return [str(r) for r in meant if not (self.cpu_stubs and OF_CUDA.match(r.name))]
 
     def _from(self, wheel: Wheel) -> list[str]:
         """Where companions come from: the public index and the wheel's own, which has what nightlies pin.
@@ -116,11 +133,8 @@ def _direct(wheel: Wheel) -> str:
     return f"torch @ {wheel.url.partition('#')[0]}{digest}"
 
 
-def _requirements(environment: Path) -> list[str]:
-    """What the installed wheel asks for on this machine, extras left out."""
-    found = next(environment.glob("lib/python*/site-packages/torch-*.dist-info"))
-    asked = map(Requirement, metadata.PathDistribution(found).requires or ())
-    return [str(r) for r in asked if r.marker is None or r.marker.evaluate({"extra": ""})]
+def _packages(environment: Path) -> Path:
+    return next(environment.glob("lib/python*/site-packages"))
 
 
 def _run(command: Sequence[str]) -> None:

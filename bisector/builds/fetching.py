@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-from .catalogue import Catalogue
+from . import git_version
+from .catalogue import BuildKind, Catalogue
 from .environments import Environments
-from .predicate import Interpreter
+from .predicate import Interpreter, installed
 
 
 class Fetching:
@@ -29,13 +28,22 @@ class Fetching:
 
     def identity(self, name: str) -> Mapping[str, Any]:
         wheel = self._catalogue.builds[name].wheel
-        return {"file": wheel.filename, "sha256": wheel.sha256} if wheel else {"installed": self._version}
+        if wheel is None:
+            return {"installed": self._version}
+        return {"file": wheel.filename, "sha256": wheel.sha256, "stubs": self._environments.cpu_stubs}
+
+    def commit(self, name: str) -> str | None:
+        """Of a night, which may be the same as that of the night before; two releases never are of one."""
+        build = self._catalogue.builds[name]
+        if build.wheel is None or build.position.kind is not BuildKind.NIGHTLY or name in self._making:
+            return None
+        return git_version.in_wheel(build.wheel.url)
 
     def interpreter(self, name: str) -> Interpreter:
         """Raises CannotInstall. An environment that the limit of size removed meanwhile is made again."""
         wheel = self._catalogue.builds[name].wheel
         if wheel is None:
-            return Interpreter(Path(sys.executable))
+            return installed()
         made = self._making.pop(name, None)
         if made is not None and not made.cancel():
             found = made.result()

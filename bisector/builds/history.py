@@ -14,6 +14,7 @@ from .overlay import TRACKED
 
 _PULL = re.compile(r"^Pull Request resolved: \S+/pull/(\d+)", re.MULTILINE)
 _PULL_IN_TITLE = re.compile(r"\(#(\d+)\)$")
+_NIGHTLY = re.compile(r"^\S+ nightly release \(([0-9a-f]{40})\)")  # of the branch `nightly`
 _REVERT = re.compile(r'^(?:\[?(?:back out|revert)\]?\b|Revert ")', re.IGNORECASE)
 _RELAND = re.compile(r"^\[?(?:reland|reapply)\b", re.IGNORECASE)
 INDUCTOR = "torch/_inductor/"
@@ -48,15 +49,24 @@ def full_name(repo: Repo, commit: str) -> str:
         raise BadOption(f"{commit}: not in {Path(repo.git_dir).parent}; {advice}") from error
 
 
-def between(repo: Repo, before: str, after: str) -> list[Commit]:
-    """The commits after `before` up to `after`, oldest first, that touch what an overlay can replace.
+def main_commit(repo: Repo, built: str) -> str:
+    """The commit of the main line that a build is of: a nightly is of one on a branch of its own, whose
+    message names it. Raises BadOption where the repository has neither."""
+    sha = full_name(repo, built)
+    named = _NIGHTLY.search(str(repo.commit(sha).message))
+    return full_name(repo, named[1]) if named else sha
+
+
+def between(repo: Repo, before: str, after: str, paths: Sequence[str] = TRACKED) -> list[Commit]:
+    """The commits after `before` up to `after`, oldest first, that touch one of these paths, which are those
+    that an overlay can replace.
 
     PyTorch's main line is squashed, so the first parents are its history. Raises BadOption where `before` is
     no ancestor of `after`: there is no line between them to bisect.
     """
     if not repo.is_ancestor(repo.commit(before), repo.commit(after)):
         raise BadOption(f"{before[:10]} is no ancestor of {after[:10]}; name two commits of one line")
-    known = repo.iter_commits(f"{before}..{after}", paths=list(TRACKED), first_parent=True, reverse=True)
+    known = repo.iter_commits(f"{before}..{after}", paths=list(paths), first_parent=True, reverse=True)
     return [_told(repo, str(commit.hexsha), str(commit.message)) for commit in known]
 
 

@@ -49,6 +49,10 @@ class Source(Protocol):
         """What makes a build what it is, for the journal: a verdict of another one is not mixed in."""
         ...
 
+    def commit(self, name: str) -> str | None:
+        """The commit of a build, where that can be known without having the build."""
+        ...
+
     def interpreter(self, name: str) -> Interpreter:
         """The Python that has the build. Raises CannotInstall."""
         ...

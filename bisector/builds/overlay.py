@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from git import GitCommandError, Repo
 
 from ..errors import MissingTool
-from .environments import CannotInstall
-from .predicate import Interpreter
+from .predicate import CannotInstall, Interpreter
 
 PACKAGES = ("torch", "torchgen", "functorch")
 INCLUDE = "torch/include"
@@ -34,12 +34,13 @@ TRACKED = (*PACKAGES, *HEADERS)  # what of the sources an overlay can replace
 
 
 class Overlay:
-    """folder: for the checkout; site: the folder that holds the build's packages; base: a commit whose list
-    of files says what is tracked. Raises MissingTool where the checkout cannot be made."""
+    """folder: for the checkout; binary: the build; base: a commit whose list of files says what is tracked.
+    Raises MissingTool where the checkout cannot be made."""
 
-    def __init__(self, repo: Repo, site: Path, folder: Path, base: str) -> None:
+    def __init__(self, repo: Repo, binary: Interpreter, folder: Path, base: str) -> None:
         self.folder = folder
-        self._site = site
+        self._binary = binary
+        self._site = binary.site
         shutil.rmtree(folder, ignore_errors=True)
         try:
             self._clone = Repo.clone_from(
@@ -49,24 +50,25 @@ class Overlay:
             self._clone.git.checkout("--force", "--detach", base)
             listed = self._clone.git.ls_tree("-r", "--name-only", base, "--", *TRACKED)
         except GitCommandError as error:
-            raise MissingTool(f"{folder}: git cannot make a checkout there: {_last_line(error)}") from error
+            raise MissingTool(f"{folder}: git cannot make a checkout there: {last_line(error)}") from error
         self._tracked = set(listed.splitlines())
         self._holding = {str(parent) for name in self._tracked for parent in Path(name).parents}
         self._written = int(time.time())  # the second of the last checkout
         self._links = dict(self._all_links())
 
-    def interpreter(self, python: Path, commit: str) -> Interpreter:
+    def interpreter(self, commit: str) -> Interpreter:
         """The build's Python with that commit's tree in front. Raises CannotInstall where git refuses."""
         self._let_a_second_pass()
         try:
             self._clone.git.checkout("--force", "--detach", commit)
         except GitCommandError as error:
-            raise CannotInstall(f"git cannot check out {commit[:10]}: {_last_line(error)}") from error
+            raise CannotInstall(f"git cannot check out {commit[:10]}: {last_line(error)}") from error
         for link, target in self._links.items():
             if not os.path.lexists(link):  # a checkout removes what a commit between had in its place
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(target)
-        return Interpreter(python, {"PYTHONPATH": str(self.folder)})
+        variables = {"PYTHONPATH": str(self.folder)}
+        return Interpreter(self._binary.python, self.folder, {**self._binary.variables, **variables})
 
     def _let_a_second_pass(self) -> None:
         """Python knows a compiled file by its size and the second of its time: one that is written twice in
@@ -75,10 +77,6 @@ class Overlay:
         if int(now) == self._written:
             time.sleep(1 - now % 1)
         self._written = int(time.time())
-
-    def covers(self, file: str | None) -> bool:
-        """Whether a file that Python imported is of the overlay: else another tree was tested."""
-        return file is not None and Path(file).is_relative_to(self.folder)
 
     def _all_links(self) -> Iterator[tuple[Path, Path]]:
         for package in PACKAGES:
@@ -115,6 +113,15 @@ class Overlay:
                 yield self.folder / inside, self.folder / source if source in self._tracked else file
 
 
+def from_elsewhere(line: Mapping[str, Any], folder: Path) -> str:
+    """Why a run was not about the tree in that folder, empty where it was: where a path is wrong, Python
+    takes another tree without a word. line: what the driver said."""
+    files = [line.get("file"), line.get("inductor")]
+    if all(Path(file).is_relative_to(folder) for file in files if file):
+        return ""
+    return f"torch was imported from {line.get('file')}, not from the overlay"
+
+
 def _source_of(header: str) -> str:
     """Where the sources have a header of a build; its own place where they have it nowhere."""
     for source, place in HEADERS.items():
@@ -123,6 +130,7 @@ def _source_of(header: str) -> str:
     return header
 
 
-def _last_line(error: GitCommandError) -> str:
+def last_line(error: GitCommandError) -> str:
+    """What git said last."""
     lines = str(error.stderr).strip().strip("'").splitlines()
     return lines[-1].strip() if lines else f"status {error.status}"

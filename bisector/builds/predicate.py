@@ -10,9 +10,11 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +28,23 @@ LAST_WORDS = 200  # characters of stderr that are told
 _TAKEN_OUT = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
+class CannotInstall(Exception):
+    """There is no interpreter of this build: a broken archive, a wrong hash, no room. One line."""
+
+
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that has the build. variables: of its environment besides the user's own."""
+    """A Python that has the build. site: the folder that torch is imported from; variables: of its
+    environment besides the user's own."""
 
     python: Path
+    site: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def installed() -> Interpreter:
+    """The build that is installed where numbisect is."""
+    return Interpreter(Path(sys.executable), Path(str(metadata.distribution("torch").locate_file(""))))
 
 
 @dataclass(frozen=True)
@@ -50,9 +63,12 @@ class Told:
         return cls(Outcome(raw["outcome"]), raw["line"], raw["reason"])
 
 
-def ask(where: Interpreter, repro: Path, timeout_s: float, repeat: int = 1) -> Told:
-    """Run the repro that often; UNRESOLVED where the runs disagree, crash twice or take too long."""
-    trials = [_once(where, repro, timeout_s) for _ in range(repeat)]
+def ask(
+    where: Interpreter, repro: Path, timeout_s: float, repeat: int = 1, arguments: Sequence[str] = ()
+) -> Told:
+    """Run the repro with these arguments that often; UNRESOLVED where the runs disagree, crash twice or take
+    too long."""
+    trials = [_once(where, [str(repro), *arguments], timeout_s) for _ in range(repeat)]
     outcomes = [t.outcome for t in trials]
     if len(set(outcomes)) == 1:
         return trials[0]
@@ -64,7 +80,7 @@ class _Crashed(Exception):
     """It ended as no repro ends; the message says how."""
 
 
-def _once(where: Interpreter, repro: Path, timeout_s: float) -> Told:
+def _once(where: Interpreter, repro: Sequence[str], timeout_s: float) -> Told:
     """A crash is asked once more, since it may be the machine's, and is never a divergence."""
     with contextlib.suppress(_Crashed):
         return _run(where, repro, timeout_s)
@@ -74,12 +90,12 @@ def _once(where: Interpreter, repro: Path, timeout_s: float) -> Told:
         return Told(Outcome.UNRESOLVED, reason=str(crash))
 
 
-def _run(where: Interpreter, repro: Path, timeout_s: float) -> Told:
+def _run(where: Interpreter, repro: Sequence[str], timeout_s: float) -> Told:
     """Raises _Crashed."""
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
         variables = {k: v for k, v in os.environ.items() if k not in _TAKEN_OUT}
         variables |= {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder, "PYTHONNOUSERSITE": "1"}
-        command = [str(where.python), str(DRIVER), str(repro)]
+        command = [str(where.python), str(DRIVER), *repro]
         process = subprocess.Popen(
             command,
             cwd=folder,

@@ -11,6 +11,17 @@ from bisector.report.page import Page
 
 Result = Mapping[str, Any]
 OUTCOMES = {"PASS": "agrees", "FAIL": "diverges", "UNRESOLVED": "cannot tell"}
+SIDES = {
+    "python": "The change is on the Python side: the later Python over the earlier binary brings it.",
+    "binary": "The change is on the C++ side: the later binary under the earlier Python brings it.",
+    "either": "The change is on both sides: the later Python and the later binary bring it each by itself.",
+    "both": "The change takes both sides: the later Python over the later binary alone brings it.",
+}
+CAME = {
+    "introduced": "The decision that the fix undoes was introduced by it: {}.",
+    "exposed": "The decision that the fix undoes was there before, and is exposed by it: {}.",
+    None: "Whether the decision that the fix undoes was there before is not known: {}.",
+}
 SHORT = 10  # characters of a commit
 MOST_COMMITS = 20  # that are listed; result.json has them all
 
@@ -40,6 +51,8 @@ def section(page: Page, result: Result) -> None:
 def _rest(page: Page, builds: Mapping[str, Any]) -> None:
     if builds["moved"] is not None:
         page.paragraph(_moved(builds["moved"]))
+    for line in _known_of(builds):
+        page.paragraph(line)
     if builds["changes"]:
         page.heading("Changes")
         page.table([[Text(cell) for cell in row] for row in changes(builds)], ["before", "after", "then it"])
@@ -60,6 +73,8 @@ def markdown(builds: Mapping[str, Any]) -> str:
     lines = [f"**{sentence(builds)}**", ""]
     if builds["moved"] is not None:
         lines += [_moved(builds["moved"]), ""]
+    for line in _known_of(builds):
+        lines += [line, ""]
     lines += ["| build | commit | outcome |", "|---|---|---|"]
     lines += [f"| {' | '.join(row)} |" for row in tried(builds)]
     lines += ["", *(f"- {commit}" for commit in commits(builds)), builds["compare"] or ""]
@@ -110,6 +125,15 @@ def commits(builds: Mapping[str, Any]) -> list[str]:
         )
         for commit in builds["commits"][:MOST_COMMITS]
     ]
+
+
+def _known_of(builds: Mapping[str, Any]) -> list[str]:
+    """A line each for the side that the change is on, and for what it did; none for what is not known."""
+    side, came = builds["side"], builds["came"]
+    lines = [SIDES[side["of"]]] if side and side["of"] else []
+    if came is not None:
+        lines.append(CAME[came["as"]].format(came["reason"]))
+    return lines
 
 
 def _moved(names: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import quote
 
 PYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
@@ -48,6 +49,7 @@ class Tensor:
         return repr(self.value)
 
 
+BINARY = float(open(__path__[0] + "/lib/difference").read())  # stands for what is compiled
 DIFFERENCE = {difference}
 """
 
@@ -71,11 +73,13 @@ class FakeIndex:
         yanked: bool = False,
         wrong_hash: bool = False,
         broken: bool = False,
+        binary: float = 0.0,
     ) -> Path:
         """A wheel and its link. difference: what compiled code is off by, None where it cannot tell."""
         commit = commit or version_commit(version)
         files = {
             "torch/__init__.py": init or INIT.format(difference=difference),
+            "torch/lib/difference": str(binary),
             "torch/version.py": f"__version__ = {version!r}\ngit_version = {commit!r}\n",
         }
         parts = [f"torch-{version}", *([build] if build else []), tag]
@@ -97,15 +101,33 @@ def version_commit(version: str) -> str:
     return hashlib.sha1(version.encode()).hexdigest()
 
 
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+class WithRanges(Quiet):
+    """A server of ranges of bytes, as those of the real indexes are. sent: the bytes of each answer."""
+
+    sent: ClassVar[list[int]] = []
+
+    def do_GET(self) -> None:
+        content = Path(self.translate_path(self.path)).read_bytes()
+        first, _, last = self.headers["Range"].removeprefix("bytes=").partition("-")
+        start = int(first) if first else max(0, len(content) - int(last))
+        part = content[start : int(last) + 1 if first and last else None]
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(content)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part)
+        self.sent.append(len(part))
+
+
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
+def served(folder: Path, handler: type[Quiet] | None = None) -> Iterator[str]:
     """The URL of the index while the folder is served."""
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            """Says nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler or Quiet, directory=str(folder))) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

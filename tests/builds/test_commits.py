@@ -92,7 +92,7 @@ def test_commits_that_cannot_tell_leave_a_range_of_them(sources: Sources) -> Non
 @pytest.mark.parametrize(
     ("good", "bad", "said"),
     [
-        ("2.10", "2.12", "--pytorch-repo is for commits: name two with --good and --bad"),
+        ("2.10", "0123456789", "0123456789 is a commit; name a second one, or two builds"),
         ("0123456789", "9876543210", "fetch it, or name another clone with --pytorch-repo"),
     ],
 )

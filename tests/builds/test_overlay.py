@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bisector.builds.history import between, full_name, opened
-from bisector.builds.overlay import Overlay
+from bisector.builds.overlay import Overlay, from_elsewhere
 from bisector.builds.predicate import Interpreter
 from bisector.errors import BadOption
 from tests.builds.repository import Sources
@@ -56,7 +56,8 @@ def site(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def overlay(sources: Sources, site: Path, tmp_path: Path) -> Overlay:
-    return Overlay(sources.repo, site, tmp_path / "overlay", sources.commits[0])
+    binary = Interpreter(Path(sys.executable), site)
+    return Overlay(sources.repo, binary, tmp_path / "overlay", sources.commits[0])
 
 
 def said(where: Interpreter, program: str) -> str:
@@ -66,7 +67,7 @@ def said(where: Interpreter, program: str) -> str:
 
 
 def python(overlay: Overlay, commit: str) -> Interpreter:
-    return overlay.interpreter(Path(sys.executable), commit)
+    return overlay.interpreter(commit)
 
 
 def test_each_commit_gives_its_own_python_over_what_was_built(sources: Sources, overlay: Overlay) -> None:
@@ -74,7 +75,8 @@ def test_each_commit_gives_its_own_python_over_what_was_built(sources: Sources, 
     program = "import torch, torch.version as v; print(torch.kernel.NUMBER, v.git_version, torch.__file__)"
     first = said(python(overlay, sources.commits[0]), program).split()
     assert first[:2] == ["1", "built"]
-    assert overlay.covers(first[2])
+    assert not from_elsewhere({"file": first[2]}, overlay.folder)
+    assert from_elsewhere({"file": first[2], "inductor": "/site/torch/_inductor/__init__.py"}, overlay.folder)
     assert said(python(overlay, second), program).split()[0] == "22"
 
 

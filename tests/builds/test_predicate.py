@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from bisector.builds.predicate import Interpreter, Told, ask
+from bisector.builds.predicate import Told, ask, installed
 from bisector.core.model import Outcome
 
-HERE = Interpreter(Path(sys.executable))
+HERE = installed()
 
 
 def told(folder: Path, source: str, timeout_s: float = 20.0, repeat: int = 1) -> Told:

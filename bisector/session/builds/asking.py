@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bisector.builds.environments import CannotInstall
+from bisector.builds import git_version
 from bisector.builds.line import Source
-from bisector.builds.predicate import Interpreter, Told, ask
+from bisector.builds.predicate import CannotInstall, Told, ask
 from bisector.core.model import Outcome
 from bisector.core.probe import BudgetSpent
 from bisector.runner.journal import Journal, key_of
@@ -19,7 +19,7 @@ from .. import environment
 from .question import FIXED, Question
 
 _WHOLE = re.compile(r"[0-9a-f]{40}")  # a commit is its own name
-_GIT = re.compile(r"^git_version\s*(?::[^=]*)?=\s*['\"]([0-9a-f]{40})['\"]", re.MULTILINE)
+FIXED_OPTION = "--fixed"  # of a repro
 WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}
 
 
@@ -36,6 +36,9 @@ class Tried:
     @property
     def reason(self) -> str:
         return f"the same commit as {self.same_as}" if self.same_as else self.told.reason
+
+    def standing_for(self, name: str) -> Tried:
+        return Tried(name, self.told, self.commit, self.same_as or self.name)
 
 
 @dataclass
@@ -71,6 +74,10 @@ class Asking:
         """The outcome once more, in a fresh process, whatever is remembered of it."""
         return self._asked(name, "again").told.outcome
 
+    def fixed(self, name: str) -> Told:
+        """What it gives with the repro's own fix."""
+        return self._asked(name, FIXED_OPTION).told
+
     def foresee(self, names: Sequence[str]) -> None:
         self.source.foresee([name for name in names if name not in self.tried])
 
@@ -90,29 +97,30 @@ class Asking:
             if (reason := self.exhausted()) is not None:
                 raise BudgetSpent(reason)
             self.journal.started(key, request)
-            found = self._run(name, fresh=bool(which))
+            found = self._run(name, which)
             told = found.told.to_json()
             self.journal.done(key, {"told": told, "commit": found.commit, "same_as": found.same_as})
         answer = self.journal.answers[key]
         return Tried(name, Told.from_json(answer["told"]), answer["commit"], answer["same_as"])
 
-    def _run(self, name: str, fresh: bool) -> Tried:
+    def _run(self, name: str, which: str) -> Tried:
+        commit = name if _WHOLE.fullmatch(name) else self.source.commit(name)
+        if not which and (other := self._of_commit(commit)) is not None:
+            return other.standing_for(name)
         try:
             where = self.source.interpreter(name)
         except CannotInstall as error:
-            return Tried(name, Told(Outcome.UNRESOLVED, reason=f"it cannot be had: {error}"), None)
-        commit = name if _WHOLE.fullmatch(name) else _commit_in(where)
-        for other in () if fresh or commit is None else self.tried.values():
-            if other.commit == commit:  # nights without a change are built anew
-                return Tried(name, other.told, commit, other.name)
-        told = ask(where, self.repro, self.question.timeout_s, self.question.repeat)
+            return Tried(name, Told(Outcome.UNRESOLVED, reason=f"it cannot be had: {error}"), commit)
+        if commit is None:
+            commit = git_version.in_site(where.site)
+            if not which and (other := self._of_commit(commit)) is not None:
+                return other.standing_for(name)
+        arguments = [which] if which == FIXED_OPTION else []
+        told = ask(where, self.repro, self.question.timeout_s, self.question.repeat, arguments)
         if told.line and (why := self.source.strange(told.line)):
             told = Told(Outcome.UNRESOLVED, told.line, why)
         return Tried(name, told, commit or told.line.get("git"))
 
-
-def _commit_in(where: Interpreter) -> str | None:
-    """The commit that the environment's torch says it was built from, without a start of it."""
-    found = sorted(where.python.parent.parent.glob("lib/python*/site-packages/torch/version.py"))
-    match = _GIT.search(found[0].read_text(encoding="utf-8")) if found else None
-    return match[1] if match else None
+    def _of_commit(self, commit: str | None) -> Tried | None:
+        """The build of that commit that was run: nights without a change are built anew."""
+        return next((t for t in self.tried.values() if commit and t.commit == commit), None)

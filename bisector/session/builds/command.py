@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-from bisector.builds.catalogue import INSTALLED, Catalogue
-from bisector.builds.commits import CommitLine, Overlaid
-from bisector.builds.environments import Environments
-from bisector.builds.fetching import Fetching
-from bisector.builds.history import opened
-from bisector.builds.index import Wheel, wheels
-from bisector.builds.line import Line, Source
-from bisector.builds.overlay import Overlay
-from bisector.builds.predicate import Interpreter
+from bisector.builds.catalogue import INSTALLED
 from bisector.core.model import Outcome
 from bisector.core.verdict import Verdict, VerdictClass
 from bisector.errors import BadOption, BadTarget, NumbisectError
@@ -32,18 +22,13 @@ from .. import environment
 from ..answer import Answer
 from ..clock import Clock
 from ..result import to_json
-from .asking import Asking
-from .bisecting import bisect
 from .question import Question
 from .result import bisect_log, told
+from .searching import Progress, Search, Searched
 
 # Where uv and pip look first, too: the variables by which users name an index of their own.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-FOLDER = "builds"  # of the run directory; holds the environments
-OVERLAY = "overlay"  # holds the checkout
 BISECT_LOG = "bisect.log"  # for `git bisect replay`
-
-Progress = Callable[[str, str], None]
 
 
 def question(target: str, given: Mapping[str, Any]) -> Question:
@@ -66,6 +51,8 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
         budget_s=given["budget"],
         cache_bytes=given["cache_gib"] << 30,
         prefetch=given["prefetch"],
+        cpu_stubs=given["cpu_stubs"],
+        build_command=given["build_command"],
         pytorch_repo=given["pytorch_repo"] and str(Path(given["pytorch_repo"]).resolve()),
     )
 
@@ -96,14 +83,12 @@ def answered(folder: RunDirectory, asked: Question, progress: Progress) -> Answe
     """The whole search, in a run directory whose journal nobody else has open."""
     clock = Clock(asked.budget_s)
     with clock.stage("builds"), closing(Journal(folder.journal)) as journal:
-        line, source = _commits(folder, asked) if asked.pytorch_repo else _index(folder, asked, progress)
-        with closing(source):
-            asking = Asking(asked, Path(asked.target), source, journal, clock.exhausted, progress)
-            found = bisect(asked, line, asking)
+        searched = Search(folder, asked, journal, clock.exhausted, progress).run()
+    part = searched.answer
     if asked.pytorch_repo:
-        (folder.path / BISECT_LOG).write_text(bisect_log(asked, asking))
+        (folder.path / BISECT_LOG).write_text(bisect_log(part.question, part.asking))
     return Answered(
-        found.status, found.reason, told(asked, line, asking, found), _counts(asking), clock.to_json()
+        part.found.status, part.found.reason, told(searched), _counts(searched), clock.to_json()
     )
 
 
@@ -134,33 +119,11 @@ def beside(folder: RunDirectory, text: str, result: dict[str, Any], progress: Pr
     return result | {"builds": dict(found.told), "seconds": seconds}
 
 
-def _index(folder: RunDirectory, asked: Question, progress: Progress) -> tuple[Line, Source]:
-    """Releases and nightlies."""
-    files: list[Wheel] = []
-    for url in asked.index_urls:
-        listed = wheels(url)
-        progress("index", f"{url} has {len(listed)} versions for this Python")
-        files += listed
-    installed = environment.version("torch")
-    catalogue = Catalogue(files, installed)
-    environments = Environments(folder.path / FOLDER, asked.cache_bytes)
-    return catalogue, Fetching(catalogue, environments, asked.prefetch, installed)
-
-
-def _commits(folder: RunDirectory, asked: Question) -> tuple[Line, Source]:
-    """Single commits, over the binary that is installed."""
-    assert asked.pytorch_repo is not None and asked.before is not None, "a question about commits has both"
-    repo = opened(asked.pytorch_repo)
-    line = CommitLine(repo, asked.before, asked.after)
-    site = metadata.distribution("torch").locate_file("")
-    overlay = Overlay(repo, Path(str(site)), folder.path / OVERLAY, line.before)
-    return line, Overlaid(overlay, Interpreter(Path(sys.executable)), environment.version("torch"))
-
-
-def _counts(asking: Asking) -> dict[str, int]:
+def _counts(searched: Searched) -> dict[str, int]:
     """Of the builds, as of probes; `cached` are those that a build of the same commit answered."""
-    outcomes = [tried.told.outcome for tried in asking.tried.values()]
-    told_by_others = sum(tried.same_as is not None for tried in asking.tried.values())
+    builds = searched.tried()
+    outcomes = [tried.told.outcome for tried in builds]
+    told_by_others = sum(tried.same_as is not None for tried in builds)
     counts = {outcome.value.lower(): outcomes.count(outcome) for outcome in Outcome}
     return {"total": len(outcomes), **counts, "cached": told_by_others}
 

@@ -12,14 +12,19 @@ from bisector.core.model import Outcome
 
 from .asking import Asking, Tried
 from .bisecting import Found
+from .comparing import Compared
 from .question import FIXED, Question
+from .searching import Searched
+from .siding import Sided
 
 COMPARE = "https://github.com/pytorch/pytorch/compare/{}...{}"
 DIGESTS = ("inputs", "eager", "compiled")
 
 
-def told(question: Question, line: Line, asking: Asking, found: Found) -> dict[str, Any]:
+def told(searched: Searched) -> dict[str, Any]:
     """`builds` of result.json."""
+    part = searched.answer
+    question, line, asking, found = part.question, part.line, part.asking, part.found
     ends = None if found.bracket is None else (found.bracket.before, found.bracket.after)
     before, after = (asking.tried.get(name) for name in ends) if ends else (None, None)
     return {
@@ -33,10 +38,12 @@ def told(question: Question, line: Line, asking: Asking, found: Found) -> dict[s
         "moved": _moved(before, after),
         "compare": _compare(before, after),
         "changes": [_change(question, change) for change in found.changes],
-        "steps": [_step(step) for step in found.steps],
-        "tried": [_build(tried) for tried in asking.tried.values()],
+        "side": searched.sided and _side(searched.sided),
+        "came": searched.compared and _came(searched.compared),
+        "steps": [_step(step) for part in searched.parts for step in part.found.steps],
+        "tried": [_build(tried) for tried in searched.tried()],
         "commits": [] if found.bracket is None else [asdict(c) for c in line.commits(found.bracket)],
-        "not_established": _not_established(line, found),
+        "not_established": _not_established(searched),
     }
 
 
@@ -101,11 +108,24 @@ def _step(step: Step) -> dict[str, Any]:
     return {"rung": step.rung, "candidates": step.candidates, "ended": step.ended, **told}
 
 
-def _not_established(line: Line, found: Found) -> list[str]:
+def _side(sided: Sided) -> dict[str, Any]:
+    return {"of": None if sided.side is None else sided.side.value, "reason": sided.reason}
+
+
+def _came(compared: Compared) -> dict[str, Any]:
+    return {"as": None if compared.came is None else compared.came.value, "reason": compared.reason}
+
+
+def _not_established(searched: Searched) -> list[str]:
     """What a reader may not take from the answer."""
-    if found.bracket is None:
+    part = searched.answer
+    bracket = part.found.bracket
+    if bracket is None:
         return []
-    notes = [f"{step.rung}: {step.ended}" for step in found.steps if step.ended]
-    if found.bracket.skipped:
-        notes.append(f"these could not tell, so it may be any of them: {', '.join(found.bracket.skipped)}")
-    return [*notes, *line.limits(found.bracket)]
+    steps = [step for part in searched.parts for step in part.found.steps]
+    notes = [f"{step.rung}: {step.ended}" for step in steps if step.ended] + searched.notes
+    if bracket.skipped:
+        notes.append(f"these could not tell, so it may be any of them: {', '.join(bracket.skipped)}")
+    if part.question.cpu_stubs:
+        notes.append("what a GPU gives: CUDA wheels ran on a CPU, with stubs for NVIDIA's libraries")
+    return [*notes, *part.line.limits(bracket)]

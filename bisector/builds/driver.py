@@ -4,7 +4,8 @@
 
 This file is a program for another interpreter than numbisect's: the standard library alone, and nothing that
 an older Python lacks. What the repro prints goes to stderr, so that the line is all of stdout. status is the
-repro's own (0 agrees, 1 diverges, 125 cannot tell), whatever else it ended with included.
+repro's own (0 agrees, 1 diverges, 125 cannot tell), whatever else it ended with included. A script that is no
+repro of numbisect's says by an assertion of its own that it diverges.
 """
 
 import ctypes
@@ -25,6 +26,9 @@ def main(path, *arguments):
         exec(code, names)
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except AssertionError as raised:
+        traceback.print_exc()
+        status, error = _judged(raised, path)
     except BaseException as raised:  # noqa: BLE001 - whatever it is, it is no divergence
         traceback.print_exc()
         status, error = 125, "{}: {}".format(type(raised).__name__, str(raised).split("\n")[0])
@@ -33,6 +37,18 @@ def main(path, *arguments):
     told.update(_digests(names))
     line.write(json.dumps(told) + "\n")
     line.flush()
+
+
+def _judged(raised, path):
+    """A script's own assert, or its assert_close, is how a bug report says that the results differ; one that
+    fails inside PyTorch is a crash."""
+    frame = raised.__traceback__
+    while frame.tb_next is not None:
+        frame = frame.tb_next
+    where = frame.tb_frame.f_code.co_filename
+    if where == path or "/torch/testing/" in where.replace("\\", "/"):
+        return 1, None
+    return 125, "AssertionError in {}: {}".format(where, str(raised).split("\n")[0])
 
 
 def _torch_told():

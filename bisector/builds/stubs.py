@@ -9,6 +9,7 @@ answer, that there is none. A library that is not NVIDIA's is never replaced: a 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import platform
 import re
@@ -116,10 +117,11 @@ def wanted(libraries: Mapping[str, Library]) -> Stubs:
     """What the NVIDIA libraries that these need, and are not among them, have to define.
 
     A symbol under a version belongs to the library of that version. One without may be in any that its
-    library needs, if neither one of these nor this process has it: then the first of NVIDIA's is given it.
+    library needs, if neither one of these nor of the system's has it: then the first of NVIDIA's is given it.
     """
     defined = frozenset[str]().union(*(library.defines for library in libraries.values()))
-    process = ctypes.CDLL(None)
+    needed = {name for library in libraries.values() for name in library.needs}
+    system = [ctypes.CDLL(None), *_loaded(n for n in needed - set(libraries) if not NVIDIA.match(n))]
     stubs: dict[str, dict[str, set[str]]] = {}
     for library in libraries.values():
         theirs = [name for name in library.needs if NVIDIA.match(name) and name not in libraries]
@@ -128,9 +130,18 @@ def wanted(libraries: Mapping[str, Library]) -> Stubs:
         for symbol in library.wants if theirs else ():
             if symbol.library in theirs:
                 stubs[symbol.library][symbol.version].add(symbol.name)
-            elif not symbol.version and symbol.name not in defined and not hasattr(process, symbol.name):
+            elif symbol.version or symbol.name in defined:
+                continue
+            elif not any(hasattr(library, symbol.name) for library in system):
                 stubs[theirs[0]][""].add(symbol.name)
     return stubs
+
+
+def _loaded(names: Iterable[str]) -> Iterator[ctypes.CDLL]:
+    """The system's libraries of these names; one that is not there is left for the loader to miss."""
+    for name in names:
+        with contextlib.suppress(OSError):
+            yield ctypes.CDLL(name)
 
 
 def _needed(elf: ELFFile) -> Iterator[str]:

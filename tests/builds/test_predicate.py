@@ -31,6 +31,10 @@ def told(folder: Path, source: str, timeout_s: float = 20.0, repeat: int = 1) ->
         ("import os; os._exit(1)", Outcome.UNRESOLVED),
         ("import os; os.abort()", Outcome.UNRESOLVED),
         ("if", Outcome.UNRESOLVED),
+        ("assert 1.0 == 2.0", Outcome.FAIL),
+        ("import torch; torch.testing.assert_close(torch.ones(2), torch.zeros(2))", Outcome.FAIL),
+        # An assertion of a library, torch's own included, is a crash.
+        ("import torch; torch._assert(torch.zeros(1) > 0, 'within torch')", Outcome.UNRESOLVED),
     ],
 )
 def test_only_the_status_of_a_repro_that_came_to_its_end_counts(

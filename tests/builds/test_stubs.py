@@ -19,7 +19,9 @@ int cudaMalloc(void **p, long n) { return 0; }
 """
 NODE = "libcudart.so.99 { global: cudaGetDeviceCount; cudaGetLastError; cudaMalloc; };"
 CUDNN = "int cudnnCreate(void **handle) { return 0; }"  # without a version, as NVIDIA builds it
+CXX = "void _ZdlPv(void *p) {} void *_Znwm(unsigned long n) { return 0; }"
 SIBLING = "int c10_ready(void) { return 5; }"
+ASKED = ("count", "last", "ready", "released")
 EXTENSION = """
 int cudaGetDeviceCount(int *n), cudaGetLastError(void), cudaMalloc(void **p, long n);
 int cudnnCreate(void **handle), c10_ready(void);
@@ -27,6 +29,8 @@ long PyLong_AsLong(void *);
 int count(void) { int n = 3; return cudaGetDeviceCount(&n) * 10 + n; }
 int last(void) { return cudaGetLastError(); }
 int ready(void) { return c10_ready(); }
+void _ZdlPv(void *), *_Znwm(unsigned long);  /* of libstdc++, which the tests' own Python does not load */
+int released(void) { _ZdlPv(_Znwm(8)); return 6; }
 int allocate(void) { void *p; return cudaMalloc(&p, 8); }
 int create(void) { void *p; return cudnnCreate(&p); }
 void *unused = PyLong_AsLong;
@@ -51,10 +55,12 @@ def site(tmp_path: Path) -> Path:
     compiled(CUDART, lib / "libcudart.so.99", f"-Wl,--version-script={node}")
     compiled(CUDNN, lib / "libcudnn.so.9")
     compiled(SIBLING, lib / "libc10.so")
-    named = ["-l:libcudart.so.99", "-l:libcudnn.so.9", "-l:libc10.so"]
+    compiled(CXX, lib / "libstdc++.so.6")  # which asks for its names without the version that they have
+    named = ["-l:libcudart.so.99", "-l:libcudnn.so.9", "-l:libc10.so", "-l:libstdc++.so.6"]
     compiled(EXTENSION, lib / "libtorch.so", "-Wl,-z,now", f"-L{lib}", "-Wl,-rpath,$ORIGIN", *named)
     (lib / "libcudart.so.99").unlink()
     (lib / "libcudnn.so.9").unlink()
+    (lib / "libstdc++.so.6").unlink()
     return tmp_path / "site"
 
 
@@ -72,8 +78,8 @@ def test_what_could_not_be_loaded_is_loaded_and_asked_for_devices_has_none(
     assert "cannot open shared object file" in called(site, "count", tmp_path).stderr
     stubs.make(site, tmp_path / "stubs")
     assert sorted(f.name for f in (tmp_path / "stubs").iterdir()) == ["libcudart.so.99", "libcudnn.so.9"]
-    answers = [called(site, function, tmp_path / "stubs").stdout for function in ("count", "last", "ready")]
-    assert answers == [f"{stubs.NO_DEVICE * 10}\n", "0\n", "5\n"]
+    answers = [called(site, function, tmp_path / "stubs").stdout for function in ASKED]
+    assert answers == [f"{stubs.NO_DEVICE * 10}\n", "0\n", "5\n", "6\n"]
 
 
 @pytest.mark.parametrize(("function", "symbol"), [("allocate", "cudaMalloc"), ("create", "cudnnCreate")])

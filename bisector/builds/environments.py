@@ -6,6 +6,7 @@ Where uv is missing, venv and pip do the same, slower and with a copy for each b
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -17,10 +18,12 @@ from datetime import timedelta
 from importlib import metadata
 from pathlib import Path
 
+import requests
 from packaging.requirements import Requirement
 
+from ..errors import MissingTool
 from . import stubs
-from .index import Wheel
+from .index import TIMEOUT_S, Wheel
 from .predicate import CannotInstall, Interpreter
 
 MADE = "made"  # a file in an environment that is whole; its time is that of the last use
@@ -31,6 +34,7 @@ GRACE = timedelta(days=1)
 # What a CUDA wheel asks for, that stubs stand in for or that a CPU has no use of.
 OF_CUDA = re.compile(r"nvidia-|cuda-|(pytorch-)?triton\b")
 STUBS = "stubs"  # the folder of an environment that has them
+NO_SPACE = os.strerror(errno.ENOSPC)  # as uv and pip say it, too
 LAST_WORDS = 300  # characters of what an installer said that are told
 
 
@@ -51,7 +55,8 @@ class Environments:
     uv: str | None = field(default_factory=uv_path)
 
     def interpreter(self, wheel: Wheel) -> Interpreter:
-        """The Python of the build's environment, made where it is not there. Raises CannotInstall."""
+        """The Python of the build's environment, made where it is not there. Raises CannotInstall, and
+        MissingTool where the machine is at fault."""
         place = self.folder / f"{wheel.version}{'-stubs' if self.cpu_stubs else ''}"
         if not (place / MADE).exists():
             self._make(wheel, place)
@@ -80,10 +85,23 @@ class Environments:
                 stubs.make(_packages(unfinished), unfinished / STUBS)
             (unfinished / MADE).touch()
             unfinished.rename(place)
-        except OSError as error:
-            raise CannotInstall(f"{place}: {error.strerror}") from error
+        except (CannotInstall, OSError) as error:
+            self._check_machine(wheel, error)
+            raise CannotInstall(_told(place, error)) from error
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
+
+    def _check_machine(self, wheel: Wheel, error: Exception) -> None:
+        """What the machine lacks is no fault of this build: every other one would fail of it, too. Raises
+        MissingTool, and what is asked again after that starts afresh."""
+        if NO_SPACE in _told(self.folder, error):
+            advice = "free some, or lower --cache-gib, then `numbisect resume`"
+            raise MissingTool(f"{self.folder}: {NO_SPACE.lower()}; {advice}") from error
+        try:
+            requests.head(wheel.url.partition("#")[0], timeout=TIMEOUT_S)
+        except requests.RequestException as lost:
+            advice = "check the network, then `numbisect resume`"
+            raise MissingTool(f"{wheel.index}: the index is gone; {advice}") from lost
 
     def _create(self, folder: Path) -> None:
         if self.uv:
@@ -131,6 +149,10 @@ def _direct(wheel: Wheel) -> str:
     """The very file, so that neither a label nor a build tag is chosen anew, with the hash to check."""
     digest = f"#sha256={wheel.sha256}" if wheel.sha256 else ""
     return f"torch @ {wheel.url.partition('#')[0]}{digest}"
+
+
+def _told(place: Path, error: Exception) -> str:
+    return f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
 
 
 def _packages(environment: Path) -> Path:

@@ -79,6 +79,14 @@ def test_what_mended_it_is_found_by_the_same_walk(sources: Sources) -> None:
     assert told["after"]["commit"] == nth(sources, 12)
 
 
+def test_what_is_not_committed_is_neither_asked_nor_touched(sources: Sources) -> None:
+    (sources.folder / PACKAGE).write_text("STATUS = 7\n")
+    told = found(sources, "--good", nth(sources, 7), "--bad", nth(sources, 9))
+    assert told["after"]["commit"] == nth(sources, 9)
+    assert "what is not committed in the clone" in " ".join(told["not_established"])
+    assert (sources.folder / PACKAGE).read_text() == "STATUS = 7\n"
+
+
 def test_commits_that_cannot_tell_leave_a_range_of_them(sources: Sources) -> None:
     for number in (7, 8, 9):
         sources.commit(f"later {number}", {PACKAGE: f"import torch_of_a_later_day\n# {number}\n"})

@@ -11,6 +11,7 @@ from bisector.builds.environments import CannotInstall, Environments
 from bisector.builds.index import Wheel, wheels
 from bisector.builds.predicate import ask
 from bisector.core.model import Outcome
+from bisector.errors import MissingTool
 from tests.builds.fake_index import REPRO, FakeIndex, served
 
 BIG = 2**40
@@ -93,6 +94,36 @@ def test_a_folder_that_cannot_be_written_is_no_build(
     environments.folder.write_text("a file stands where the folder should be")
     with pytest.raises(CannotInstall, match="File exists"):
         environments.interpreter(wheel)
+
+
+def test_a_server_that_went_away_is_no_fault_of_the_build(
+    index: FakeIndex, environments: Environments
+) -> None:
+    index.add("2.12.0")
+    with served(index.folder) as address:
+        (wheel,) = wheels(address)
+    with pytest.raises(MissingTool, match=r"the index is gone; check the network, then `numbisect resume`"):
+        environments.interpreter(wheel)
+    assert list(environments.folder.iterdir()) == []
+
+
+def test_a_full_disk_is_no_fault_of_the_build(
+    index: FakeIndex, url: str, environments: Environments, tmp_path: Path
+) -> None:
+    """In uv's words, as a run on a file system of six megabytes gave them; that run cannot be made here."""
+    index.add("2.12.0")
+    (wheel,) = wheels(url)
+    script = tmp_path / "uv"
+    script.write_text(
+        "#!/bin/sh\n"
+        "[ $1 = venv ] && exec mkdir -p $6/lib/python3/site-packages\n"
+        "echo 'error: failed to copy file to torch/.tmp: No space left on device (os error 28)' >&2; exit 2\n"
+    )
+    script.chmod(0o755)
+    environments.uv = str(script)
+    with pytest.raises(MissingTool, match="no space left on device; free some, or lower --cache-gib"):
+        environments.interpreter(wheel)
+    assert list(environments.folder.iterdir()) == []
 
 
 def test_what_an_interrupted_making_left_is_made_anew(

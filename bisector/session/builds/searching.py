@@ -105,7 +105,7 @@ class Search:
         else:
             identity = {"installed": environment.version("torch")}
             line, source = self._overlaid(repo, question.before, question.after, installed(), identity)
-        found = Searched([self._part(question, line, source)])
+        found = Searched([self._part(question, line, source)], notes=_uncommitted(repo))
         self._compare(found)
         return found
 
@@ -144,6 +144,7 @@ class Search:
         good, bad = (before, after) if self.question.looked_for == INTRODUCED else (after, before)
         part = self._part(replace(self.question, good=good, bad=bad), line, commits)
         found.parts.append(part)
+        found.notes += _uncommitted(repo)
         if part.found.status != FOUND:
             found.notes.append(f"the commit: {part.found.reason}")
 
@@ -182,3 +183,7 @@ class Search:
         part = found.answer
         if part.found.status == FOUND and part.found.bracket is not None:
             found.compared = compared(part.asking, part.found.bracket)
+
+
+def _uncommitted(repo: Repo) -> list[str]:
+    return ["what is not committed in the clone: each commit was taken as it is"] if repo.is_dirty() else []

@@ -101,14 +101,16 @@ def narrowed(
 def walked_back(builds: Sequence[str], test: Test) -> Bracket | str:
     """The nearest bracket that growing steps back from the last build find; that one is known to FAIL.
 
-    The oldest build that FAILs where none that resolves PASSes: it was bad as far back as that.
+    The oldest build found to FAIL where none that was tried PASSes: it was bad as far back as that. The one
+    before it is UNRESOLVED then, or there is none.
     """
     fails = len(builds) - 1
-    skipped: list[int] = []
-    for at in _back_from(fails):
+    skipped = [-1]  # stands before the oldest
+    steps = _back_from(fails)
+    while (at := next(steps, None)) is not None or (at := _halfway(skipped, fails)) is not None:
         outcome = test(builds[at])
         if outcome is Outcome.PASS:
-            between = tuple(builds[i] for i in reversed(skipped) if i < fails)
+            between = tuple(builds[i] for i in sorted(skipped) if at < i < fails)
             return Bracket(builds[at], builds[fails], between)
         if outcome is Outcome.FAIL:
             fails = at
@@ -124,6 +126,13 @@ def _back_from(last: int) -> Iterator[int]:
         step *= 2
     if last > 0:
         yield 0
+
+
+def _halfway(skipped: Sequence[int], fails: int) -> int | None:
+    """Between the oldest that FAILs and what is UNRESOLVED before it, so that builds too old to tell do not
+    hide those that can. None where they are neighbours."""
+    unresolved = max(i for i in skipped if i < fails)
+    return (fails + unresolved) // 2 if fails - unresolved > 1 else None
 
 
 @dataclass(frozen=True)

@@ -113,10 +113,11 @@ def test_walking_back_gives_a_true_bracket_or_the_oldest_that_fails(outcomes: li
         assert PASS not in history.journal.values()
         assert "0" in history.tried or not outcomes
         assert all(o is not FAIL for b, o in history.journal.items() if int(b) < int(found))
+        assert found == "0" or history.journal[str(int(found) - 1)] is UNRESOLVED
     else:
         assert (history.journal[found.before], history.outcomes[int(found.after)]) == (PASS, FAIL)
         assert all(history.journal[b] is UNRESOLVED for b in found.skipped)
-    assert len(history.tried) <= len(outcomes).bit_length() + 1
+    assert len(history.tried) <= 2 * (len(outcomes).bit_length() + 1)
 
 
 @given(st.lists(st.sampled_from(Outcome), min_size=1, max_size=30))

@@ -1,44 +1,37 @@
 """Commits built by the user's own command, for a change that no Python tree over another binary shows.
 
 The rules are those of `git bisect run`: the command leaves an importable torch in the checkout that it is run
-in and ends with 0; with 125, or any other status below 128, this commit cannot tell; a signal ends the
-search. What a build leaves stays for the next one. The checkout is a clone of its own that shares the objects
-of the user's, which is never touched.
+in and ends with 0; with 125, or any other status below 126, this commit cannot tell; a signal ends the
+search, and so does a command that the shell cannot run. What a build leaves stays for the next one.
 """
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from git import GitCommandError, Repo
+from git import Repo
 
-from ..errors import BadOption, MissingTool
-from .overlay import from_elsewhere, last_line
+from ..errors import BadOption
+from .checkout import check_out, clone_of
+from .overlay import from_elsewhere
 from .predicate import CannotInstall, Interpreter
 
-STOPS = 128  # the status from which on `git bisect run` ends, too
+STOPS = 126  # of a shell: it cannot run the command (126, 127), or a signal ended that (128 and more)
 
 
 class Built:
     """A source of builds. command: for a shell, run in the checkout; folder: for that; log: a file that takes
-    what the builds say. Raises MissingTool where the checkout cannot be made."""
+    what the builds say; commit: to begin with. Raises MissingTool where the checkout cannot be made."""
 
-    def __init__(self, repo: Repo, command: str, folder: Path, log: Path) -> None:
+    def __init__(self, repo: Repo, command: str, folder: Path, log: Path, commit: str) -> None:
         self._command = command
         self._folder = folder
         self._log = log
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            self._clone = Repo.clone_from(
-                str(repo.git_dir), str(folder), multi_options=["--shared", "--no-checkout"]
-            )
-        except GitCommandError as error:
-            raise MissingTool(f"{folder}: git cannot make a checkout there: {last_line(error)}") from error
+        self._clone = clone_of(repo, folder, commit)
 
     def identity(self, name: str) -> Mapping[str, Any]:
         return {"commit": name, "built by": self._command}
@@ -48,10 +41,7 @@ class Built:
         return name
 
     def interpreter(self, name: str) -> Interpreter:
-        try:
-            self._clone.git.checkout("--force", "--detach", name)
-        except GitCommandError as error:
-            raise CannotInstall(f"git cannot check out {name[:10]}: {last_line(error)}") from error
+        check_out(self._clone, name)
         with self._log.open("a", encoding="utf-8") as log:
             log.write(f"== {name}\n")
             log.flush()

@@ -10,16 +10,15 @@ never touched.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from git import GitCommandError, Repo
+from git import Repo
 
-from ..errors import MissingTool
-from .predicate import CannotInstall, Interpreter
+from .checkout import check_out, clone_of
+from .predicate import Interpreter
 
 PACKAGES = ("torch", "torchgen", "functorch")
 INCLUDE = "torch/include"
@@ -41,16 +40,8 @@ class Overlay:
         self.folder = folder
         self._binary = binary
         self._site = binary.site
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            self._clone = Repo.clone_from(
-                str(repo.git_dir), str(folder), multi_options=["--shared", "--no-checkout"]
-            )
-            self._clone.git.execute(["git", "sparse-checkout", "set", *TRACKED])
-            self._clone.git.checkout("--force", "--detach", base)
-            listed = self._clone.git.ls_tree("-r", "--name-only", base, "--", *TRACKED)
-        except GitCommandError as error:
-            raise MissingTool(f"{folder}: git cannot make a checkout there: {last_line(error)}") from error
+        self._clone = clone_of(repo, folder, base, only=TRACKED)
+        listed = self._clone.git.ls_tree("-r", "--name-only", base, "--", *TRACKED)
         self._tracked = set(listed.splitlines())
         self._holding = {str(parent) for name in self._tracked for parent in Path(name).parents}
         self._written = int(time.time())  # the second of the last checkout
@@ -59,10 +50,7 @@ class Overlay:
     def interpreter(self, commit: str) -> Interpreter:
         """The build's Python with that commit's tree in front. Raises CannotInstall where git refuses."""
         self._let_a_second_pass()
-        try:
-            self._clone.git.checkout("--force", "--detach", commit)
-        except GitCommandError as error:
-            raise CannotInstall(f"git cannot check out {commit[:10]}: {last_line(error)}") from error
+        check_out(self._clone, commit)
         for link, target in self._links.items():
             if not os.path.lexists(link):  # a checkout removes what a commit between had in its place
                 link.parent.mkdir(parents=True, exist_ok=True)
@@ -128,9 +116,3 @@ def _source_of(header: str) -> str:
         if header.startswith(f"{place}/"):
             return source + header.removeprefix(place)
     return header
-
-
-def last_line(error: GitCommandError) -> str:
-    """What git said last."""
-    lines = str(error.stderr).strip().strip("'").splitlines()
-    return lines[-1].strip() if lines else f"status {error.status}"

@@ -97,7 +97,7 @@ def make(site: Path, folder: Path) -> None:
     """Libraries in folder for all of NVIDIA's that the torch in that site-packages needs; none where it
     needs none. Raises CannotInstall."""
     files = [*site.glob("torch/**/*.so*"), *site.glob("torch*.libs/*.so*")]
-    libraries = {file.name: read(file) for file in files if not file.is_symlink()}
+    libraries = {file.name: read(file) for file in files}
     folder.mkdir(parents=True, exist_ok=True)
     for name, versions in wanted(libraries).items():
         _compile(folder / name, versions)

@@ -123,6 +123,18 @@ def test_a_night_of_the_same_commit_is_not_run_again(index: FakeIndex, url: str,
     assert reasons[night(1)] == f"the same commit as {night(0)}"
 
 
+def test_a_night_that_cannot_be_had_stands_for_no_other_of_its_commit(
+    index: FakeIndex, url: str, repro: Path
+) -> None:
+    for day in range(4):
+        stamp = f"{FIRST_NIGHT + timedelta(days=day):%Y%m%d}"
+        difference = 1.0 if day == 3 else 0.0
+        commit = "c" * 40 if day in (1, 2) else None
+        index.add(f"2.13.0.dev{stamp}", difference, commit=commit, broken=day == 1)
+    found = asked(repro, url, "--good", night(0), "--bad", night(3))
+    assert names(found) == (night(2), night(3))
+
+
 def test_releases_lead_to_the_nights_between_them(index: FakeIndex, url: str, repro: Path) -> None:
     add_releases(index, {"2.12.0": 0.0, "2.13.0": 0.0, "2.14.0": 1e-3})
     add_nights(index, range(10, 40), bad_from=23)

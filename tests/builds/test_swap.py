@@ -167,6 +167,29 @@ def test_a_change_of_the_binary_is_left_to_the_build_command(
 
 
 @pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("no_such_program", 2, "--build-command ended with status 127"),
+        ("kill -9 $$", 2, "--build-command ended with status -9"),
+        ("exit 125", 3, "the build command ended with status 125"),
+    ],
+)
+def test_a_command_that_cannot_be_run_ends_the_search_and_one_that_fails_cannot_tell(
+    command: str, status: int, said: str, tmp_path: Path
+) -> None:
+    made = Sources(tmp_path / "pytorch")
+    good, bad = (made.commit(f"commit {number}", {"torch/__init__.py": f"# {number}"}) for number in (1, 2))
+    (tmp_path / "repro.py").write_text(REPRO)
+    options = ["--good", good, "--bad", bad, "--pytorch-repo", made.folder, "--build-command", command]
+    arguments = [sys.executable, "-m", "bisector", "builds", tmp_path / "repro.py", *options]
+    done = subprocess.run(
+        [*map(str, arguments), "--out", str(tmp_path / "run")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    assert said in " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize(
     ("name", "built"),
     [
         ("torch/_inductor/ir.py", False),

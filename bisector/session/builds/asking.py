@@ -122,5 +122,7 @@ class Asking:
         return Tried(name, told, commit or told.line.get("git"))
 
     def _of_commit(self, commit: str | None) -> Tried | None:
-        """The build of that commit that was run: nights without a change are built anew."""
-        return next((t for t in self.tried.values() if commit and t.commit == commit), None)
+        """The build of that commit that was run: nights without a change are built anew. One that could not
+        be had stands for no other."""
+        ran = (tried for tried in self.tried.values() if tried.told.line)
+        return next((tried for tried in ran if commit and tried.commit == commit), None)

@@ -169,7 +169,8 @@ class Search:
 
     def _built(self, repo: Repo, before: str, after: str, command: str) -> tuple[Line, Source]:
         line = CommitLine(repo, before, after, paths=(), limit=None)
-        return line, Built(repo, command, self.folder.path / CHECKOUT, self.folder.path / BUILD_LOG)
+        folder, log = self.folder.path / CHECKOUT, self.folder.path / BUILD_LOG
+        return line, Built(repo, command, folder, log, line.before)
 
     def _part(self, question: Question, line: Line, source: Source) -> Part:
         asking = self._asking(question, source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,29 +13,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.builds.fake_index import REPRO, FakeIndex, served
+from tests.builds.fake_index import REPRO, FakeIndex
 
 FIRST_NIGHT = date(2026, 7, 1)
 SCHEMA = Path(__file__).parents[2] / "bisector/report/result.schema.json"
 VALIDATOR = Draft202012Validator(json.loads(SCHEMA.read_text()))
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> FakeIndex:
-    return FakeIndex(tmp_path / "simple")
-
-
-@pytest.fixture
-def url(index: FakeIndex) -> Iterator[str]:
-    with served(index.folder) as address:
-        yield address
-
-
-@pytest.fixture
-def repro(tmp_path: Path) -> Path:
-    path = tmp_path / "repro.py"
-    path.write_text(REPRO)
-    return path
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +11,9 @@ from bisector.builds.index import Wheel, wheels
 from bisector.builds.predicate import ask
 from bisector.core.model import Outcome
 from bisector.errors import MissingTool
-from tests.builds.fake_index import REPRO, FakeIndex, served
+from tests.builds.fake_index import FakeIndex, served
 
 BIG = 2**40
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> FakeIndex:
-    return FakeIndex(tmp_path / "simple")
-
-
-@pytest.fixture
-def url(index: FakeIndex) -> Iterator[str]:
-    with served(index.folder) as address:
-        yield address
 
 
 @pytest.fixture
@@ -33,13 +21,6 @@ def environments(tmp_path: Path) -> Environments:
     found = Environments(tmp_path / "builds", BIG)
     assert found.uv is not None
     return found
-
-
-@pytest.fixture
-def repro(tmp_path: Path) -> Path:
-    path = tmp_path / "repro.py"
-    path.write_text(REPRO)
-    return path
 
 
 def the(files: list[Wheel], version: str) -> Wheel:

@@ -13,11 +13,6 @@ COMMIT = "c0ffee" * 6 + "c0ff"
 LARGE = f"DATA = {bytes(200_000)!r}\n"  # what nobody should have to fetch
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> FakeIndex:
-    return FakeIndex(tmp_path / "simple")
-
-
 def test_the_commit_comes_from_a_part_of_the_wheel(index: FakeIndex) -> None:
     wheel = index.add("2.13.0.dev20260701+cpu", init=LARGE, commit=COMMIT)
     WithRanges.sent.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -11,17 +10,6 @@ import pytest
 from bisector.builds.index import Wheel, nightlies, releases, wheels
 from bisector.errors import MissingTool
 from tests.builds.fake_index import PYTHON, FakeIndex, served
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> FakeIndex:
-    return FakeIndex(tmp_path / "simple")
-
-
-@pytest.fixture
-def url(index: FakeIndex) -> Iterator[str]:
-    with served(index.folder) as address:
-        yield address
 
 
 def versions(files: list[Wheel]) -> list[str]:

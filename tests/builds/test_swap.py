@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,13 @@ import pytest
 
 from bisector.builds.predicate import CannotInstall, Interpreter
 from bisector.builds.swap import crossed, is_built
-from tests.builds.fake_index import INIT, REPRO, FakeIndex, served
+from tests.builds.fake_index import INIT, REPRO, FakeIndex
 from tests.builds.repository import Sources
 
 # A repro whose fix turns the decision off, in a build that has it.
 WITH_FIX = REPRO.replace("import torch\n", "import torch\n\nFIXED = '--fixed' in sys.argv\n", 1).replace(
     "torch.Tensor(torch.DIFFERENCE)", "torch.Tensor(torch.DIFFERENCE + (0.0 if FIXED else torch.DECISION))"
 )
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> FakeIndex:
-    return FakeIndex(tmp_path / "simple")
-
-
-@pytest.fixture
-def url(index: FakeIndex) -> Iterator[str]:
-    with served(index.folder) as address:
-        yield address
 
 
 def asked(url: str, folder: Path, *arguments: object, repro: str = REPRO) -> dict[str, Any]:

@@ -86,17 +86,18 @@ class Environments:
             (unfinished / MADE).touch()
             unfinished.rename(place)
         except (CannotInstall, OSError) as error:
-            self._check_machine(wheel, error)
-            raise CannotInstall(_told(place, error)) from error
+            why = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            self._check_machine(wheel, why)
+            raise CannotInstall(why) from error
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
 
-    def _check_machine(self, wheel: Wheel, error: Exception) -> None:
+    def _check_machine(self, wheel: Wheel, why: str) -> None:
         """What the machine lacks is no fault of this build: every other one would fail of it, too. Raises
         MissingTool, and what is asked again after that starts afresh."""
-        if NO_SPACE in _told(self.folder, error):
+        if NO_SPACE in why:
             advice = "free some, or lower --cache-gib, then `numbisect resume`"
-            raise MissingTool(f"{self.folder}: {NO_SPACE.lower()}; {advice}") from error
+            raise MissingTool(f"{self.folder}: {NO_SPACE.lower()}; {advice}")
         try:
             requests.head(wheel.url.partition("#")[0], timeout=TIMEOUT_S)
         except requests.RequestException as lost:
@@ -149,10 +150,6 @@ def _direct(wheel: Wheel) -> str:
     """The very file, so that neither a label nor a build tag is chosen anew, with the hash to check."""
     digest = f"#sha256={wheel.sha256}" if wheel.sha256 else ""
     return f"torch @ {wheel.url.partition('#')[0]}{digest}"
-
-
-def _told(place: Path, error: Exception) -> str:
-    return f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
 
 
 def _packages(environment: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,6 @@ from bisector.runner.journal import Journal, key_of
 from .. import environment
 from .question import FIXED, Question
 
-_WHOLE = re.compile(r"[0-9a-f]{40}")  # a commit is its own name
 FIXED_OPTION = "--fixed"  # of a repro
 WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}
 
@@ -104,7 +102,8 @@ class Asking:
         return Tried(name, Told.from_json(answer["told"]), answer["commit"], answer["same_as"])
 
     def _run(self, name: str, which: str) -> Tried:
-        commit = name if _WHOLE.fullmatch(name) else self.source.commit(name)
+        # Asked again, what it is made of needs no other look at the wheel.
+        commit = self.tried[name].commit if name in self.tried else self.source.commit(name)
         if not which and (other := self._of_commit(commit)) is not None:
             return other.standing_for(name)
         try:

@@ -34,13 +34,12 @@ def sided(asking: Asking, crossed: Crossed, bracket: Bracket) -> Sided:
     """Two runs more. asking: of the crossed builds."""
     newer_python = crossed.named(python=bracket.after, binary=bracket.before)
     newer_binary = crossed.named(python=bracket.before, binary=bracket.after)
-    outcomes = []
     try:
-        outcomes = [asking(name) for name in (newer_python, newer_binary)]
+        found = side(asking(newer_python), asking(newer_binary))
     except BudgetSpent as spent:
         return Sided(None, spent.reason, list(asking.tried.values()))
-    found = side(*outcomes)
+    tried = list(asking.tried.values())
     if found is not None:
-        return Sided(found, _SAYS[found], list(asking.tried.values()))
-    unable = next(t for t in asking.tried.values() if t.told.outcome is Outcome.UNRESOLVED)
-    return Sided(None, f"{unable.name} cannot tell: {unable.reason}", list(asking.tried.values()))
+        return Sided(found, _SAYS[found], tried)
+    unable = next(t for t in tried if t.told.outcome is Outcome.UNRESOLVED)
+    return Sided(None, f"{unable.name} cannot tell: {unable.reason}", tried)

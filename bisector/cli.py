@@ -53,6 +53,16 @@ _PROBING: list[Callable[[Any], Any]] = [
     click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole run."),
     click.option("--entry", metavar="NAME", help="The compiled function to examine."),
 ]
+_BUILDS_ARE: list[Callable[[Any], Any]] = [
+    click.option(
+        "--index-url", "index_urls", metavar="URL", multiple=True,
+        help="Where builds are; repeat for nightlies.",
+    ),
+    click.option("--pytorch-repo", metavar="PATH", help="A clone of PyTorch, to go down to single commits."),
+    click.option(
+        "--cpu-stubs", is_flag=True, help="Import CUDA wheels without NVIDIA's libraries, on a CPU."
+    ),
+]
 _OUTPUT: list[Callable[[Any], Any]] = [
     click.option("-v", "--verbose", is_flag=True, help="Say every probe on stderr."),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
@@ -97,7 +107,7 @@ def main() -> None:
 @click.argument("target")
 @click.option("--as-test", is_flag=True, help="Write the minimal case as a test for pytest too.")
 @click.option("--builds", metavar="GOOD..BAD", help="Then ask which build of PyTorch it came with.")
-@options(_PROBING, _OUTPUT)
+@options(_BUILDS_ARE, _PROBING, _OUTPUT)
 @one_line_errors
 def minimize(target: str, **given: Any) -> int:
     """The whole job: verdict, flags, causes, repairs, minimal case, repro and report."""
@@ -142,10 +152,6 @@ def check(target: str, **given: Any) -> int:
     "--find-fix", "looked_for", flag_value="fixed", default="introduced", help="The build that mended it."
 )
 @click.option("--all", "every", is_flag=True, help="Every change, where it comes and goes.")
-@click.option(
-    "--index-url", "index_urls", metavar="URL", multiple=True, help="Where builds are; repeat for nightlies."
-)
-@click.option("--pytorch-repo", metavar="PATH", help="A clone of PyTorch, to go down to single commits.")
 @click.option("--build-command", metavar="CMD", help="Builds a commit in a checkout, where Python won't do.")
 @click.option("--out", metavar="DIR", help="Run directory; everything that the run writes is in it.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
@@ -160,8 +166,7 @@ def check(target: str, **given: Any) -> int:
 @click.option(
     "--prefetch", type=click.IntRange(0, 2), default=1, help="Builds fetched ahead.  [default: 1]"
 )
-@click.option("--cpu-stubs", is_flag=True, help="Import CUDA wheels without NVIDIA's libraries, on a CPU.")
-@options(_OUTPUT)
+@options(_BUILDS_ARE, _OUTPUT)
 @one_line_errors
 def builds(target: str, **given: Any) -> int:
     """Which build of PyTorch introduced the divergence of a repro, or mended it.

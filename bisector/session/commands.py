@@ -116,15 +116,8 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
         folder=os.getcwd(),
         against=_against(given.get("against")),
         as_test=given.get("as_test", False),
-        builds=_range(target, given.get("builds")),
+        builds=builds_command.of_range(given),
     )
-
-
-def _range(target: str, text: str | None) -> str | None:
-    """The range as it is, if it is one: it is read once the repro is there, long after the command."""
-    if text is not None:
-        builds_command.of_range(Path(target), text)
-    return text
 
 
 def _completed(given: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, Any]:

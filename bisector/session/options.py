@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .builds.question import Question
+
 PROBE_S = 120.0  # for a graph of few calls
 
 
@@ -31,7 +33,7 @@ class Options:
     tolerances by dtype. config: baseline flags by the names users write. dynamic, train: None leaves it to
     the script. timeout_s: one probe, None for what `probe_timeout` says. budget_s: the whole run, None for
     any time. memory_bytes: one probe, None for no limit. against: of `flags` alone. as_test: of `minimize`
-    alone, whether to write a test too. builds: of `minimize` alone, the range of builds to ask.
+    alone, whether to write a test too. builds: of `minimize` alone, what to ask of builds about its repro.
     """
 
     target: str
@@ -55,12 +57,16 @@ class Options:
     folder: str | None = None
     against: Against | None = None
     as_test: bool = False
-    builds: str | None = None
+    builds: Question | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Options:
-        against = raw.get("against")
-        return cls(**{**raw, "against": Against(**against) if against else None})
+        against, builds = raw.get("against"), raw.get("builds")
+        told = {
+            "against": Against(**against) if against else None,
+            "builds": Question.from_json(builds) if builds else None,
+        }
+        return cls(**{**raw, **told})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from .searching import Progress, Search, Searched
 
 # Where uv and pip look first, too: the variables by which users name an index of their own.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+# What says where builds are, and means nothing where none is asked.
+WHERE = {"index_urls": "--index-url", "pytorch_repo": "--pytorch-repo", "cpu_stubs": "--cpu-stubs"}
 BISECT_LOG = "bisect.log"  # for `git bisect replay`
 
 
@@ -38,14 +40,13 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
     if not repro.is_file():
         advice = "name a repro, or the folder of a run that has one"
         raise BadTarget(f"{target}: no repro there; {advice}")
-    named = given["index_urls"] or (_default_index(),)
     return Question(
         target=str(repro.resolve()),
         good=given["good"],
         bad=given["bad"],
         looked_for=given["looked_for"],
         every=given["every"],
-        index_urls=tuple(named),
+        index_urls=_index_urls(given),
         repeat=given["repeat"],
         timeout_s=given["timeout"],
         budget_s=given["budget"],
@@ -53,19 +54,34 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
         prefetch=given["prefetch"],
         cpu_stubs=given["cpu_stubs"],
         build_command=given["build_command"],
-        pytorch_repo=given["pytorch_repo"] and str(Path(given["pytorch_repo"]).resolve()),
+        pytorch_repo=_clone(given),
     )
 
 
-def of_range(repro: Path, text: str) -> Question:
-    """The question of `minimize --builds GOOD..BAD`. Raises BadOption for what is no range.
+def of_range(given: Mapping[str, Any]) -> Question | None:
+    """What `minimize --builds GOOD..BAD` asks of the repro that is yet to be written; None without it.
 
-    Without GOOD releases are walked back; without BAD it is the installed build.
+    Without GOOD releases are walked back; without BAD it is the installed build. Raises BadOption for what
+    is no range, and for options that say where builds are when none is asked.
     """
+    text = given.get("builds")
+    if text is None:
+        for option in WHERE:
+            if given.get(option):
+                advice = "name the builds to ask with --builds GOOD..BAD"
+                raise BadOption(f"{WHERE[option]}: {advice}")
+        return None
     good, dots, bad = text.partition("..")
     if not dots:
         raise BadOption(f"--builds {text}: not a range; write GOOD..BAD, such as 2.10..installed")
-    return Question(str(repro), good or None, bad or INSTALLED, index_urls=(_default_index(),))
+    return Question(
+        target="",
+        good=good or None,
+        bad=bad or INSTALLED,
+        index_urls=_index_urls(given),
+        cpu_stubs=given["cpu_stubs"],
+        pytorch_repo=_clone(given),
+    )
 
 
 @dataclass(frozen=True)
@@ -106,12 +122,14 @@ def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, 
     return to_json(answer, found.status, found.counts, found.seconds)
 
 
-def beside(folder: RunDirectory, text: str, result: dict[str, Any], progress: Progress) -> dict[str, Any]:
+def beside(
+    folder: RunDirectory, asked: Question, result: dict[str, Any], progress: Progress
+) -> dict[str, Any]:
     """The result of a reduction with the builds of its repro in it; a note says why there are none."""
     try:
         if result["repro"] is None:
             raise BadOption("there is no repro")
-        found = answered(folder, of_range(folder.repro, text), progress)
+        found = answered(folder, replace(asked, target=str(folder.repro)), progress)
     except NumbisectError as error:  # what was found before stands
         return result | {"text_notes": [*result["text_notes"], f"no build was asked: {error}"]}
     total = result["seconds"]["total"] + (found.seconds["total"] or 0.0)
@@ -128,6 +146,10 @@ def _counts(searched: Searched) -> dict[str, int]:
     return {"total": len(outcomes), **counts, "cached": told_by_others}
 
 
-def _default_index() -> str:
+def _index_urls(given: Mapping[str, Any]) -> tuple[str, ...]:
     named = (os.environ.get(variable) for variable in INDEX_VARIABLES)
-    return next(filter(None, named), PYPI_SIMPLE_ENDPOINT)
+    return tuple(given["index_urls"]) or (next(filter(None, named), PYPI_SIMPLE_ENDPOINT),)
+
+
+def _clone(given: Mapping[str, Any]) -> str | None:
+    return given["pytorch_repo"] and str(Path(given["pytorch_repo"]).resolve())

@@ -15,13 +15,13 @@ INTRODUCED, FIXED = "introduced", "fixed"
 
 @dataclass(frozen=True)
 class Question:
-    """target: the repro. good: None walks back over releases until one agrees. looked_for: whether the build
-    that `introduced` the divergence, or the one that `fixed` it; every: all changes, not one.
-    index_urls: of releases, and of nightlies after it. cache_bytes: what the environments may take.
-    prefetch: builds that are fetched before they are asked. cpu_stubs: stubs stand in for NVIDIA's
-    libraries. pytorch_repo: a clone of PyTorch, for commits as bounds and for those between two nightlies.
-    build_command: what builds a commit where its Python alone will not do. timeout_s: for one run of the
-    repro.
+    """target: the repro, empty while `minimize` has none yet. good: None walks back over releases until one
+    agrees. looked_for: whether the build that `introduced` the divergence, or the one that `fixed` it;
+    every: all changes, not one. index_urls: of releases, and of nightlies after it. cache_bytes: what the
+    environments may take. prefetch: builds that are fetched before they are asked. cpu_stubs: stubs stand in
+    for NVIDIA's libraries. pytorch_repo: a clone of PyTorch, for commits as bounds and for those between two
+    nightlies. build_command: what builds a commit where its Python alone will not do. timeout_s: for one run
+    of the repro.
     """
 
     target: str
@@ -49,8 +49,7 @@ class Question:
         if self.pytorch_repo is not None and len(commits) == 1:
             raise BadOption(f"{commits[0]} is a commit; name a second one, or two builds")
         if self.pytorch_repo is None and commits:
-            advice = "ask `numbisect builds` with a clone of PyTorch, --pytorch-repo"
-            raise BadOption(f"{commits[0]}: for commits, {advice}")
+            raise BadOption(f"{commits[0]}: for commits, name a clone of PyTorch with --pytorch-repo")
         if self.pytorch_repo is None and self.build_command is not None:
             raise BadOption("--build-command builds commits; name a clone of PyTorch with --pytorch-repo")
         if self.good is not None and parse_bound(self.good) == parse_bound(self.bad):

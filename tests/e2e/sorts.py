@@ -72,7 +72,5 @@ with torch.no_grad():
     diverging=("mutated",),
 )
 
-QUICK = {
-    "an input that is written into": MUTATION,
-    "running statistics": BUFFERS,
-}
+QUICK = {"an input that is written into": MUTATION}
+LIKE_QUICK = {"running statistics": BUFFERS}

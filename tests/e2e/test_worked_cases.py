@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import jsonschema
 import pytest
 
 from bisector.core.model import kind_of
+from tests.builds.fake_index import FakeIndex, served
 
 REPROS = Path(__file__).parents[2] / "repros"
 
@@ -56,8 +58,17 @@ AS_TEST = ("fp16_round_trip", "softmax_fma")  # a setting of its own, and one of
 
 
 # One of each of the failures that started it; the others answer the same questions on like subjects.
-QUICK = ("fp16_round_trip", "softmax_fma", "e8m0_encoder")
+QUICK = ("fp16_round_trip", "softmax_fma", "e8m0_gelu")
+ASKS_BUILDS = "fp16_round_trip"
 EACH = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(KNOWN)]
+
+
+def builds(folder: Path) -> Path:
+    """An index with wheels that are tiny: a repro that imports them ends with the status that is in them."""
+    index = FakeIndex(folder)
+    for version, status in (("2.10.0", 0), ("2.11.0", 1), ("2.12.0", 1)):
+        index.add(version, init=f"import sys\nfrom . import version\n\nsys.exit({status})\n")
+    return index.folder
 
 
 @pytest.fixture(scope="module", params=EACH)
@@ -66,10 +77,14 @@ def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     out = tmp_path_factory.mktemp("run") / request.param
     case = REPROS / request.param / "case.py"
     options = ["--out", str(out), "--json", "-", *(["--as-test"] if request.param in AS_TEST else [])]
-    done = subprocess.run(
-        [sys.executable, "-m", "bisector", "minimize", str(case), *options],
-        capture_output=True, text=True, check=False,
-    )
+    with contextlib.ExitStack() as stack:
+        if request.param == ASKS_BUILDS:
+            url = stack.enter_context(served(builds(tmp_path_factory.mktemp("index"))))
+            options += ["--builds", "2.10..2.12", "--index-url", url]
+        done = subprocess.run(
+            [sys.executable, "-m", "bisector", "minimize", str(case), *options],
+            capture_output=True, text=True, check=False,
+        )
     assert done.returncode in (0, 1, 3), done.stderr
     return request.param, done.returncode, json.loads(done.stdout), out
 
@@ -175,3 +190,18 @@ def test_the_nearest_case_that_agrees_has_other_code(finished: Any) -> None:
     assert neighbour["differs_by"].startswith(("denying ", "with ", "without "))
     lines = (out / neighbour["artifact_diff"]).read_text().splitlines()
     assert any(line.startswith("+") and not line.startswith("+++") for line in lines)
+
+
+def test_the_builds_of_the_repro_stand_in_its_result_and_report(finished: Any) -> None:
+    name, _, result, out = finished
+    if name != ASKS_BUILDS:
+        assert result["builds"] is None
+        return
+    assert (result["builds"]["before"]["name"], result["builds"]["after"]["name"]) == ("2.10.0", "2.11.0")
+    assert result["seconds"]["builds"] > 0
+    shown = subprocess.run(
+        [sys.executable, "-m", "bisector", "report", str(out)], capture_output=True, text=True, check=True
+    )
+    sentence = "The divergence is turned on after 2.10.0 and by 2.11.0"
+    assert sentence in " ".join(shown.stdout.split())
+    assert sentence in (out / result["report_markdown"]).read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,40 +20,97 @@ from bisector.inductor.graph.values import CannotWrite
 from .test_repro_file import CONTRACT, Normalized, contraction, gradient, spec
 from .test_source import capture, late
 
-Run = Callable[[str], subprocess.CompletedProcess[str]]
+Ran = dict[str, list[str | None]]
+AFTERWARDS = f"""
+
+def test_afterwards():
+    assert torch._{CONTRACT.replace(".", ".config.", 1)} != "fast"
+"""
+BEFORE = """
+BEFORE = torch.get_default_dtype(), torch.get_num_threads(), torch.backends.mkldnn.deterministic
+assert BEFORE == (torch.float32, torch.get_num_threads(), False)
+
+
+def test_afterwards():
+    now = torch.get_default_dtype(), torch.get_num_threads(), torch.backends.mkldnn.deterministic
+    assert now == BEFORE and torch.is_grad_enabled() and torch._functorch.config.cse
+"""
+
+
+def contracted() -> str:
+    return write_test(contraction(fix=SetFlags({CONTRACT: "off"}), header=["Contraction in exp(a*b - max)"]))
+
+
+def folded() -> str:
+    torch.manual_seed(0)
+    net = Normalized()
+    net(torch.randn(8, 4, 8, 8) * 3 + 1)
+    net = net.eval().to(torch.bfloat16)
+    x = torch.randn(4, 4, 8, 8).to(torch.bfloat16)
+    settings = {"inductor.freezing": True}
+    with torch.no_grad():
+        return write_test(spec(net, x, tolerances=[(1.6e-2, 1e-5)], settings=settings, grad_enabled=False))
+
+
+def zeros(signed: bool) -> str:
+    x = torch.tensor([-0.5, 0.5])
+    made = spec(lambda x: torch.ceil(x) + torch.zeros_like(x), x, signed_zero=True)
+    return write_test(replace(made, signed_zero=signed))
+
+
+def unusual() -> str:
+    return write_test(
+        contraction(
+            settings={"backends.mkldnn.deterministic": True, CONTRACT: "fast", "functorch.cse": False},
+            grad_enabled=False,
+            default_dtype=torch.float64,
+            num_threads=1,
+            seed=3,
+        )
+    )
+
+
+TEXTS: dict[str, Callable[[], str]] = {
+    "contracted": lambda: contracted() + AFTERWARDS,
+    "fixed": lambda: contracted().replace('"fast"', '"off"', 1),
+    "gradient": lambda: write_test(gradient()),
+    "folded": folded,
+    "not_folded": lambda: folded().replace('"freezing", True', '"freezing", False'),
+    "zeros": lambda: zeros(False),
+    "signed_zeros": lambda: zeros(True),
+    "unusual": lambda: unusual() + BEFORE,
+}
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs the text of a test file by pytest, from a folder that is not its own."""
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str | None]]:
+    """Every text as a file of one run of pytest, from a folder that is not its own: the message of each of
+    its tests, None where it passed. One process, since to import torch takes longer than they do."""
     folder, elsewhere, cache = (tmp_path_factory.mktemp(name) for name in ("test", "elsewhere", "cache"))
+    for name, text in TEXTS.items():
+        (folder / f"test_{name}.py").write_text(text(), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=told.xml"]
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        [*command, str(folder)], cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    told: dict[str, list[str | None]] = {name: [] for name in TEXTS}
+    for case in ElementTree.parse(elsewhere / "told.xml").iter("testcase"):
+        failure = case.find("failure")
+        name = case.attrib["classname"].rpartition(".")[2].removeprefix("test_")
+        told[name].append(None if failure is None else failure.attrib["message"])
+    return told
 
-    def run(text: str) -> subprocess.CompletedProcess[str]:
-        file = folder / "test_repro.py"
-        file.write_text(text, encoding="utf-8")
-        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)}
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
-        return subprocess.run(
-            command, cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=300
-        )
 
-    return run
-
-
-def test_the_test_fails_while_it_diverges_passes_with_the_fix_and_restores(run: Run) -> None:
-    text = write_test(contraction(fix=SetFlags({CONTRACT: "off"}), header=["Contraction in exp(a*b - max)"]))
-    setting = f"torch._{CONTRACT.replace('.', '.config.', 1)}"
-    after = f"\n\ndef test_afterwards():\n    assert {setting} != 'fast'\n"
-    diverging = run(text + after)
-    assert diverging.returncode == 1
-    assert "1 failed, 1 passed" in diverging.stdout, diverging.stdout
-    assert "AssertionError: Tensor-likes are not close!" in diverging.stdout
-    fixed = run(text.replace('"fast"', '"off"', 1))
-    assert fixed.returncode == 0, fixed.stdout
+def test_the_test_fails_while_it_diverges_passes_with_the_fix_and_restores(ran: Ran) -> None:
+    message, afterwards = ran["contracted"]
+    assert "AssertionError: Tensor-likes are not close!" in str(message)
+    assert (afterwards, ran["fixed"]) == (None, [None])
 
 
 def test_the_file_is_plain_and_reads_from_the_top() -> None:
-    text = write_test(contraction(fix=SetFlags({CONTRACT: "off"}), header=["Contraction in exp(a*b - max)"]))
+    text = contracted()
     assert text.startswith(
         "# Contraction in exp(a*b - max)\n"
         '# Fix: torch._inductor.config.cpp.enable_floating_point_contract_flag = "off"\n'
@@ -73,62 +131,31 @@ def test_the_file_is_plain_and_reads_from_the_top() -> None:
     assert "bisector" not in text and "import pytest" not in text and "FIXED" not in text
 
 
-def test_gradients_under_their_own_tolerances_are_compared(run: Run) -> None:
+def test_gradients_under_their_own_tolerances_are_compared(ran: Ran) -> None:
     text = write_test(gradient())
     assert "# Fix: torch._inductor.lowering.decompositions.pop(" in text
     assert "#      torch._inductor.lowering.make_fallback(" in text
-    result = run(text)
-    assert result.returncode == 1
-    assert "AssertionError: gradient of x: " in result.stdout, result.stdout
+    (message,) = ran["gradient"]
+    assert "AssertionError: gradient of x: " in str(message)
 
 
-def test_what_freezing_folds_is_held_by_a_module(run: Run) -> None:
-    torch.manual_seed(0)
-    net = Normalized()
-    net(torch.randn(8, 4, 8, 8) * 3 + 1)
-    net = net.eval().to(torch.bfloat16)
-    x = torch.randn(4, 4, 8, 8).to(torch.bfloat16)
-    with torch.no_grad():
-        frozen = spec(
-            net, x, tolerances=[(1.6e-2, 1e-5)], settings={"inductor.freezing": True}, grad_enabled=False
-        )
-        text = write_test(frozen)
-    result = run(text)
-    assert "Tensor-likes are not close" in result.stdout, result.stdout
-    assert run(text.replace('"freezing", True', '"freezing", False')).returncode == 0
+def test_what_freezing_folds_is_held_by_a_module(ran: Ran) -> None:
+    (message,) = ran["folded"]
+    assert "Tensor-likes are not close" in str(message)
+    assert ran["not_folded"] == [None]
 
 
-def test_the_sign_of_a_zero_counts_where_asked(run: Run) -> None:
-    x = torch.tensor([-0.5, 0.5])
-    zeros = spec(lambda x: torch.ceil(x) + torch.zeros_like(x), x, signed_zero=True)
-    assert run(write_test(replace(zeros, signed_zero=False))).returncode == 0
-    result = run(write_test(zeros))
-    assert "Tensor-likes are not equal" in result.stdout, result.stdout
+def test_the_sign_of_a_zero_counts_where_asked(ran: Ran) -> None:
+    (message,) = ran["signed_zeros"]
+    assert "Tensor-likes are not equal" in str(message)
+    assert ran["zeros"] == [None]
 
 
-def test_settings_without_a_patch_are_put_back_too(run: Run) -> None:
-    text = write_test(
-        contraction(
-            settings={"backends.mkldnn.deterministic": True, CONTRACT: "fast", "functorch.cse": False},
-            grad_enabled=False,
-            default_dtype=torch.float64,
-            num_threads=1,
-            seed=3,
-        )
-    )
-    before = (
-        "\nBEFORE = torch.get_default_dtype(), torch.get_num_threads(), torch.backends.mkldnn.deterministic\n"
-        "assert BEFORE == (torch.float32, torch.get_num_threads(), False)\n"
-    )
-    after = (
-        "\n\ndef test_afterwards():\n"
-        "    now = torch.get_default_dtype(), torch.get_num_threads(), torch.backends.mkldnn.deterministic\n"
-        "    assert now == BEFORE and torch.is_grad_enabled() and torch._functorch.config.cse\n"
-    )
-    assert "@torch.no_grad()\n@settings()\ndef test_" in text
-    result = run(text + before + after)
-    assert "1 failed, 1 passed" in result.stdout, result.stdout
-    assert "Tensor-likes are not" in result.stdout
+def test_settings_without_a_patch_are_put_back_too(ran: Ran) -> None:
+    assert "@torch.no_grad()\n@settings()\ndef test_" in unusual()
+    message, afterwards = ran["unusual"]
+    assert "Tensor-likes are not" in str(message)
+    assert afterwards is None
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ _PROBING: list[Callable[[Any], Any]] = [
     ),
     click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole run."),
     click.option("--entry", metavar="NAME", help="The compiled function to examine."),
+    click.option("--trust", is_flag=True, help="The target may be unpickled, which can run code."),
 ]
 _BUILDS_ARE: list[Callable[[Any], Any]] = [
     click.option(
@@ -176,6 +177,21 @@ def builds(target: str, **given: Any) -> int:
     from bisector.session import commands
 
     return commands.builds(target, given)
+
+
+@main.command()
+@click.argument("paths", metavar="PATH...", nargs=-1)
+@click.option("--watch", metavar="DIR", multiple=True, help="Go on with what appears there, until Ctrl-C.")
+@options(_PROBING, _OUTPUT)
+@one_line_errors
+def triage(paths: tuple[str, ...], **given: Any) -> int:
+    """Many failures, clustered by cause: what a fuzzer left, folders of scripts, bundles.
+
+    --out is a folder that grows: run it again with more failures, and only the new ones are worked on.
+    """
+    from bisector.session import commands
+
+    return commands.triage(paths, given)
 
 
 @main.command()

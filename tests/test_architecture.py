@@ -19,6 +19,7 @@ MODULES = {
 EVERYWHERE = ("core", "errors")  # what each stage may import beside itself
 WIRING = ("session", "cli", "__main__")  # these alone join stages; a later one may import an earlier one
 WORKER = "inductor"  # runs in its own process; the others start it and speak with it
+ATTACHED = "attached"  # runs in the user's process, beside torch, and writes with the worker's own means
 WORKER_LIBRARIES = {"torch", "triton"}
 SERVING = "bisector.inductor.serving"  # the processes; what is done in them knows nothing of them
 
@@ -56,7 +57,7 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
     found = []
     for name in imported(tree, module, is_package):
         library = name.split(".")[0]
-        if library in WORKER_LIBRARIES and stage != WORKER:
+        if library in WORKER_LIBRARIES and stage not in (WORKER, ATTACHED):
             found.append(f"{module} imports {name}: only bisector.{WORKER} imports {library}")
         if stage == "core" and library != "bisector" and library not in sys.stdlib_module_names:
             found.append(f"{module} imports {name}: the core needs nothing but the standard library")
@@ -78,7 +79,9 @@ def may_import(importer: str, imported_stage: str) -> bool:
         return True
     if importer in WIRING:
         earlier = WIRING[: WIRING.index(importer)]
-        return imported_stage in earlier or imported_stage not in (WORKER, *WIRING)
+        return imported_stage in earlier or imported_stage not in (WORKER, ATTACHED, *WIRING)
+    if (importer, imported_stage) in ((ATTACHED, WORKER), ("", ATTACHED)):
+        return True
     return importer not in ("", *EVERYWHERE) and imported_stage in EVERYWHERE
 
 
@@ -116,6 +119,10 @@ def test_the_check_sees_the_modules() -> None:
         ("bisector.report.html", "import bisector.runner"),
         ("bisector.inductor.serving.worker", "from bisector.runner.journal import Journal"),
         ("bisector.inductor.serving.worker", "import bisector.subject"),
+        ("bisector.inductor.capture.load", "from bisector.attached import scope"),
+        ("bisector.attached.direct", "from bisector.inductor.serving import worker"),
+        ("bisector.attached.direct", "from bisector.session import commands"),
+        ("bisector.session.commands", "from bisector.attached import direct"),
         ("bisector.inductor.probing", "from .serving.holders import Holders"),
         ("bisector.inductor.capture.load", "from .. import serving"),
         ("bisector.session", "from bisector import cli"),

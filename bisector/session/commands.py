@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bisector.errors import BadOption, BadTarget
 from bisector.report import builds as builds_report
 from bisector.report import markdown, text
+from bisector.report import triage as triage_report
 from bisector.runner import rundir
+from bisector.subject.targets import recognise
 
 from . import pipeline, profiles
 from .builds import command as builds_command
@@ -22,20 +24,20 @@ from .flags import catalogue, table
 from .options import Against, Options
 from .run import Session
 from .settings import full_name, read_yaml
+from .triage import command as triage_command
 
 PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
 # A probe that takes more than this share of the memory, times the lanes, would drive the machine to swap.
 MEMORY_SHARE = 0.8
+TRIAGE = "numbisect-triage"  # the folder of a triage that is given no other
 INTERRUPTED = 130  # the shells' status of a program that Ctrl-C ended
 PLAIN_WIDTH = 100  # columns where stdout is no terminal
 
 
 def probing(command: str, target: str, given: Mapping[str, Any]) -> int:
     """A new run of minimize, flags or check; returns the exit status."""
-    if not Path(target).is_file():
-        raise BadTarget(f"{target}: no such file; name a Python script or module")
-    if (given["rtol"] is None) != (given["atol"] is None):
-        raise BadOption("--rtol and --atol go together: give both")
+    recognise(Path(target), given["trust"])
+    _check_tolerances(given)
     options = _options(command, target, given)
     run = rundir.create(target, given["out"], options.to_json())
     return _run(run, options, given)
@@ -47,8 +49,33 @@ def builds(target: str, given: Mapping[str, Any]) -> int:
     return _run_builds(rundir.create(target, given["out"], asked.to_json()), asked, given)
 
 
+def triage(paths: Sequence[str], given: Mapping[str, Any]) -> int:
+    """`numbisect triage PATH...`; returns the exit status."""
+    _check_tolerances(given)
+    if given["entry"] is not None:
+        raise BadOption("--entry names the compiled call of one target; triage takes the one that diverges")
+    return _triage(paths, _options("minimize", "", given), {**given, "out": given["out"] or TRIAGE})
+
+
+def _triage(paths: Sequence[str], asked: Options, given: Mapping[str, Any]) -> int:
+    with Display(given["quiet"], given["verbose"], given["no_color"], asked.budget_s) as display:
+        try:
+            told = triage_command.run(paths, asked, given, display.progress)
+        except KeyboardInterrupt:
+            display.say(f"interrupted; go on with: numbisect resume {given['out']}")
+            return INTERRUPTED
+    if given["json_path"] is not None:
+        _write_json(given["json_path"], told)
+    if given["json_path"] != "-":
+        print(triage_report.text(told), end="")
+    return int(told["exit_status"])
+
+
 def resume(path: str, given: Mapping[str, Any]) -> int:
     """Go on with an earlier run, under its own options; a budget is for what is left."""
+    if triage_command.is_triage(path):
+        paths, asked = triage_command.reopened(path, given["budget"])
+        return _triage(paths, asked, {**given, "out": path, "watch": (), "jobs": None})
     run, raw = rundir.reopen(path)
     if raw.get("command") == "builds":
         return _run_builds(run, Question.from_json({**raw, "budget_s": given["budget"]}), given)
@@ -89,6 +116,11 @@ def list_flags(given: Mapping[str, Any]) -> int:
     return 0
 
 
+def _check_tolerances(given: Mapping[str, Any]) -> None:
+    if (given["rtol"] is None) != (given["atol"] is None):
+        raise BadOption("--rtol and --atol go together: give both")
+
+
 def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
     profile = profiles.load(given["profile"]) if given["profile"] else profiles.Profile("")
     given = _completed(given, profile.options)
@@ -113,6 +145,7 @@ def _options(command: str, target: str, given: Mapping[str, Any]) -> Options:
         budget_s=given["budget"],
         memory_bytes=int(total * MEMORY_SHARE / jobs),
         entry=given["entry"],
+        trust=given["trust"],
         folder=os.getcwd(),
         against=_against(given.get("against")),
         as_test=given.get("as_test", False),

@@ -34,6 +34,7 @@ class Options:
     the script. timeout_s: one probe, None for what `probe_timeout` says. budget_s: the whole run, None for
     any time. memory_bytes: one probe, None for no limit. against: of `flags` alone. as_test: of `minimize`
     alone, whether to write a test too. builds: of `minimize` alone, what to ask of builds about its repro.
+    trust: whether the target may be unpickled.
     """
 
     target: str
@@ -54,6 +55,7 @@ class Options:
     budget_s: float | None = None
     memory_bytes: int | None = None
     entry: str | None = None
+    trust: bool = False
     folder: str | None = None
     against: Against | None = None
     as_test: bool = False

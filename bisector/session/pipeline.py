@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.clusters import Cause
 from bisector.core.judge import judge
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, Measurement, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
 from bisector.core.verdict import VerdictClass
 
@@ -27,6 +28,7 @@ from .settling import HeldRepair
 from .study import Study
 from .subject import Call, Chosen, choose, nothing_found
 
+Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
@@ -64,14 +66,28 @@ def begin(
 
 def minimize(session: Session) -> dict[str, Any]:
     """The whole pipeline; returns the result dict."""
-    chosen, answer, end = begin(session, wanted_first)
+    return explain(session, None)[0]
+
+
+def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], Cause | None]:
+    """The whole pipeline, or no more of it than the verdict where the cause is known already.
+
+    belongs: says of a study and its default compile which known cause it has, if any. Returns the result dict
+    and that cause.
+    """
+    # What a search will ask is asked beside the verdict, unless there may be none.
+    chosen, answer, end = begin(session, wanted_first) if belongs is None else begin(session)
     if end is not None:
-        return _finish(session, answer, _ended(chosen, answer, end))
+        return _finish(session, answer, _ended(chosen, answer, end)), None
     try:
+        known = belongs(chosen.study, answer.default) if belongs is not None else None
+        if known is not None:
+            answer.notes.append(f"The cause is known: {known.key}. It was confirmed here by its own probes.")
+            return _finish(session, answer, FOUND), known
         _work(session, chosen, answer)
     except BudgetSpent as spent:
         answer.stopped_because = spent.reason
-    return _finish(session, answer, FOUND if answer.confirmed else UNCONFIRMED)
+    return _finish(session, answer, FOUND if answer.confirmed else UNCONFIRMED), None
 
 
 def _ended(chosen: Chosen, answer: Answer, end: str) -> int:
@@ -182,6 +198,11 @@ def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:
 
 def check(session: Session) -> dict[str, Any]:
     """The verdict alone."""
+    return judged(session)[0]
+
+
+def judged(session: Session) -> tuple[dict[str, Any], Measurement]:
+    """The result dict of the verdict alone, and the default compile."""
     chosen, answer, _ = begin(session)
     outcome = judge(chosen.evidence.default, chosen.study.criterion).outcome
     kind = chosen.verdict.kind
@@ -190,7 +211,7 @@ def check(session: Session) -> dict[str, Any]:
     statuses = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.UNRESOLVED: 125}
     if answer.first_bad_backend == "eager":
         outcome = Outcome.FAIL
-    return _finish(session, answer, statuses[outcome])
+    return _finish(session, answer, statuses[outcome]), answer.default
 
 
 def flags(session: Session) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bisector.errors import MissingTool
@@ -12,6 +13,7 @@ from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
 from bisector.runner.rundir import RunDirectory
 from bisector.runner.worker import WorkerOptions
+from bisector.subject.targets import recognise
 
 from . import environment
 from .clock import Clock
@@ -43,8 +45,10 @@ class Session:
     def new_lab(self, name: str) -> Lab:
         """A lab with a worker of its own."""
         o = self.options
+        target = recognise(Path(o.target), o.trust)
         load = {
-            "target": o.target,
+            "target": str(target.path),
+            "kind": target.kind.value,
             "entry": o.entry,
             "dynamic": o.dynamic,
             "train": o.train,

@@ -121,7 +121,7 @@ def _evidence(answer: Mapping[str, Any]) -> Evidence:
 
 
 def _notes(hello: Mapping[str, Any], call: Call, calls: Sequence[Call]) -> list[str]:
-    notes = []
+    notes = list(hello.get("notes", ()))
     if len(calls) > 1:
         notes.append(
             f"the script makes {len(calls)} compiled calls; this is call {call['index']} (`{call['entry']}`)"

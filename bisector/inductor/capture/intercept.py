@@ -13,11 +13,15 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo.repro.after_aot
+import torch._dynamo.repro.after_dynamo
 import torch.utils._pytree as pytree
 
+from .artifacts import run_repro_stand_in
 from .record import Call, Recorder, storage_of
 
 
@@ -41,10 +45,13 @@ class Comparisons:
 
 
 @contextlib.contextmanager
-def intercepted(recorder: Recorder, comparisons: Comparisons) -> Iterator[None]:
-    """Put the stand-ins in place for a `with` block."""
+def intercepted(recorder: Recorder, comparisons: Comparisons, script: Path) -> Iterator[None]:
+    """Put the stand-ins in place for a `with` block in which the script is run."""
+    run_repro = run_repro_stand_in(script, recorder.notes.append)
     ours = threading.local()  # whether torch._dynamo.optimize is called by our own torch.compile
     replacements: list[tuple[Any, str, Any]] = [
+        (torch._dynamo.repro.after_aot, "run_repro", run_repro),
+        (torch._dynamo.repro.after_dynamo, "run_repro", run_repro),
         (torch, "compile", _compile_stand_in(recorder, torch.compile, ours)),
         (torch._dynamo, "optimize", _optimize_stand_in(recorder, torch._dynamo.optimize, ours)),
         (torch.testing, "assert_close", _assert_close(recorder, comparisons, torch.testing.assert_close)),

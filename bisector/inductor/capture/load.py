@@ -7,7 +7,7 @@ import linecache
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 from ..known import Known
 from ..reference import first_line
 from ..threads import run_in_thread
+from .artifacts import RUNNERS, CannotLoad
 from .intercept import Comparisons, intercepted
 from .record import Recorder
 
@@ -25,11 +26,13 @@ from .record import Recorder
 class LoadOptions:
     """What the command line says about the subject.
 
+    kind: what `target` is, by `bisector.subject.targets`.
     dynamic, train: None leaves it to the script. seed: torch.manual_seed before the script's first line.
     device: where the module convention's model and inputs go; a script chooses for itself.
     """
 
     target: str
+    kind: str = "script"
     entry: str | None = None
     dynamic: bool | None = None
     train: bool | None = None
@@ -72,11 +75,13 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
         torch.manual_seed(options.seed)
     path = Path(options.target)
     try:
-        with intercepted(loaded.recorder, loaded.comparisons):
-            namespace = _run_script(path)
+        with intercepted(loaded.recorder, loaded.comparisons, path):
+            namespace = RUNNERS.get(options.kind, _run_script)(path)
             loaded.scripted = bool(loaded.recorder.entries)
             if not loaded.scripted:
                 _run_convention(namespace, options)
+    except CannotLoad as error:
+        loaded.problem = f"{path.name}: {error}"
     except SystemExit as error:
         loaded.ended = f"sys.exit({error.code!r})"
     except SyntaxError as error:
@@ -85,7 +90,7 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
         loaded.ended = f"{first_line(error)} ({_last_line_in(path, error)})"
 
 
-def _run_script(path: Path) -> dict[str, Any]:
+def _run_script(path: Path) -> Mapping[str, Any]:
     """Execute the file as `__main__`; the module stays, since its functions are compiled later again."""
     source = path.read_text()
     module = types.ModuleType("__main__")
@@ -98,7 +103,7 @@ def _run_script(path: Path) -> dict[str, Any]:
     return module.__dict__
 
 
-def _run_convention(namespace: dict[str, Any], options: LoadOptions) -> None:
+def _run_convention(namespace: Mapping[str, Any], options: LoadOptions) -> None:
     """`Model`/`model`/`fn` with `get_inputs()`/`inputs`: compile it as the user would, and call it."""
     made = _convention_callable(namespace, options.entry)
     inputs = namespace["get_inputs"]() if callable(namespace.get("get_inputs")) else namespace.get("inputs")
@@ -114,7 +119,7 @@ def _run_convention(namespace: dict[str, Any], options: LoadOptions) -> None:
         compiled(*inputs) if isinstance(inputs, (tuple, list)) else compiled(inputs)
 
 
-def _convention_callable(namespace: dict[str, Any], entry: str | None) -> Callable[..., Any] | None:
+def _convention_callable(namespace: Mapping[str, Any], entry: str | None) -> Callable[..., Any] | None:
     found = [namespace[n] for n in ([entry] if entry else ["Model", "model", "fn"]) if n in namespace]
     if not found:
         return None

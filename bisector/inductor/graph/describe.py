@@ -44,6 +44,7 @@ def summary(loaded: Loaded) -> dict[str, Any]:
         "skipped_calls": sum(graph.skipped_calls for graph in recorder.graphs),
         "ended": loaded.ended,
         "eager_disagrees": len(disagreed),
+        "notes": loaded.recorder.notes,
         "machine": machine(),
     }
 

@@ -1,0 +1,98 @@
+"""Bundles: folders that hold one divergence, whole, for another process on another day.
+
+case.py    the script: the graphs, the settings, the calls, compiled against eager; `python case.py` runs it
+inputs.pt  what the calls were given, for `torch.load(..., weights_only=True)`
+bundle.json  where it came from: versions, environment, what the oracle said, seeds
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..core.bundle import CASE, DESCRIPTION, VERSION
+from ..inductor.tensors import digest
+from .program import KEPT, Program
+
+# Environment variables that torch reads when it is imported: a script can no longer set them.
+READ_BY_TORCH = ("TORCH", "TRITON", "INDUCTOR", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CXX")
+PLACES = ("_DIR", "_PATH", "_LOG", "_TRACE")  # on this machine: they shape no number
+
+
+@dataclass(frozen=True)
+class Description:
+    """bundle.json. signature: what two failures of one program have in common: the oracle's message without
+    its numbers, and a digest of what is computed. note: the user's own, seeds above all. environment:
+    versions; variables: of the environment, those that torch reads."""
+
+    name: str
+    oracle: str
+    signature: Mapping[str, str]
+    calls: Sequence[Mapping[str, Any]]
+    note: Mapping[str, Any]
+    environment: Mapping[str, str | None]
+    variables: Mapping[str, str]
+    created: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
+    bundle: int = VERSION
+
+
+def write(folder: Path, name: str, program: Program, oracle: str, note: Mapping[str, Any]) -> Path:
+    """The bundle in `folder`, under a name of its own: the same program with the same inputs is there once.
+
+    It appears whole or not at all.
+    """
+    computed = hashlib.sha256(program.functions.encode()).hexdigest()[:12]
+    values = [value for call in program.kept["calls"] for value in call["inputs"]]
+    description = Description(
+        name=name,
+        oracle=oracle,
+        signature={"oracle": re.sub(r"\d[\d.e+-]*", "N", oracle), "program": computed},
+        calls=[{"inputs": [_shape(value) for value in call["inputs"]]} for call in program.kept["calls"]],
+        note=note,
+        environment={
+            "torch": torch.__version__,
+            "torch_git": torch.version.git_version,
+            "python": platform.python_version(),
+            "numbisect": metadata.version("numbisect"),
+        },
+        variables={
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(READ_BY_TORCH) and not name.endswith(PLACES)
+        },
+    )
+    plain = re.sub(r"\W+", "-", name).strip("-")[:60] or "case"
+    whole = folder / f"{plain}-{hashlib.sha256((computed + digest(values)).encode()).hexdigest()[:10]}"
+    if whole.exists():
+        return whole
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".bundle-", dir=folder) as made:
+        part = Path(made) / "bundle"
+        part.mkdir()
+        torch.save(dict(program.kept), part / KEPT)
+        (part / CASE).write_text(program.text, encoding="utf-8")
+        (part / DESCRIPTION).write_text(json.dumps(asdict(description), indent=2) + "\n", encoding="utf-8")
+        try:
+            part.rename(whole)
+        except OSError:  # another process was first
+            if not whole.exists():
+                raise
+    return whole
+
+
+def _shape(value: Any) -> dict[str, Any]:
+    if not isinstance(value, torch.Tensor):
+        return {"value": value if isinstance(value, (int, str, bool, type(None))) else repr(value)}
+    return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}

@@ -1,0 +1,70 @@
+"""A triage as JSON, Markdown, HTML and text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from .words import CLASS_SENTENCES
+
+
+def summary(
+    clusters: Sequence[Mapping[str, Any]],
+    failures: Sequence[Mapping[str, Any]],
+    skipped: Sequence[Mapping[str, Any]],
+    stopped: str | None,
+    status: int,
+) -> dict[str, Any]:
+    """What triage.json holds: docs/result-schema.md."""
+    diverging = [one for one in failures if one["outcome"] == "FAIL"]
+    return {
+        "schema_version": 1,
+        "exit_status": status,
+        "clusters": list(clusters),
+        "failures": list(failures),
+        "not_explained": [one["id"] for one in diverging if one["cause"] is None],
+        "agree": [one["id"] for one in failures if one["outcome"] == "PASS"],
+        "cannot_tell": [one["id"] for one in failures if one["outcome"] == "UNRESOLVED"],
+        "skipped": list(skipped),
+        "full_runs": sum(one["run"] is not None and not one["known"] for one in failures),
+        "probes": sum(one["probes"] for one in failures),
+        "seconds": round(sum(one["seconds"] for one in failures), 2),
+        "stopped_because": stopped,
+    }
+
+
+def markdown(told: Mapping[str, Any]) -> str:
+    return _rendered("triage.md.jinja", told)
+
+
+def html(told: Mapping[str, Any]) -> str:
+    return _rendered("triage.html.jinja", told)
+
+
+def text(told: Mapping[str, Any]) -> str:
+    """For the terminal."""
+    return _rendered("triage.txt.jinja", told)
+
+
+def _rendered(template: str, told: Mapping[str, Any]) -> str:
+    environment = Environment(
+        loader=PackageLoader("bisector.report"),
+        autoescape=template.endswith(".html.jinja"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters["shown"] = shown
+    by_id = {one["id"]: one for one in told["failures"]}
+    return environment.get_template(template).render(
+        told=told, by_id=by_id, sentences=CLASS_SENTENCES
+    )
+
+
+def shown(name: str) -> str:
+    """A name from a file system such that a terminal or a page takes no part of it for its own."""
+    plain = name.encode(errors="surrogateescape").decode(errors="replace")
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in plain)

@@ -1,0 +1,61 @@
+"""Processes for jobs that are files: as many at a time as there is room for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+JOB = "bisector.session.triage.job"
+
+
+class Pool(Protocol):
+    """Runs jobs. width: how many at a time."""
+
+    width: int
+
+    def submit(self, request: Path) -> Future[str | None]:
+        """Starts a job; the result is why it died, in one line, or None where it came to its end."""
+
+    def close(self) -> None:
+        """Ends the jobs that run."""
+
+
+class LocalPool:
+    """Jobs as processes of this machine."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._threads = ThreadPoolExecutor(width)
+        self._processes: set[subprocess.Popen[bytes]] = set()
+
+    def submit(self, request: Path) -> Future[str | None]:
+        return self._threads.submit(self._run, request)
+
+    def close(self) -> None:
+        for process in list(self._processes):
+            process.terminate()
+        self._threads.shutdown()
+
+    def _run(self, request: Path) -> str | None:
+        with open(request.parent / "job.log", "ab") as log:
+            process = subprocess.Popen(job_command(request), stdout=log, stderr=log, start_new_session=True)
+            self._processes.add(process)
+            try:
+                return ended(process.wait(), request)
+            finally:
+                self._processes.discard(process)
+
+
+def job_command(request: Path) -> list[str]:
+    return [sys.executable, "-m", JOB, str(request)]
+
+
+def ended(status: int, request: Path) -> str | None:
+    """Why a job with this exit status died, or None."""
+    if status == 0:
+        return None
+    how = f"signal {-status}" if status < 0 else f"status {status}"
+    return f"its job ended with {how}; see {request.parent / 'job.log'}"

@@ -1,0 +1,1 @@
+"""Many failures: one look at each, clustered by cause."""

@@ -1,0 +1,138 @@
+"""`numbisect triage`, between the parsed command line and the jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bisector.core.model import Outcome
+from bisector.errors import BadTarget
+from bisector.report import triage as report
+from bisector.runner.pool import LocalPool
+from bisector.subject.intake import Skipped, found
+
+from ..clock import Clock
+from ..options import Options
+from .clustering import Cluster, clustered
+from .driving import Progress, Triage, now
+from .outcome import Looked
+from .store import OPTIONS, Store
+
+FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
+WATCHED_EVERY_S = 2.0
+
+
+def run(
+    paths: Sequence[str], options: Options, given: Mapping[str, Any], progress: Progress
+) -> dict[str, Any]:
+    """The triage of the paths; returns what triage.json holds."""
+    watched = [Path(path) for path in given["watch"]]
+    named = [*map(Path, paths), *watched]
+    if not named:
+        raise BadTarget("nothing to triage; name files or folders, or a folder to --watch")
+    asked = {"paths": [str(path.resolve()) for path in named], "options": options.to_json()}
+    store = Store.opened(Path(given["out"]), asked)
+    clock = Clock(options.budget_s)
+    width = given["jobs"] or len(os.sched_getaffinity(0))
+    lanes = max(1, len(os.sched_getaffinity(0)) // width)
+    pool = LocalPool(width)
+    driver = Triage(store, pool, replace(options, jobs=lanes, budget_s=None), progress, clock.exhausted)
+    try:
+        with clock.stage("causes"):
+            while True:
+                skipped, stopped = _once(driver, named, options.trust)
+                told = write(store, skipped, stopped)
+                if not watched or clock.exhausted() is not None:
+                    return told
+                time.sleep(WATCHED_EVERY_S)
+    finally:
+        pool.close()
+
+
+def _once(driver: Triage, named: Sequence[Path], trusted: bool) -> tuple[list[Skipped], str | None]:
+    """One look at the paths: only what is new is worked on."""
+    for path in named:
+        if not path.exists() and not path.is_symlink():
+            raise BadTarget(f"{path}: no such file or folder; name what the fuzzer wrote")
+    known, skipped = driver.store.known(), []
+    for one in found(named, trusted):
+        if isinstance(one, Skipped):
+            skipped.append(one)
+        elif one.id not in known:
+            known[one.id] = driver.store.begin(one, now())
+    waiting = [one for one in known.values() if not one.explained and one.outcome is not Outcome.PASS]
+    return skipped, driver.work(waiting)
+
+
+def write(store: Store, skipped: Sequence[Skipped], stopped: str | None) -> dict[str, Any]:
+    """The summary of a store as files; returns what triage.json holds."""
+    failures = list(store.known().values())
+    clusters = clustered(failures)
+    names = [_folder_of(store, cluster) for cluster in clusters]
+    told = report.summary(
+        clusters=[_cluster(cluster, name) for cluster, name in zip(clusters, names, strict=True)],
+        failures=[one.to_json() | {"key": one.cause.key if one.cause else None} for one in failures],
+        skipped=[{"path": str(one.path), "reason": one.reason} for one in skipped],
+        stopped=stopped,
+        status=_status(failures, stopped),
+    )
+    store.write(store.path / "triage.json", told)
+    (store.path / "triage.md").write_text(report.markdown(told), encoding="utf-8")
+    (store.path / "triage.html").write_text(report.html(told), encoding="utf-8")
+    return told
+
+
+def _status(failures: Sequence[Looked], stopped: str | None) -> int:
+    diverging = [one for one in failures if one.outcome is Outcome.FAIL]
+    if stopped is not None or any(one.cause is None for one in diverging):
+        return UNCONFIRMED
+    return FOUND if diverging else NOTHING
+
+
+def _cluster(cluster: Cluster, name: str) -> dict[str, Any]:
+    shown = cluster.representative
+    return {
+        "name": name,
+        "key": cluster.cause.key,
+        "cause": cluster.cause.to_json(),
+        "size": len(cluster.members),
+        "first_seen": cluster.members[0].first_seen,
+        "verdicts": cluster.verdicts,
+        "reason": shown.reason,
+        "fix": cluster.fix,
+        "representative": shown.target,
+        "repro": f"clusters/{name}/repro.py" if shown.repro else None,
+        "members": [one.id for one in cluster.members],
+    }
+
+
+def _folder_of(store: Store, cluster: Cluster) -> str:
+    """The cluster's folder, by its cause; with the representative's repro and report."""
+    name = re.sub(r"[^\w.]+", "-", cluster.cause.key).strip("-")[:80]
+    folder = store.clusters / name
+    folder.mkdir(parents=True, exist_ok=True)
+    shown = cluster.representative
+    if shown.repro is not None:
+        repro = store.failures / shown.repro
+        for file in (repro, repro.with_name("report.md")):
+            if file.is_file():
+                shutil.copyfile(file, folder / file.name)
+    store.write(folder / "members.json", [one.target for one in cluster.members])
+    return name
+
+
+def is_triage(path: str) -> bool:
+    return (Path(path) / OPTIONS).is_file()
+
+
+def reopened(path: str, budget_s: float | None) -> tuple[list[str], Options]:
+    """What an earlier triage was asked: its paths, and the options of one failure."""
+    raw = json.loads((Path(path) / OPTIONS).read_text())
+    return raw["paths"], Options.from_json({**raw["options"], "budget_s": budget_s})

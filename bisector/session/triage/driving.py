@@ -1,0 +1,107 @@
+"""Which failure is looked at next, until none is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bisector.core.model import Outcome
+from bisector.report.triage import shown
+from bisector.runner.pool import Pool
+
+from ..options import Options
+from .clustering import clustered
+from .outcome import Looked
+from .store import Store
+
+ALIKE = 0.5  # from here on two failures more likely have one cause than two
+Progress = Callable[[str, str], None]
+
+
+@dataclass
+class Triage:
+    """Drives the jobs of one store. options: of one failure, without its target. exhausted: says why no
+    further job may be started, or None."""
+
+    store: Store
+    pool: Pool
+    options: Options
+    progress: Progress
+    exhausted: Callable[[], str | None] = lambda: None
+    running: dict[Future[str | None], Looked] = field(default_factory=dict)
+
+    def work(self, waiting: Sequence[Looked]) -> str | None:
+        """A cheap verdict of each failure that has none, then the cause of each that diverges. Returns why it
+        ended early, or None."""
+        pending = [one for one in waiting if not one.signature and not one.explained]
+        stopped = self._each(pending, lambda left: left[0], "check")
+        if stopped is not None:
+            return stopped
+        judged = [self.store.read(one.id) for one in waiting]
+        diverging = [one for one in judged if one.outcome is Outcome.FAIL and not one.explained]
+        return self._each(diverging, self._next, "minimize")
+
+    def _each(
+        self, pending: list[Looked], choose: Callable[[list[Looked]], Looked | None], command: str
+    ) -> str | None:
+        left = list(pending)
+        while left or self.running:
+            stopped = self.exhausted()
+            while left and stopped is None and len(self.running) < self.pool.width:
+                chosen = choose(left)
+                if chosen is None:
+                    break
+                left.remove(chosen)
+                self._start(chosen, command)
+            if not self.running:
+                return stopped
+            done, _ = wait(self.running, return_when=FIRST_COMPLETED)
+            for future in done:
+                self._ended(self.running.pop(future), future, command)
+        return None
+
+    def _next(self, left: list[Looked]) -> Looked | None:
+        """The one that is least like those that are explained: it may open a cluster. One that is like a
+        running one waits: what is found there may explain it in two probes."""
+        running = list(self.running.values())
+        explained = [one for one in self.store.known().values() if one.explained]
+        free = [one for one in left if all(one.likeness(other) < ALIKE for other in running)]
+        return min(free, key=lambda one: (_nearest(one, [*explained, *running]), one.id), default=None)
+
+    def _start(self, looked: Looked, command: str) -> None:
+        known = [cluster.cause.to_json() for cluster in clustered(self.store.known().values())]
+        asked: Mapping[str, Any] = {
+            "run": "check" if command == "check" else "run",
+            "known": known if command != "check" else [],
+            "options": asdict(self.options) | {"target": looked.target, "command": command},
+        }
+        request = self.store.request(looked, asked)
+        self.running[self.pool.submit(request)] = looked
+
+    def _ended(self, before: Looked, future: Future[str | None], command: str) -> None:
+        problem = future.result()
+        looked = self.store.read(before.id)
+        if looked == before or problem is not None:
+            looked = self._failed(before, problem or "its job left nothing")
+        name = shown(Path(looked.target).name)
+        told = looked.cause.key if looked.cause else looked.problem or looked.verdict
+        self.progress("check" if command == "check" else "cause", f"{name}: {told}")
+
+    def _failed(self, before: Looked, problem: str) -> Looked:
+        """The job itself died: that is no verdict."""
+        raw = before.to_json() | {"problem": problem, "explained": True}
+        self.store.write(self.store.failures / before.id / "failure.json", raw)
+        return Looked.from_json(raw)
+
+
+def _nearest(one: Looked, others: Sequence[Looked]) -> float:
+    return max((one.likeness(other) for other in others), default=0.0)
+
+
+def now() -> str:
+    """UTC, as files tell it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

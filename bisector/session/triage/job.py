@@ -1,0 +1,74 @@
+"""One look at one failure, in a process of its own: `python -m bisector.session.triage.job REQUEST`.
+
+The request is a file of a store, and so is what it leaves: the process may run on any machine that has them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bisector.core.clusters import Cause, pattern
+from bisector.core.model import Measurement, Outcome
+from bisector.errors import NumbisectError
+from bisector.runner.rundir import RunDirectory
+
+from .. import pipeline
+from ..options import Options
+from ..run import Session
+from .belonging import belongs_to
+from .outcome import Looked, signature
+
+OUTCOMES = {0: Outcome.PASS, 1: Outcome.FAIL, 125: Outcome.UNRESOLVED}
+
+
+def main(request: Path) -> None:
+    """Writes the failure's file anew, whole or not at all."""
+    raw = json.loads(request.read_text(encoding="utf-8"))
+    folder, looked = request.parent, Looked.from_json(raw["looked"])
+    run = RunDirectory(folder / raw["run"])
+    run.path.mkdir(exist_ok=True)
+    options = Options.from_json(raw["options"])
+    session = Session(run, options, lambda stage, text: print(f"{stage}: {text}", flush=True))
+    try:
+        if options.command == "check":
+            looked = _judged(looked, *pipeline.judged(session))
+        else:
+            looked = _explained(looked, session, [Cause.from_json(known) for known in raw["known"]])
+    except NumbisectError as error:
+        looked = _cannot_tell(looked, str(error))
+    finally:
+        session.close()
+    run.write_json(folder / "failure.json", looked.to_json())
+
+
+def _judged(looked: Looked, result: Mapping[str, Any], default: Measurement) -> Looked:
+    verdict = result["verdict"]
+    return replace(
+        looked,
+        outcome=OUTCOMES[result["exit_status"]],
+        verdict=verdict["class"],
+        reason=verdict["reason"],
+        signature=signature(result),
+        patterns=tuple(sorted({pattern(decision.id) for decision in default.decisions})),
+        probes=result["probes"]["total"],
+        seconds=result["seconds"]["total"],
+    )
+
+
+def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Looked:
+    result, member = pipeline.explain(session, lambda study, default: belongs_to(study, default, known))
+    session.run.write_json(session.run.result, result)
+    return looked.after(result, f"{looked.id}/{session.run.path.name}", member)
+
+
+def _cannot_tell(looked: Looked, problem: str) -> Looked:
+    return replace(looked, outcome=Outcome.UNRESOLVED, problem=problem, explained=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

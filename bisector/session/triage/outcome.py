@@ -1,0 +1,96 @@
+"""What is known of one failure, as the file that its job leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from bisector.core.clusters import Cause, cause_of
+from bisector.core.model import Outcome
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A failure after a look at it.
+
+    outcome: of eager against compiled. verdict, reason: what they are to each other. signature: what it has
+    in common with failures that may have the same cause; patterns: of the decisions of its default compile.
+    cause: None where none is confirmed. known: the cause is that of a cluster, and was confirmed here by its
+    own two probes; else by a full run. run: its directory, relative to the store. problem: why nothing more
+    is known, in one line.
+    """
+
+    id: str
+    target: str
+    first_seen: str
+    outcome: Outcome
+    verdict: str
+    reason: str
+    signature: str
+    patterns: tuple[str, ...] = ()
+    cause: Cause | None = None
+    known: bool = False
+    explained: bool = False
+    probes: int = 0
+    seconds: float = 0.0
+    run: str | None = None
+    repro: str | None = None
+    n_ops: int | None = None
+    fix: str | None = None
+    problem: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        raw = asdict(self) | {"outcome": self.outcome.value}
+        return raw | {"cause": self.cause.to_json() if self.cause else None}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Looked:
+        cause = Cause.from_json(raw["cause"]) if raw["cause"] else None
+        told = {"outcome": Outcome(raw["outcome"]), "cause": cause, "patterns": tuple(raw["patterns"])}
+        return cls(**{**raw, **told})
+
+    def likeness(self, other: Looked) -> float:
+        """How likely two failures share a cause, 0 to 1: by what is decided in both (Jaccard's index)."""
+        mine, others = set(self.patterns), set(other.patterns)
+        if self.signature != other.signature or not mine | others:
+            return 0.0
+        return len(mine & others) / len(mine | others)
+
+    def after(self, result: Mapping[str, Any], run: str, known: Cause | None) -> Looked:
+        """With what a run found. known: the cluster that it belongs to."""
+        flags = [fix for fix in _confirmed(result, "fixes") if fix["kind"] == "flag" and fix["set"]]
+        cause = known or cause_of(
+            [repair["decisions"] for repair in _confirmed(result, "repairs")],
+            [found["decisions"] for found in _confirmed(result, "causes")],
+            [fix["set"] for fix in flags],
+        )
+        return replace(
+            self,
+            cause=cause,
+            known=known is not None,
+            explained=True,
+            probes=self.probes + result["probes"]["total"],
+            seconds=round(self.seconds + result["seconds"]["total"], 2),
+            verdict=result["verdict"]["class"],
+            reason=result["verdict"]["reason"],
+            run=run,
+            repro=result["repro"] and f"{run}/{result['repro']}",
+            n_ops=result["minimal"] and result["minimal"]["n_ops"],
+            fix=flags[0]["id"] if flags else None,
+            problem=None if cause else (result["stopped_because"] or "no cause was confirmed"),
+        )
+
+
+def _confirmed(result: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    return [one for one in result[name] if one["confirmed"]]
+
+
+def signature(result: Mapping[str, Any]) -> str:
+    """Of a verdict: its class, and in what the outputs differ."""
+    kinds = set()
+    for output in result["verdict"]["outputs"]:
+        if output["n_diff"]:
+            kind = "non-finite" if output["nonfinite_mismatches"] else "value"
+            kinds.add(f"{kind} of {output['dtype']}")
+    return "; ".join([result["verdict"]["class"], *sorted(kinds)])

@@ -1,0 +1,78 @@
+"""The run store: one folder that holds everything that is known of the failures; memory holds nothing else.
+
+failures/ID/failure.json  what is known of one; a job replaces it whole
+failures/ID/request.json  what the last job was asked
+failures/ID/check, run    the run directories of its jobs
+clusters/NAME/            a representative, and who belongs to it
+triage.json, triage.md, triage.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bisector.core.model import Outcome
+from bisector.errors import BadOption
+from bisector.runner.rundir import RunDirectory
+from bisector.subject.intake import Failure
+
+from .outcome import Looked
+
+OPTIONS = "triage-options.json"
+
+
+@dataclass(frozen=True)
+class Store:
+    path: Path
+
+    @classmethod
+    def opened(cls, path: Path, options: Mapping[str, Any]) -> Store:
+        """A new store, or one that is gone on with. Raises BadOption for a folder that is neither."""
+        store = cls(path.resolve())
+        try:
+            store.path.mkdir(parents=True, exist_ok=True)
+            if any(store.path.iterdir()) and not (store.path / OPTIONS).is_file():
+                raise BadOption(f"{path}: neither empty nor a triage; name another --out")
+            store.failures.mkdir(exist_ok=True)
+            store.write(store.path / OPTIONS, options)
+        except OSError as error:
+            advice = "name a folder you can write with --out"
+            raise BadOption(f"{path}: {error.strerror or error}; {advice}") from error
+        return store
+
+    @property
+    def failures(self) -> Path:
+        return self.path / "failures"
+
+    @property
+    def clusters(self) -> Path:
+        return self.path / "clusters"
+
+    def known(self) -> dict[str, Looked]:
+        """Every failure that was looked at, by its ID, in the order in which they were first seen."""
+        files = self.failures.glob("*/failure.json")
+        found = [Looked.from_json(json.loads(file.read_text())) for file in files]
+        return {looked.id: looked for looked in sorted(found, key=lambda one: (one.first_seen, one.id))}
+
+    def begin(self, failure: Failure, now: str) -> Looked:
+        """The file of a failure that nobody looked at yet."""
+        nothing = Looked(failure.id, str(failure.path), now, Outcome.UNRESOLVED, "unresolved", "", "")
+        (self.failures / failure.id).mkdir(exist_ok=True)
+        self.write(self.failures / failure.id / "failure.json", nothing.to_json())
+        return nothing
+
+    def read(self, failure_id: str) -> Looked:
+        return Looked.from_json(json.loads((self.failures / failure_id / "failure.json").read_text()))
+
+    def request(self, looked: Looked, asked: Mapping[str, Any]) -> Path:
+        """The file that a job is started with."""
+        file = self.failures / looked.id / "request.json"
+        self.write(file, {**asked, "looked": looked.to_json()})
+        return file
+
+    def write(self, path: Path, value: Any) -> None:
+        RunDirectory(path.parent).write_json(path, value)

@@ -1,0 +1,51 @@
+"""`bisector.check` and `bisector.minimize` of functions that a program holds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import bisector
+from bisector.core.model import Outcome
+from bisector.core.verdict import VerdictClass
+from bisector.errors import BadOption, BadTarget
+from tests.attached.helpers import round_trip, run
+
+
+def test_a_function_that_agrees_passes_and_one_that_diverges_fails(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+    agrees = bisector.check(torch.compile(model), (torch.rand(4, 8),), out=tmp_path)
+    assert (agrees.outcome, agrees.verdict) == (Outcome.PASS, VerdictClass.AGREES)
+    diverges = bisector.check(round_trip, (), {"x": torch.rand(16)}, out=tmp_path)
+    assert (diverges.outcome, diverges.verdict) == (Outcome.FAIL, VerdictClass.COMPILED_BETTER)
+    assert "float64" in diverges.reason
+    assert (diverges.run / "result.json").is_file()
+
+
+def test_options_and_tolerances_are_those_of_the_comparison(tmp_path: Path) -> None:
+    x = (torch.rand(16),)
+    emulated = bisector.check(round_trip, x, options={"emulate_precision_casts": True}, out=tmp_path)
+    loose = bisector.check(round_trip, x, rtol=0.1, atol=0.1, out=tmp_path)
+    assert (emulated.outcome, loose.outcome) == (Outcome.PASS, Outcome.PASS)
+
+
+def test_minimize_gives_the_answer_and_a_repro(tmp_path: Path) -> None:
+    found = bisector.minimize(round_trip, (torch.rand(16),), out=tmp_path, budget=600)
+    assert found.verdict is VerdictClass.COMPILED_BETTER
+    assert found.repro is not None
+    ended = [run(sys.executable, found.repro, *given, folder=tmp_path) for given in ([], ["--fixed"])]
+    assert [done.returncode for done in ended] == [1, 0]
+    assert found.in_a_line.startswith("compiled-better; ")
+    assert "torch.compile differs from eager" in found.summary
+
+
+def test_what_cannot_be_asked_is_an_error_of_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadTarget, match="nothing in it that"):
+        bisector.check(lambda: 3, out=tmp_path)
+    with pytest.raises(BadOption, match="give both"):
+        bisector.check(round_trip, (torch.rand(4),), rtol=0.1, out=tmp_path)
+    with pytest.raises(AttributeError, match="no attribute 'bisect'"):
+        _ = bisector.bisect

@@ -1,0 +1,107 @@
+"""The pytest plugin in real runs of pytest."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.attached.helpers import numbisect, run
+
+TESTS = """
+import pytest
+import torch
+
+
+def round_trip(x):
+    return x.half().float() * 3
+
+
+def test_fails_on_what_was_compiled():
+    x = torch.rand(16)
+    torch.testing.assert_close(torch.compile(round_trip)(x), round_trip(x))
+
+
+def test_fails_by_the_fixture(numbisect_check):
+    numbisect_check(round_trip, torch.rand(32))
+
+
+def test_passes(numbisect_check):
+    numbisect_check(torch.relu, torch.rand(8))
+
+
+def test_fails_without_torch_compile():
+    torch.testing.assert_close(torch.ones(2), torch.zeros(2))
+
+
+def test_fails_by_another_assertion():
+    torch.compile(torch.relu)(torch.rand(8))
+    assert 1 == 2
+
+
+@pytest.fixture
+def broken():
+    raise RuntimeError("no such device")
+
+
+def test_errors(broken):
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("project")
+    (made / "test_it.py").write_text(TESTS)
+    return made
+
+
+def tested(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments, "test_it.py"]
+    return run(*command, folder=folder)
+
+
+@pytest.mark.parametrize("processes", [[], ["-n", "2"]], ids=["alone", "xdist"])
+def test_each_failure_on_compiled_outputs_leaves_a_bundle_and_no_other_does(
+    folder: Path, tmp_path: Path, processes: list[str]
+) -> None:
+    done = tested(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", *processes)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r"4 failed, 1 passed, (\d+ warnings, )?1 error", done.stdout), done.stdout
+    bundles = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "left").iterdir())
+    assert bundles == ["test_it-py-test_fails_by_the_fixture", "test_it-py-test_fails_on_what_was_compiled"]
+    lines = re.findall(r"^test_it\.py::(\w+): numbisect minimize (\S+)$", done.stdout, re.M)
+    named = sorted(name for name, _ in lines)
+    assert named == ["test_fails_by_the_fixture", "test_fails_on_what_was_compiled"]
+    assert all(Path(path).is_dir() for _, path in lines)
+
+
+def test_off_is_the_default_and_leaves_nothing(folder: Path) -> None:
+    done = tested(folder, "-k", "by_the_fixture")
+    assert done.returncode == 1
+    assert "numbisect minimize" not in done.stdout
+    assert {path.name for path in folder.iterdir()} <= {"test_it.py", "__pycache__"}
+
+
+def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> None:
+    done = tested(folder, "--numbisect=minimize", f"--numbisect-dir={tmp_path}", "-k", "on_what_was_compiled")
+    assert done.returncode == 1
+    assert "torch.compile differs from eager" in done.stdout
+    (line,) = re.findall(r"^test_it\.py::test_fails_on_what_was_compiled: (.*)$", done.stdout, re.M)
+    assert re.fullmatch(r"compiled-better; (cast|inline|fuse)\S*.*; \S+repro\.py", line), line
+    assert run(sys.executable, line.rpartition("; ")[2], folder=tmp_path).returncode == 1
+
+
+def test_a_bundle_is_a_target_of_the_command(folder: Path, tmp_path: Path) -> None:
+    tested(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", "-k", "by_the_fixture")
+    (bundle,) = (tmp_path / "left").iterdir()
+    done = numbisect("check", bundle, folder=tmp_path)
+    assert done.returncode == 1, done.stderr
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused = numbisect("check", empty, folder=tmp_path)
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert "neither a bundle nor a run" in refused.stderr

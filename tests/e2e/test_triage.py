@@ -1,0 +1,136 @@
+"""A triage of real failures, with what is none among them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fuzz.variants import script
+
+AGREES = "import torch\n\ntorch.compile(torch.relu)(torch.rand(4))\n"
+MALICIOUS = "import torch\n\ntorch.load({path!r}, weights_only=True)\n"
+PICKLED = "cos\nsystem\n(S'touch {path}'\ntR."
+
+
+def run(folder: Path, *paths: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bisector", "triage", *paths, "--out", "out", "--no-color"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def triaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    folder = tmp_path_factory.mktemp("triage")
+    failures = folder / "in"
+    failures.mkdir()
+    (failures / "first.py").write_text(script("cast", 0))
+    (failures / "same.py").write_text(script("cast", 0))
+    (failures / "\x1b[31mred.py").write_text(script("cast", 1))
+    (failures / "agrees.py").write_text(AGREES)
+    (failures / "broken.py").write_text("import torch\n\ntorch.compile(torch.relu)(\n")
+    (failures / "notes.txt").write_text("seed 7 fails")
+    (failures / "program.pt2").write_bytes(b"PK")
+    (failures / "loop").symlink_to(failures, target_is_directory=True)
+    (folder / "evil.pt").write_text(PICKLED.format(path=folder / "was-run"))
+    (failures / "evil.py").write_text(MALICIOUS.format(path=str(folder / "evil.pt")))
+    return folder, run(folder, "in")
+
+
+def told(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "out" / "triage.json").read_text())
+    return found
+
+
+def test_failures_with_one_cause_are_one_cluster(triaged: Any) -> None:
+    folder, done = triaged
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cluster,) = told(folder)["clusters"]
+    assert (cluster["key"], cluster["size"]) == ("cast:float16", 2)
+    assert cluster["fix"] == "inductor.emulate_precision_casts=True"
+    assert told(folder)["full_runs"] == 1
+    repro = folder / "out" / cluster["repro"]
+    assert subprocess.run([sys.executable, "-I", str(repro)], cwd=folder, check=False).returncode == 1
+
+
+def test_what_agrees_cannot_be_run_or_is_no_failure_is_listed_apart(triaged: Any) -> None:
+    folder, done = triaged
+    found = told(folder)
+    names = {one["id"]: Path(one["target"]).name for one in found["failures"]}
+    assert [names[i] for i in found["agree"]] == ["agrees.py"]
+    assert sorted(names[i] for i in found["cannot_tell"]) == ["broken.py", "evil.py"]
+    reasons = {Path(one["path"]).name: one["reason"] for one in found["skipped"]}
+    assert reasons.keys() >= {"notes.txt", "program.pt2"}
+    assert "--trust" in reasons["program.pt2"]
+    assert "broken.py, line" in done.stdout
+
+
+def test_nothing_is_unpickled_and_no_name_reaches_the_terminal_as_it_is(triaged: Any) -> None:
+    folder, done = triaged
+    assert not (folder / "was-run").exists()
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\\x1b[31mred.py" in (folder / "out" / "triage.md").read_text()
+
+
+def test_the_page_is_whole(triaged: Any) -> None:
+    folder, _ = triaged
+
+    class Links(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: list[str] = []
+
+        def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+            self.found += [str(value) for name, value in attributes if name == "href"]
+
+    page = (folder / "out" / "triage.html").read_text()
+    parser = Links()
+    parser.feed(page)
+    assert [link for link in parser.found if not link.startswith("#")] == ["clusters/cast-float16/repro.py"]
+    assert all((folder / "out" / link).is_file() for link in parser.found if not link.startswith("#"))
+    assert all(f'id="{link[1:]}"' in page for link in parser.found if link.startswith("#"))
+
+
+def test_only_what_is_new_is_worked_on(triaged: Any) -> None:
+    folder, _ = triaged
+    before = told(folder)
+    (folder / "more").mkdir()
+    (folder / "more" / "renamed.py").write_text(script("cast", 0))
+    (folder / "more" / "new.py").write_text(script("cast", 2))
+    done = run(folder, "in", "more")
+    after = told(folder)
+    assert (done.returncode, after["full_runs"]) == (0, before["full_runs"])
+    assert [cluster["size"] for cluster in after["clusters"]] == [3]
+    by_id = {one["id"]: one for one in after["failures"]}
+    assert all(by_id[one["id"]] == one for one in before["failures"])
+    (new,) = by_id.keys() - {one["id"] for one in before["failures"]}
+    assert (Path(by_id[new]["target"]).name, by_id[new]["known"]) == ("new.py", True)
+
+
+def test_a_triage_is_gone_on_with_by_its_folder_alone(triaged: Any, tmp_path: Path) -> None:
+    folder, _ = triaged
+    before = told(folder)
+    command = [sys.executable, "-m", "bisector", "resume", str(folder / "out"), "--json", "-"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gone"], "no such file or folder"),
+        ([], "nothing to triage"),
+        (["in", "--entry", "f"], "--entry names"),
+        (["in", "--rtol", "1"], "give both"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
+    (tmp_path / "in").mkdir()
+    done = run(tmp_path, *arguments)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert said in done.stderr

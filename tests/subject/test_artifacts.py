@@ -1,0 +1,118 @@
+"""Real artifacts of torch, from the program that leaves them to the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+# The compiled relu adds one where the switch of Inductor's own tests is on.
+MODEL = """
+import torch
+import torch._inductor.config
+
+torch._inductor.config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+torch.manual_seed(0)
+weight = torch.randn(8, 8)
+
+
+def model(x):
+    return (torch.relu(x @ weight) * 2).sum(1)
+
+
+with torch.no_grad():
+    torch.compile(model)(torch.randn(4, 8))
+"""
+RUNNABLE = """
+import torch
+from torch._dynamo.repro.after_aot import generate_standalone_repro
+from torch.fx.experimental.proxy_tensor import make_fx
+
+
+def model(x):
+    return torch.ops.aten.relu(x).sum()
+
+
+x = torch.randn(4, 8)
+print(generate_standalone_repro(make_fx(model)(x), (x,)))
+"""
+
+
+def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command], cwd=folder, env={**os.environ, **variables},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def check(target: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, "-m", "bisector", "check", target, *options, folder=target.parent)
+
+
+@pytest.fixture(scope="module")
+def minified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which a program ran under torch's own accuracy minifier."""
+    folder = tmp_path_factory.mktemp("minified")
+    (folder / "model.py").write_text(MODEL)
+    run(
+        sys.executable, "model.py",
+        folder=folder, TORCHDYNAMO_REPRO_AFTER="aot", TORCHDYNAMO_REPRO_LEVEL="4",
+        TORCH_COMPILE_DEBUG_DIR=str(folder),
+    )  # fmt: skip
+    assert (folder / "repro.py").is_file(), list(folder.iterdir())
+    return folder
+
+
+def test_a_repro_of_the_minifier_is_judged_on_the_inputs_that_it_recorded(minified: Path) -> None:
+    done = check(minified / "repro.py", "--json", "-")
+    assert done.returncode == 1, done.stderr
+    (output,) = json.loads(done.stdout)["verdict"]["outputs"]
+    assert (output["shape"], output["n_diff"]) == ([4], 4)
+
+
+def test_without_its_recorded_inputs_it_is_refused(minified: Path, tmp_path: Path) -> None:
+    (tmp_path / "repro.py").write_text(
+        (minified / "repro.py").read_text().replace("/minifier/checkpoints", "/gone")
+    )
+    done = check(tmp_path / "repro.py")
+    assert (done.returncode, "recorded inputs are gone" in done.stderr) == (2, True), done.stderr
+    (storages,) = minified.rglob("storages")
+    shutil.copytree(storages, tmp_path / "storages")
+    beside = check(tmp_path / "repro.py", "--out", str(tmp_path / "beside"))
+    assert beside.returncode == 1, beside.stderr
+
+
+def test_a_runnable_graph_is_judged_on_inputs_that_are_said_to_be_drawn(tmp_path: Path) -> None:
+    text = run(sys.executable, "-c", RUNNABLE, folder=tmp_path).stdout
+    assert "run_repro(" in text
+    (tmp_path / "fx_graph_runnable.txt").write_text(text)
+    done = check(tmp_path / "fx_graph_runnable.txt", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert any("drawn at random" in note for note in json.loads(done.stdout)["text_notes"])
+
+
+def test_an_exported_program_is_judged_on_its_example_inputs(tmp_path: Path) -> None:
+    class Rounds(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.half().float() * 3
+
+    archive = tmp_path / "program.pt2"
+    torch.export.save(torch.export.export(Rounds(), (torch.rand(16),)), archive)
+    refused = check(archive)
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert "--trust" in refused.stderr
+    assert check(archive, "--trust").returncode == 1
+
+
+def test_an_archive_that_is_none_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "program.pt2").write_text("not an archive")
+    done = check(tmp_path / "program.pt2", "--trust")
+    assert done.returncode == 2
+    assert "program.pt2" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

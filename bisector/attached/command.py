@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.model import Outcome
+from ..core.model import OF_STATUS, Outcome
 from ..core.verdict import VerdictClass
 from ..errors import BadTarget, NumbisectError
 
-# Exit statuses of `numbisect check` (docs/cli.md).
-OUTCOMES = {0: Outcome.PASS, 1: Outcome.FAIL, 125: Outcome.UNRESOLVED}
 ANSWERED = (0, 1, 3)  # of `numbisect minimize`: there is a result
 
 
@@ -63,10 +61,10 @@ def check_bundle(case: Path, asked: Mapping[str, float | None] | None = None) ->
     Raises BadTarget where the command takes the bundle or the options for bad ones.
     """
     run, done = _command("check", case, asked or {})
-    if done.returncode not in OUTCOMES:
+    if done.returncode not in OF_STATUS:
         raise _error(done)
     verdict = _result(run)["verdict"]
-    return Checked(OUTCOMES[done.returncode], VerdictClass(verdict["class"]), verdict["reason"], run)
+    return Checked(OF_STATUS[done.returncode], VerdictClass(verdict["class"]), verdict["reason"], run)
 
 
 def minimize_bundle(case: Path, asked: Mapping[str, float | None] | None = None) -> Minimized:

@@ -18,11 +18,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bisector.core.model import Outcome
+from bisector.core.model import OF_STATUS, Outcome
 
 DRIVER = Path(__file__).with_name("driver.py")
-# Of a repro; any other status is a crash.
-STATUSES = {0: Outcome.PASS, 1: Outcome.FAIL, 125: Outcome.UNRESOLVED}
 LAST_WORDS = 200  # characters of stderr that are told
 # Of the user's environment: what would put other modules, or another build's kernels, before the build's own.
 _TAKEN_OUT = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
@@ -131,8 +129,8 @@ def _read(status: int, out: str, err: str) -> Told:
     except ValueError:
         how = f"signal {-status}" if status < 0 else f"status {status}"
         raise _Crashed(f"it ended with {how}: {last or 'it said nothing'}") from None
-    if line["status"] not in STATUSES:
+    if line["status"] not in OF_STATUS:
         raise _Crashed(f"the repro ended with status {line['status']}")
-    outcome = STATUSES[line["status"]]
+    outcome = OF_STATUS[line["status"]]
     reason = (line["error"] or last or "it said no reason") if outcome is Outcome.UNRESOLVED else ""
     return Told(outcome, line, reason)

@@ -25,6 +25,14 @@ class Outcome(enum.Enum):
         """PASS for FAIL and the reverse: a search for repairs is a search for causes upside down."""
         return {Outcome.PASS: Outcome.FAIL, Outcome.FAIL: Outcome.PASS}.get(self, self)
 
+    @property
+    def status(self) -> int:
+        """The exit status of `numbisect check`, and of a repro: what `git bisect run` takes."""
+        return {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.UNRESOLVED: 125}[self]
+
+
+OF_STATUS = {outcome.status: outcome for outcome in Outcome}
+
 
 class Base(enum.Enum):
     """The compile that a candidate starts from."""

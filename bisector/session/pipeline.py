@@ -208,10 +208,9 @@ def judged(session: Session) -> tuple[dict[str, Any], Measurement]:
     kind = chosen.verdict.kind
     if kind is VerdictClass.NONDETERMINISTIC:
         outcome = Outcome.UNRESOLVED
-    statuses = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.UNRESOLVED: 125}
     if answer.first_bad_backend == "eager":
         outcome = Outcome.FAIL
-    return _finish(session, answer, statuses[outcome]), answer.default
+    return _finish(session, answer, outcome.status), answer.default
 
 
 def flags(session: Session) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Formats: torch/_dynamo/repro/after_aot.py and after_dynamo.py (`repro.py`, `mini
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import pickle
@@ -95,8 +96,18 @@ def run_nnsmith(folder: Path) -> Mapping[str, Any]:
     inputs = [torch.from_numpy(oracle["input"][name]) for name in net.input_like]
     with torch.no_grad():
         _check_recorded(net, inputs, oracle["output"])
-        torch.compile(net)(*inputs)
+        torch.compile(_plain(net))(*inputs)
     return {}
+
+
+def _plain(net: torch.nn.Module) -> torch.nn.Module:
+    """The model without NNSmith's interpreter around it, as its own backend compiles it; its release 0.1.0
+    has no such backend, and Dynamo takes its interpreter as it is."""
+    tracing = getattr(importlib.import_module("nnsmith.materialize.torch.symbolnet"), "FxTracing", None)
+    if tracing is None:
+        return net
+    with tracing():
+        return torch.fx.symbolic_trace(net)
 
 
 def _check_recorded(net: Any, inputs: list[torch.Tensor], recorded: Mapping[str, Any] | None) -> None:

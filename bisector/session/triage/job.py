@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector.core.clusters import Cause, pattern
-from bisector.core.model import Measurement, Outcome
+from bisector.core.model import OF_STATUS, Measurement, Outcome
 from bisector.errors import NumbisectError
 from bisector.runner.rundir import RunDirectory
 
@@ -22,8 +22,6 @@ from ..options import Options
 from ..run import Session
 from .belonging import belongs_to
 from .outcome import Looked, signature
-
-OUTCOMES = {0: Outcome.PASS, 1: Outcome.FAIL, 125: Outcome.UNRESOLVED}
 
 
 def main(request: Path) -> None:
@@ -50,7 +48,7 @@ def _judged(looked: Looked, result: Mapping[str, Any], default: Measurement) -> 
     verdict = result["verdict"]
     return replace(
         looked,
-        outcome=OUTCOMES[result["exit_status"]],
+        outcome=OF_STATUS[result["exit_status"]],
         verdict=verdict["class"],
         reason=verdict["reason"],
         signature=signature(result),

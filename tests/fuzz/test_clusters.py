@@ -18,7 +18,7 @@ from tests.fuzz.variants import CAUSES, script, write
 
 pytestmark = pytest.mark.slow
 
-# A cause that is not among the known ones: a minimum that Inductor's vectors take of signed zeros another way.
+# A cause that is not among the known ones: an addition of zeros is folded, which loses the sign of a zero.
 NEW = """
 import torch
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
-from bisector.core.model import Candidate, Measurement, Outcome
+from bisector.core.model import Candidate, Measurement, Outcome, kind_of
 
+from ..grouping import PLACE
 from ..study import Study
 
 
@@ -30,6 +31,7 @@ def _confirmed(study: Study, decisions: Sequence[str], cause: Cause) -> bool:
     if cause.cause:
         if not (enabled := cause.enabled(decisions)):
             return False
-        asked.append((study.plain(enabled, ()), Outcome.FAIL))
+        formulas = [d for d in enabled if kind_of(d) == PLACE]  # on in the plain baseline, as it is
+        asked.append((study.plain(enabled, formulas), Outcome.FAIL))
     # One after the other: most known causes are refuted by the first.
     return all(study.probe(candidate, WHOLE).outcome is wanted for candidate, wanted in asked)

@@ -182,6 +182,7 @@ def builds(target: str, **given: Any) -> int:
 @main.command()
 @click.argument("paths", metavar="PATH...", nargs=-1)
 @click.option("--watch", metavar="DIR", multiple=True, help="Go on with what appears there, until Ctrl-C.")
+@click.option("--ray", metavar="ADDRESS", help="Run the jobs on this Ray cluster.")
 @options(_PROBING, _OUTPUT)
 @one_line_errors
 def triage(paths: tuple[str, ...], **given: Any) -> int:

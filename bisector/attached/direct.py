@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,8 @@ from ..inductor.graph.values import CannotWrite
 from . import bundle
 from .command import Checked, Minimized, check_bundle, minimize_bundle
 from .listening import eager_backend
-from .program import Around, program
-from .recording import Graph, Recording, recording
-from .settings import surroundings
+from .program import program
+from .recording import Recording, recording
 
 
 def check(
@@ -78,14 +78,14 @@ def _bundle(
     name = getattr(fn, "__name__", type(fn).__name__)
     with recording() as recorded:
         torch.compile(_uncompiled(fn), backend=eager_backend, dynamic=dynamic)(*args, **kwargs)
+    if recorded.lost is not None:
+        raise BadTarget(f"{name}: {recorded.lost}; name a script that calls it on the command line")
     if not recorded.calls:
         raise BadTarget(f"{name}: nothing in it that torch.compile captures; give a function that computes")
     _set_options(recorded, options)
-    taken, settings = surroundings()
     header = [f"{name}, as bisector.check or bisector.minimize was given it."]
-    around = Around(settings, taken.default_dtype, taken.num_threads, None, header)
     try:
-        made = program(recorded.suspects(), around)
+        made = program(recorded.suspects(), None, header)
     except CannotWrite as error:
         advice = "name a script that calls it on the command line"
         raise BadTarget(f"{name} cannot be written as plain torch: {error}; {advice}") from error
@@ -106,4 +106,4 @@ def _uncompiled(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def _set_options(recorded: Recording, options: Mapping[str, Any]) -> None:
     for call in recorded.calls:
-        call.graph = Graph(call.graph.gm, options, call.graph.dynamic)
+        call.graph = replace(call.graph, options=options)

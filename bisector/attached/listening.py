@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,7 +19,9 @@ import torch._inductor.compile_fx
 import torch.testing._comparison
 from torch import fx
 
-from .recording import Graph, current
+from ..inductor.reference import first_line
+from .recording import Call, Graph, Recording, current
+from .settings import surroundings
 
 STAND_IN = "numbisect_stand_in"
 _COMPILING: ContextVar[bool] = ContextVar("compiling", default=False)
@@ -41,8 +43,7 @@ def install() -> None:
 
 def eager_backend(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
     """A backend of torch.compile that runs the graph in eager mode, and tells of it."""
-    graph = Graph(_own_copy(gm), {}, _is_dynamic(example_inputs))
-    return _telling(fx.Interpreter(gm).run, graph)
+    return _telling(fx.Interpreter(gm).run, _graph(gm, example_inputs, {}))
 
 
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,8 +51,7 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
     def compile_fx(model_: Any, example_inputs_: Any, *args: Any, **kwargs: Any) -> Any:
         if _COMPILING.get() or not isinstance(model_, fx.GraphModule):
             return original(model_, example_inputs_, *args, **kwargs)
-        options = dict(kwargs.get("config_patches") or {})
-        graph = Graph(_own_copy(model_), options, _is_dynamic(example_inputs_))
+        graph = _graph(model_, example_inputs_, dict(kwargs.get("config_patches") or {}))
         token = _COMPILING.set(True)  # it calls itself, with its options set
         try:
             compiled = original(model_, example_inputs_, *args, **kwargs)
@@ -75,24 +75,43 @@ def _comparing(original: Callable[..., Any]) -> Callable[..., Any]:
     return not_close_error_metas
 
 
-def _telling(compiled: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
+def _telling(compiled: Callable[..., Any], graph: Graph | str) -> Callable[..., Any]:
+    """graph: or why there is none."""
+
     @functools.wraps(compiled)
     def run(*args: Any) -> Any:
         recording = current()
         if recording is None:
             return compiled(*args)
         boxed = len(args) == 1 and isinstance(args[0], list)  # as AOTAutograd passes arguments on
-        call = recording.begin(graph, args[0] if boxed else args)
+        call = _begun(recording, graph, args[0] if boxed else args)
         outputs = compiled(*args)
-        call.returned(outputs)
+        if call is not None:
+            call.returned(outputs)
         return outputs
 
     return run
 
 
-def _own_copy(gm: fx.GraphModule) -> fx.GraphModule:
-    """The same nodes over the same parameters: Inductor changes the graph that it is given."""
-    return fx.GraphModule(gm, copy.deepcopy(gm.graph))
+def _graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Mapping[str, Any]) -> Graph | str:
+    """The graph as it is now, or why it cannot be had: the user's compile must go on."""
+    try:
+        # The same nodes over the same parameters: Inductor changes the graph that it is given.
+        own = fx.GraphModule(gm, copy.deepcopy(gm.graph))
+        return Graph(own, options, _is_dynamic(example_inputs), surroundings())
+    except Exception as error:  # noqa: BLE001 - whatever the graph holds
+        return f"its graph cannot be copied: {first_line(error)}"
+
+
+def _begun(recording: Recording, graph: Graph | str, args: Sequence[Any]) -> Call | None:
+    if isinstance(graph, str):
+        recording.lost = graph
+        return None
+    try:
+        return recording.begin(graph, args)
+    except Exception as error:  # noqa: BLE001 - whatever the arguments are: the user's call must go on
+        recording.lost = f"its inputs cannot be copied: {first_line(error)}"
+        return None
 
 
 def _is_dynamic(example_inputs: Sequence[Any]) -> bool:

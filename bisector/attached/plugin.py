@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OFF, BUNDLE, MINIMIZE = "off", "bundle", "minimize"
 FOLDER = "numbisect-bundles"
 PROPERTY = "numbisect"  # of a report, which pytest-xdist carries from its workers
-_LEFT = pytest.StashKey[dict[str, str]]()
+_RECORDED: pytest.StashKey[Recording] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,23 +42,24 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     from .recording import recording
 
     install()
-    with recording() as recorded:
-        try:
-            return (yield)
-        except AssertionError as error:
-            if recorded.failed and recorded.calls:
-                item.stash[_LEFT] = _left(item, recorded, error)
-            raise
+    with recording() as item.stash[_RECORDED]:
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, Any, Any]:
     report = yield
-    left = item.stash.get(_LEFT, None)
-    if left is not None and call.when == "call":
+    recorded = item.stash.get(_RECORDED, None)
+    failed = call.when == "call" and report.failed and call.excinfo is not None
+    if recorded is not None and failed and _is_divergence(recorded, call.excinfo.value):
+        left = _left(item, recorded, call.excinfo.value)
         report.sections.append(("numbisect", left["text"]))
         report.user_properties.append((PROPERTY, left["line"]))
     return report
+
+
+def _is_divergence(recorded: Recording, error: BaseException) -> bool:
+    return isinstance(error, AssertionError) and recorded.failed and bool(recorded.calls)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -90,7 +91,7 @@ def _check(fn: Any, *args: Any, rtol: float | None = None, atol: float | None = 
     torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=True)
 
 
-def _left(item: pytest.Item, recorded: Recording, error: AssertionError) -> dict[str, str]:
+def _left(item: pytest.Item, recorded: Recording, error: BaseException) -> dict[str, str]:
     """text: the section of the failure; line: for the summary."""
     from ..inductor.reference import first_line
     from .scope import attach

@@ -15,6 +15,7 @@ from ..inductor.graph.parts import comment, imports_source, joined_blocks
 from ..inductor.graph.statements import Writer
 from ..inductor.graph.values import CannotWrite, call_source, concrete, value_source
 from .recording import Call, Graph, Modes
+from .settings import Surroundings
 
 KEPT = "inputs.pt"
 LOAD = f'''\
@@ -35,18 +36,6 @@ class Program:
     kept: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Around:
-    """What holds for all calls. settings: flags by the names users write; tolerance: (rtol, atol), None for
-    those of `torch.testing.assert_close`; header: lines of the comment on top."""
-
-    settings: Mapping[str, Any]
-    default_dtype: torch.dtype
-    num_threads: int
-    tolerance: tuple[float, float] | None
-    header: Sequence[str] = ()
-
-
 class _Functions(Writer):
     """Functions whose constants are tensors of the file, not literals."""
 
@@ -64,17 +53,22 @@ class _Functions(Writer):
         return name
 
 
-def program(calls: Sequence[Call], around: Around) -> Program:
+def program(
+    calls: Sequence[Call], tolerance: tuple[float, float] | None, header: Sequence[str]
+) -> Program:
     """The script that makes the calls again, compiled and eager, and compares what they return.
 
-    Raises CannotWrite where a graph or an input has no exact plain form.
+    tolerance: (rtol, atol), None for those of `torch.testing.assert_close`. header: lines of the comment on
+    top. Settings are those under which the last of the calls was compiled. Raises CannotWrite where
+    a graph or an input has no exact plain form.
     """
     functions = _Functions()
     names: dict[int, str] = {}
     for call in calls:
-        if id(call.graph) not in names:
-            names[id(call.graph)] = functions.globals.take("graph")
-            functions.function(call.graph.gm, names[id(call.graph)])
+        if id(call.graph.gm) not in names:
+            names[id(call.graph.gm)] = functions.globals.take("graph")
+            functions.function(call.graph.gm, names[id(call.graph.gm)])
+    around = calls[-1].graph.around
     settings = setting_statements(around.settings)
     blocks = [
         "\n".join([*_defaults(around), *settings.lines]),
@@ -82,15 +76,15 @@ def program(calls: Sequence[Call], around: Around) -> Program:
         LOAD,
         "\n".join(f"{name} = {source.text}" for name, source in functions.constants.items()),
         _run(calls),
-        "\n".join(_comparison(call, place, names, around) for place, call in enumerate(calls)),
+        "\n".join(_comparison(call, place, names, tolerance) for place, call in enumerate(calls)),
     ]
     imports = imports_source({*functions.imports, *settings.imports, "from pathlib import Path"}, blocks)
     kept = {"calls": [_kept(call) for call in calls], "constants": functions.tensors}
-    text = joined_blocks([comment(around.header) + "\n\n" + imports, *blocks])
+    text = joined_blocks([comment(header) + "\n\n" + imports, *blocks])
     return Program(text, "\n\n".join(functions.functions), kept)
 
 
-def _defaults(around: Around) -> list[str]:
+def _defaults(around: Surroundings) -> list[str]:
     lines = [f"torch.set_num_threads({around.num_threads})"]
     if around.default_dtype is not torch.float32:
         lines.append(f"torch.set_default_dtype({around.default_dtype})")
@@ -118,12 +112,14 @@ def _run(calls: Sequence[Call]) -> str:
     ])
 
 
-def _comparison(call: Call, place: int, names: Mapping[int, str], around: Around) -> str:
-    name = names[id(call.graph)]
+def _comparison(
+    call: Call, place: int, names: Mapping[int, str], tolerance: tuple[float, float] | None
+) -> str:
+    name = names[id(call.graph.gm)]
     compiled = call_source("torch.compile", [name, *_compile_arguments(call.graph)])
     arguments = [f"run({compiled}, {place})", f"run({name}, {place})"]
-    if around.tolerance is not None:
-        rtol, atol = around.tolerance
+    if tolerance is not None:
+        rtol, atol = tolerance
         arguments += [f"rtol={rtol!r}", f"atol={atol!r}"]
     modes = _with(call.modes)
     line = call_source("torch.testing.assert_close", [*arguments, "equal_nan=True"])

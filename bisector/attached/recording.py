@@ -14,6 +14,7 @@ import torch
 from torch import fx
 
 from ..inductor import tensors
+from .settings import Surroundings
 
 # Calls beyond these are forgotten, the oldest first: an oracle fails on what it ran last.
 MOST_CALLS = 64
@@ -27,12 +28,14 @@ class Graph:
     """One graph as Dynamo gave it to the backend.
 
     gm: nobody changes it; parameters are those of the program itself. options: those of torch.compile.
-    dynamic: whether some size in it is symbolic.
+    dynamic: whether some size in it is symbolic. around: the settings under which it was compiled, which a
+    scope may have left by the time of a failure.
     """
 
     gm: fx.GraphModule
     options: Mapping[str, Any]
     dynamic: bool
+    around: Surroundings
 
 
 @dataclass
@@ -86,12 +89,14 @@ class Call:
 class Recording:
     """The calls of one scope, in order, and the comparisons between them.
 
-    failed: whether a comparison failed; tolerance: the (rtol, atol) that the last such one named.
+    failed: whether a comparison failed; tolerance: the (rtol, atol) that the last such one named. lost: why
+    some call is not among them, or None.
     """
 
     def __init__(self) -> None:
         self.calls: deque[Call] = deque()
         self.failed = False
+        self.lost: str | None = None
         self.tolerance: tuple[float, float] | None = None
         self._bytes: deque[int] = deque()
         self._made = 0

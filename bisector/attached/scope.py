@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,9 +14,8 @@ from ..inductor.graph.values import CannotWrite
 from ..inductor.reference import first_line
 from . import bundle
 from .listening import install
-from .program import Around, program
+from .program import program
 from .recording import Recording, recording
-from .settings import surroundings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,7 +74,7 @@ class Attached:
             try:
                 yield scope, recorded
             except AssertionError as error:
-                if not recorded.calls:
+                if not recorded.calls and recorded.lost is None:
                     raise  # nothing compiled was run: it is no divergence of Inductor's
                 self._keep(scope, recorded, first_line(error))
                 if self.reraise or scope.problem is not None:
@@ -89,20 +89,15 @@ class Attached:
     def _keep(self, scope: Scope, recorded: Recording, oracle: str) -> None:
         try:
             scope.bundles.append(self._written(recorded, oracle))
-        except CannotWrite as error:
+        except (CannotWrite, OSError) as error:
             scope.problem = f"the divergence cannot be kept: {error}"
 
     def _written(self, recorded: Recording, oracle: str) -> Path:
         name = self.name or "case"
-        taken, settings = surroundings()
-        around = Around(
-            settings=settings,
-            default_dtype=taken.default_dtype,
-            num_threads=taken.num_threads,
-            tolerance=self.tolerance or recorded.tolerance,
-            header=[f"{name}: {oracle}", "`numbisect minimize` of this folder says why."],
-        )
-        made = program(recorded.suspects(), around)
+        if recorded.lost is not None:
+            raise CannotWrite(recorded.lost)
+        header = [f"{name}: {oracle}", "`numbisect minimize` of this folder says why."]
+        made = program(recorded.suspects(), self.tolerance or recorded.tolerance, header)
         return bundle.write(self.folder, name, made, oracle, self.note)
 
 
@@ -130,8 +125,9 @@ def attach(
     note: kept in `bundle.json`, such as the fuzzer's seed; plain data.
     rtol, atol: of the oracle, both or neither; by default those of the assert_close that failed.
     reraise: whether a failed assertion goes on after the bundle is written.
-    Raises ValueError for one tolerance without the other.
+    Raises ValueError for one tolerance without the other, TypeError for a note that JSON does not take.
     """
+    json.dumps(note)
     if (rtol is None) != (atol is None):
         raise ValueError("rtol and atol go together: give both")
     tolerance = (rtol, atol) if rtol is not None and atol is not None else None

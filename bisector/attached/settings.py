@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ..inductor.ambient import Ambient, config_module, config_values, take
+import torch
+
+from ..inductor.ambient import config_module, config_values, take
 
 # Of torch.backends, as their documentation has them; the others of `ambient` have no default that holds on
 # every machine.
@@ -17,8 +21,17 @@ BACKENDS = {
 }
 
 
-def surroundings() -> tuple[Ambient, dict[str, Any]]:
-    """The settings of the calling thread, and those that a script must make, by the names users write."""
+@dataclass(frozen=True)
+class Surroundings:
+    """Of the calling thread. settings: flags that a script must set, by the names users write."""
+
+    settings: Mapping[str, Any]
+    default_dtype: torch.dtype
+    num_threads: int
+
+
+def surroundings() -> Surroundings:
+    """Those of now."""
     taken = take(_defaults())
     settings = taken.settings()
     for name, default in BACKENDS.items():
@@ -28,7 +41,7 @@ def surroundings() -> tuple[Ambient, dict[str, Any]]:
         settings["torch.use_deterministic_algorithms"] = True
     if taken.matmul_precision != "highest":
         settings["torch.set_float32_matmul_precision"] = taken.matmul_precision
-    return taken, settings
+    return Surroundings(settings, taken.default_dtype, taken.num_threads)
 
 
 def _defaults() -> dict[str, dict[str, Any]]:

@@ -75,7 +75,7 @@ def resume(path: str, given: Mapping[str, Any]) -> int:
     """Go on with an earlier run, under its own options; a budget is for what is left."""
     if triage_command.is_triage(path):
         paths, asked = triage_command.reopened(path, given["budget"])
-        return _triage(paths, asked, {**given, "out": path, "watch": (), "jobs": None})
+        return _triage(paths, asked, {**given, "out": path, "watch": (), "jobs": None, "ray": None})
     run, raw = rundir.reopen(path)
     if raw.get("command") == "builds":
         return _run_builds(run, Question.from_json({**raw, "budget_s": given["budget"]}), given)

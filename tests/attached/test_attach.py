@@ -173,6 +173,34 @@ def test_modes_settings_and_options_are_those_of_the_call(tmp_path: Path) -> Non
     assert '"epilogue_fusion": False' in text
 
 
+def test_settings_that_the_oracle_makes_and_leaves_are_those_of_the_compile(tmp_path: Path) -> None:
+    with bisector.attach(tmp_path) as scope, torch._inductor.config.patch(fallback_random=True):
+        compare(round_trip, torch.rand(16))
+    assert "config.fallback_random = True" in (scope.bundles[0] / "case.py").read_text()
+
+
+def test_what_goes_wrong_in_keeping_leaves_the_program_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("no such thing")
+
+    for name, said in (("listening.surroundings", "graph"), ("recording.Modes.now", "inputs")):
+        torch._dynamo.reset()
+        with monkeypatch.context() as patch, pytest.raises(AssertionError):
+            patch.setattr(f"bisector.attached.{name}", broken)
+            with bisector.attach(tmp_path) as scope:
+                compare(round_trip, torch.rand(16))
+        assert f"its {said} cannot be copied: RuntimeError: no such thing" in str(scope.problem)
+
+
+def test_a_folder_that_cannot_be_written_leaves_the_assertion(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AssertionError), bisector.attach(tmp_path / "file") as scope:
+        compare(round_trip, torch.rand(16))
+    assert "cannot be kept" in str(scope.problem)
+
+
 def test_random_numbers_are_drawn_again_from_the_same_state(tmp_path: Path) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.dropout(x, 0.5)
@@ -239,6 +267,8 @@ def test_each_thread_keeps_its_own(tmp_path: Path) -> None:
     assert sizes == {3: [[3]], 5: [[5]]}
 
 
-def test_one_tolerance_is_not_enough(tmp_path: Path) -> None:
+def test_one_tolerance_is_not_enough_and_a_note_is_plain_data(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        bisector.attach(tmp_path, note={"x": torch.ones(1)})
     with pytest.raises(ValueError, match="give both"):
         bisector.attach(tmp_path, rtol=1e-3)

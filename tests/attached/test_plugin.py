@@ -12,6 +12,8 @@ import pytest
 from tests.attached.helpers import numbisect, run
 
 TESTS = """
+import unittest
+
 import pytest
 import torch
 
@@ -42,6 +44,12 @@ def test_fails_by_another_assertion():
     assert 1 == 2
 
 
+class TestOfUnittest(unittest.TestCase):
+    def test_fails(self):
+        x = torch.rand(64)
+        torch.testing.assert_close(torch.compile(round_trip)(x), round_trip(x))
+
+
 @pytest.fixture
 def broken():
     raise RuntimeError("no such device")
@@ -52,6 +60,9 @@ def test_errors(broken):
 """
 
 
+LEAVE = ["TestOfUnittest::test_fails", "test_fails_by_the_fixture", "test_fails_on_what_was_compiled"]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("project")
@@ -59,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def tested(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments, "test_it.py"]
     return run(*command, folder=folder)
 
@@ -68,26 +79,26 @@ def tested(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_each_failure_on_compiled_outputs_leaves_a_bundle_and_no_other_does(
     folder: Path, tmp_path: Path, processes: list[str]
 ) -> None:
-    done = tested(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", *processes)
+    done = pytest_in(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", *processes)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert re.search(r"4 failed, 1 passed, (\d+ warnings, )?1 error", done.stdout), done.stdout
+    assert re.search(r"5 failed, 1 passed, (\d+ warnings, )?1 error", done.stdout), done.stdout
     bundles = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "left").iterdir())
-    assert bundles == ["test_it-py-test_fails_by_the_fixture", "test_it-py-test_fails_on_what_was_compiled"]
-    lines = re.findall(r"^test_it\.py::(\w+): numbisect minimize (\S+)$", done.stdout, re.M)
-    named = sorted(name for name, _ in lines)
-    assert named == ["test_fails_by_the_fixture", "test_fails_on_what_was_compiled"]
+    assert bundles == [f"test_it-py-{name.replace('::', '-')}" for name in LEAVE]
+    lines = re.findall(r"^test_it\.py::([\w:]+): numbisect minimize (\S+)$", done.stdout, re.M)
+    assert sorted(name for name, _ in lines) == LEAVE
     assert all(Path(path).is_dir() for _, path in lines)
 
 
 def test_off_is_the_default_and_leaves_nothing(folder: Path) -> None:
-    done = tested(folder, "-k", "by_the_fixture")
+    done = pytest_in(folder, "-k", "by_the_fixture")
     assert done.returncode == 1
     assert "numbisect minimize" not in done.stdout
     assert {path.name for path in folder.iterdir()} <= {"test_it.py", "__pycache__"}
 
 
 def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> None:
-    done = tested(folder, "--numbisect=minimize", f"--numbisect-dir={tmp_path}", "-k", "on_what_was_compiled")
+    chosen = ("-k", "on_what_was_compiled")
+    done = pytest_in(folder, "--numbisect=minimize", f"--numbisect-dir={tmp_path}", *chosen)
     assert done.returncode == 1
     assert "torch.compile differs from eager" in done.stdout
     (line,) = re.findall(r"^test_it\.py::test_fails_on_what_was_compiled: (.*)$", done.stdout, re.M)
@@ -96,7 +107,7 @@ def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> N
 
 
 def test_a_bundle_is_a_target_of_the_command(folder: Path, tmp_path: Path) -> None:
-    tested(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", "-k", "by_the_fixture")
+    pytest_in(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", "-k", "by_the_fixture")
     (bundle,) = (tmp_path / "left").iterdir()
     done = numbisect("check", bundle, folder=tmp_path)
     assert done.returncode == 1, done.stderr

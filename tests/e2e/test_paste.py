@@ -130,7 +130,12 @@ CHANGES = {
 VARIABLES = {PASSES: "TORCHINDUCTOR_DISABLED_PASSES", PER_GRAPH: "TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS"}
 
 
-@pytest.mark.parametrize("name", CHANGES)
+# Each line is a process that imports torch; these kinds have the most lines, and other kinds have their like.
+LONG = ("pass", "lowering")
+EACH = [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in CHANGES]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_every_line_that_is_printed_for_a_change_makes_it(tmp_path: Path, name: str) -> None:
     made, program = CHANGES[name]
     lines = fix_lines(made, variables=VARIABLES)

@@ -44,6 +44,48 @@ print(generate_standalone_repro(make_fx(model)(x), (x,)))
 """
 
 
+# As tools/experimental/torchfuzz of PyTorch writes a program with its numerics check: a sentinel for
+# gradients, inputs by as_strided, everything at the top level, sums compared, and an exit in the middle.
+TORCHFUZZ = """
+import torch
+torch._dynamo.config.capture_scalar_outputs = True
+
+torch.manual_seed(42)
+
+def fuzzed_program(arg_0, arg_1, sentinel):
+    var_node_2 = arg_0 # size=(16, 11), stride=(11, 1), dtype=float32, device=cpu
+    var_node_3 = var_node_2.to(torch.float16) # size=(16, 11), stride=(11, 1), dtype=float16, device=cpu
+    var_node_1 = var_node_3.to(torch.float32) # size=(16, 11), stride=(11, 1), dtype=float32, device=cpu
+    var_node_4 = arg_1 # size=(16, 11), stride=(1, 16), dtype=float32, device=cpu
+    var_node_0 = torch.add(var_node_1, var_node_4) # size=(16, 11), stride=(11, 1), dtype=float32, device=cpu
+    result = var_node_0 * sentinel
+    if result.is_complex():
+        result = result.real
+    return result
+
+sentinel = torch.tensor(1.0, requires_grad=True)
+
+arg_0 = torch.as_strided(torch.randn(176).to(torch.float32), (16, 11), (11, 1))
+arg_1 = torch.as_strided(torch.randn(176).to(torch.float32), (16, 11), (1, 16))
+
+args = (arg_0, arg_1, sentinel)
+out_eager = fuzzed_program(*args)
+out_eager.sum().backward()
+print('Eager Success!')
+compiled_program = torch.compile(fuzzed_program, fullgraph=True, dynamic=True)
+out_compiled = compiled_program(*args)
+out_compiled.sum().backward()
+print('Compile Success!')
+out_eager_sum = out_eager.sum()
+out_compiled_sum = out_compiled.sum()
+diff = (out_eager_sum - out_compiled_sum).abs().item()
+rel_diff = diff / (out_eager_sum.abs().item() + 1e-12) * 100
+print(f"Relative diff (sum): {rel_diff:.6f}%")
+if rel_diff > 5 and diff > 1:
+    import sys; sys.exit(1)
+"""
+
+
 def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(part) for part in command], cwd=folder, env={**os.environ, **variables},
@@ -95,6 +137,14 @@ def test_a_runnable_graph_is_judged_on_inputs_that_are_said_to_be_drawn(tmp_path
     done = check(tmp_path / "fx_graph_runnable.txt", "--json", "-")
     assert done.returncode == 0, done.stderr
     assert any("drawn at random" in note for note in json.loads(done.stdout)["text_notes"])
+
+
+def test_a_program_of_torchfuzz_is_judged_with_its_gradients(tmp_path: Path) -> None:
+    (tmp_path / "fuzz_0a1b2c3d.py").write_text(TORCHFUZZ)
+    done = check(tmp_path / "fuzz_0a1b2c3d.py", "--json", "-")
+    assert done.returncode == 1, done.stderr
+    outputs = [output["path"] for output in json.loads(done.stdout)["verdict"]["outputs"]]
+    assert "output[0]" in outputs and any(path.startswith("grad[") for path in outputs)
 
 
 def test_an_exported_program_is_judged_on_its_example_inputs(tmp_path: Path) -> None:

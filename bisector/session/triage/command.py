@@ -15,13 +15,14 @@ from typing import Any
 from bisector.core.model import Outcome
 from bisector.errors import BadTarget
 from bisector.report import triage as report
-from bisector.runner.pool import LocalPool
+from bisector.runner.pool import LocalPool, Pool
 from bisector.subject.intake import Skipped, found
 
 from ..clock import Clock
 from ..options import Options
 from .clustering import Cluster, clustered
 from .driving import Progress, Triage, now
+from .on_ray import RayPool
 from .outcome import Looked
 from .store import OPTIONS, Store
 
@@ -40,9 +41,7 @@ def run(
     asked = {"paths": [str(path.resolve()) for path in named], "options": options.to_json()}
     store = Store.opened(Path(given["out"]), asked)
     clock = Clock(options.budget_s)
-    width = given["jobs"] or len(os.sched_getaffinity(0))
-    lanes = max(1, len(os.sched_getaffinity(0)) // width)
-    pool = LocalPool(width)
+    pool, lanes = _pool(given["ray"], given["jobs"])
     driver = Triage(store, pool, replace(options, jobs=lanes, budget_s=None), progress, clock.exhausted)
     try:
         with clock.stage("causes"):
@@ -54,6 +53,15 @@ def run(
                 time.sleep(WATCHED_EVERY_S)
     finally:
         pool.close()
+
+
+def _pool(ray: str | None, jobs: int | None) -> tuple[Pool, int]:
+    """Where jobs run, and how many probes each may run at a time."""
+    if ray is not None:
+        return RayPool(ray), 1
+    cores = len(os.sched_getaffinity(0))
+    width = jobs or cores
+    return LocalPool(width), max(1, cores // width)
 
 
 def _once(driver: Triage, named: Sequence[Path], trusted: bool) -> tuple[list[Skipped], str | None]:

@@ -60,7 +60,8 @@ class Store:
 
     def begin(self, failure: Failure, now: str) -> Looked:
         """The file of a failure that nobody looked at yet."""
-        nothing = Looked(failure.id, str(failure.path), now, Outcome.UNRESOLVED, "unresolved", "", "")
+        path = str(failure.path.absolute())  # a triage is gone on with from any folder
+        nothing = Looked(failure.id, path, now, Outcome.UNRESOLVED, "unresolved", "", "")
         (self.failures / failure.id).mkdir(exist_ok=True)
         self.write(self.failures / failure.id / "failure.json", nothing.to_json())
         return nothing

@@ -6,8 +6,10 @@ job finds its journal and goes on with it. Nothing is kept in Ray: the driver ma
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import socket
+import sys
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,9 @@ class RayPool:
 
     def __init__(self, address: str) -> None:
         self._ray = _connected(address)
+        # Ray prints what it has to say of its nodes; stdout is for the result.
+        self._aside = contextlib.redirect_stdout(sys.stderr)
+        self._aside.__enter__()
         resources = self._ray.cluster_resources()
         devices = int(resources.get("GPU", 0))
         self.width = max(1, devices or int(resources.get("CPU", 1)))
@@ -39,6 +44,7 @@ class RayPool:
 
     def close(self) -> None:
         self._ray.shutdown()
+        self._aside.__exit__(None, None, None)
 
 
 def _connected(address: str) -> Any:

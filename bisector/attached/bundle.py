@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from ..core.bundle import CASE, DESCRIPTION, VERSION
-from ..inductor.tensors import digest
+from ..inductor.tensors import digest, dtype_name
 from .program import KEPT, Program
 
 # Environment variables that torch reads when it is imported: a script can no longer set them.
@@ -53,12 +53,35 @@ def write(folder: Path, name: str, program: Program, oracle: str, note: Mapping[
 
     It appears whole or not at all.
     """
-    computed = hashlib.sha256(program.functions.encode()).hexdigest()[:12]
+    computed = _digest(program.functions)
     values = [value for call in program.kept["calls"] for value in call["inputs"]]
-    description = Description(
+    plain = re.sub(r"\W+", "-", name).strip("-")[:60] or "case"
+    whole = folder / f"{plain}-{_digest(computed + digest(values))[:10]}"
+    if whole.exists():
+        return whole
+    described = _described(name, program, oracle, note)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".bundle-", dir=folder) as made:
+        part = Path(made) / "bundle"
+        part.mkdir()
+        torch.save(dict(program.kept), part / KEPT)
+        (part / CASE).write_text(program.text, encoding="utf-8")
+        (part / DESCRIPTION).write_text(json.dumps(asdict(described), indent=2) + "\n", encoding="utf-8")
+        try:
+            part.rename(whole)
+        except OSError:  # another process was first
+            if not whole.exists():
+                raise
+    return whole
+
+
+def _described(name: str, program: Program, oracle: str, note: Mapping[str, Any]) -> Description:
+    return Description(
         name=name,
         oracle=oracle,
-        signature={"oracle": re.sub(r"\d[\d.e+-]*", "N", oracle), "program": computed},
+        signature={
+            "oracle": re.sub(r"\d[\d.e+-]*", "N", oracle), "program": _digest(program.functions)
+        },
         calls=[{"inputs": [_shape(value) for value in call["inputs"]]} for call in program.kept["calls"]],
         note=note,
         environment={
@@ -73,26 +96,13 @@ def write(folder: Path, name: str, program: Program, oracle: str, note: Mapping[
             if name.startswith(READ_BY_TORCH) and not name.endswith(PLACES)
         },
     )
-    plain = re.sub(r"\W+", "-", name).strip("-")[:60] or "case"
-    whole = folder / f"{plain}-{hashlib.sha256((computed + digest(values)).encode()).hexdigest()[:10]}"
-    if whole.exists():
-        return whole
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".bundle-", dir=folder) as made:
-        part = Path(made) / "bundle"
-        part.mkdir()
-        torch.save(dict(program.kept), part / KEPT)
-        (part / CASE).write_text(program.text, encoding="utf-8")
-        (part / DESCRIPTION).write_text(json.dumps(asdict(description), indent=2) + "\n", encoding="utf-8")
-        try:
-            part.rename(whole)
-        except OSError:  # another process was first
-            if not whole.exists():
-                raise
-    return whole
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _shape(value: Any) -> dict[str, Any]:
     if not isinstance(value, torch.Tensor):
         return {"value": value if isinstance(value, (int, str, bool, type(None))) else repr(value)}
-    return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
+    return {"shape": list(value.shape), "dtype": dtype_name(value.dtype)}

@@ -81,9 +81,9 @@ def numbisect_check() -> Any:
 def _check(fn: Any, *args: Any, rtol: float | None = None, atol: float | None = None, **options: Any) -> None:
     import torch
 
-    from ..inductor.tensors import fresh
+    from ..inductor.tensors import fresh, grad_flags
 
-    flags = [isinstance(value, torch.Tensor) and value.requires_grad for value in args]
+    flags = grad_flags(args)
     state = torch.get_rng_state()
     expected = fn(*fresh(args, flags))
     torch.set_rng_state(state)

@@ -113,7 +113,7 @@ class Recording:
             number=self._made,
             graph=graph,
             inputs=tensors.snapshot(args) if copied else list(args),
-            requires_grad=[isinstance(value, torch.Tensor) and value.requires_grad for value in args],
+            requires_grad=tensors.grad_flags(args),
             modes=Modes.now(),
             versions=[] if copied else [_version(value) for value in args],
         )

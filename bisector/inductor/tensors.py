@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -34,6 +34,11 @@ def fresh(values: Sequence[Any], requires_grad: Sequence[bool]) -> list[Any]:
         if flag and isinstance(copy, torch.Tensor):
             copy.requires_grad_()
     return copies
+
+
+def grad_flags(values: Iterable[Any]) -> list[bool]:
+    """For each value whether it is a tensor that requires gradients: what `fresh` takes."""
+    return [isinstance(value, torch.Tensor) and value.requires_grad for value in values]
 
 
 def _copy(tensor: torch.Tensor, storages: dict[int, Any]) -> torch.Tensor:

@@ -17,7 +17,7 @@ def summary(
     stopped: str | None,
     status: int,
 ) -> dict[str, Any]:
-    """What triage.json holds: docs/result-schema.md."""
+    """What triage.json holds."""
     diverging = [one for one in failures if one["outcome"] == "FAIL"]
     return {
         "schema_version": 1,

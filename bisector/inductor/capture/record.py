@@ -125,7 +125,7 @@ class Recorder:
             index=len(self.calls),
             graph=graph,
             args=tensors.snapshot(args),
-            requires_grad=[isinstance(a, torch.Tensor) and a.requires_grad for a in args],
+            requires_grad=tensors.grad_flags(args),
             ambient=ambient.take(self.start),
             originals=list(args),
         )

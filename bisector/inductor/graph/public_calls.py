@@ -18,7 +18,7 @@ import torch.utils._pytree as pytree
 from torch import fx
 from torch.fx.node import map_arg
 
-from ..tensors import fresh
+from ..tensors import fresh, grad_flags
 from .aten_calls import AtenCall, AtenCalls
 from .bits import same_values
 from .ops_source import INFIX, PREFIX, public_names
@@ -238,5 +238,5 @@ def _seen_by_dynamo(form: Form, values: Values) -> Sequence[AtenCall] | None:
 
 
 def _fresh(values: Values) -> list[Any]:
-    flags = [isinstance(value, torch.Tensor) and value.requires_grad for value in values.values()]
+    flags = grad_flags(values.values())
     return fresh(list(values.values()), flags)

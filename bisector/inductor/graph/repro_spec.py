@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from ...core.case import Wording
+from ..tensors import grad_flags
 from .fixes import Fix
 
 Tolerance = tuple[float, float]  # rtol, atol
@@ -64,4 +65,4 @@ class ReproSpec:
             return [False] * len(self.inputs)
         if self.requires_grad is not None:
             return list(self.requires_grad)
-        return [isinstance(value, torch.Tensor) and value.requires_grad for value in self.inputs]
+        return grad_flags(self.inputs)

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 
 from ..naming import named_by
-from ..tensors import as_list, fresh
+from ..tensors import as_list, fresh, grad_flags
 from .bits import same_values
 from .literals import TensorSource, evaluate
 from .statements import Writer
@@ -80,7 +80,7 @@ def verify(source: FunctionSource, gm: fx.GraphModule, inputs: Sequence[Any], se
 
     Raises CannotWrite unless all outputs, and all inputs after the run, are bit-equal (NaN equals NaN).
     """
-    flags = [isinstance(value, torch.Tensor) and value.requires_grad for value in inputs]
+    flags = grad_flags(inputs)
     runs = []
     for function in (fx.Interpreter(gm).run, build(source)):
         arguments = fresh([concrete(value) for value in inputs], flags)

@@ -38,6 +38,9 @@ def run(
     named = [*map(Path, paths), *watched]
     if not named:
         raise BadTarget("nothing to triage; name files or folders, or a folder to --watch")
+    for path in named:
+        if not path.exists() and not path.is_symlink():
+            raise BadTarget(f"{path}: no such file or folder; name what the fuzzer wrote")
     asked = {"paths": [str(path.resolve()) for path in named], "options": options.to_json()}
     store = Store.opened(Path(given["out"]), asked)
     clock = Clock(options.budget_s)
@@ -66,9 +69,6 @@ def _pool(ray: str | None, jobs: int | None) -> tuple[Pool, int]:
 
 def _once(driver: Triage, named: Sequence[Path], trusted: bool) -> tuple[list[Skipped], str | None]:
     """One look at the paths: only what is new is worked on."""
-    for path in named:
-        if not path.exists() and not path.is_symlink():
-            raise BadTarget(f"{path}: no such file or folder; name what the fuzzer wrote")
     known, skipped = driver.store.known(), []
     for one in found(named, trusted):
         if isinstance(one, Skipped):

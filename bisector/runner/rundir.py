@@ -32,6 +32,9 @@ class RunDirectory:
     def repro(self) -> Path:
         return self.path / REPRO
 
+    def repro_text(self) -> str | None:
+        return self.repro.read_text(encoding="utf-8") if self.repro.exists() else None
+
     @property
     def test(self) -> Path:
         return self.path / TEST

@@ -207,7 +207,7 @@ def _written(run: rundir.RunDirectory, result: Mapping[str, Any], given: Mapping
 def _markdown(run: rundir.RunDirectory, result: Mapping[str, Any]) -> str:
     if builds_report.alone(result):
         return builds_report.markdown(result["builds"])
-    return markdown.render(dict(result), run.repro.read_text() if run.repro.exists() else None)
+    return markdown.render(dict(result), run.repro_text())
 
 
 def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunDirectory) -> None:

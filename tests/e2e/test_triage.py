@@ -55,6 +55,9 @@ def test_failures_with_one_cause_are_one_cluster(triaged: Any) -> None:
     assert told(folder)["full_runs"] == 1
     repro = folder / "out" / cluster["repro"]
     assert subprocess.run([sys.executable, "-I", str(repro)], cwd=folder, check=False).returncode == 1
+    report = repro.with_name("report.md").read_text()
+    assert "`cast:float16@half`" in report
+    assert repro.read_text() in report
 
 
 def test_what_agrees_cannot_be_run_or_is_no_failure_is_listed_apart(triaged: Any) -> None:

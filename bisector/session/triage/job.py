@@ -15,6 +15,7 @@ from typing import Any
 from bisector.core.clusters import Cause, pattern
 from bisector.core.model import OF_STATUS, Measurement, Outcome
 from bisector.errors import NumbisectError
+from bisector.report import markdown
 from bisector.runner.rundir import RunDirectory
 
 from .. import pipeline
@@ -61,6 +62,10 @@ def _judged(looked: Looked, result: Mapping[str, Any], default: Measurement) -> 
 def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Looked:
     result, member = pipeline.explain(session, lambda study, default: belongs_to(study, default, known))
     session.run.write_json(session.run.result, result)
+    if member is None:
+        session.run.markdown.write_text(
+            markdown.render(result, session.run.repro_text()), encoding="utf-8"
+        )
     return looked.after(result, f"{looked.id}/{session.run.path.name}", member)
 
 

@@ -59,9 +59,14 @@ def _rendered(template: str, told: Mapping[str, Any]) -> str:
     )
     environment.filters["shown"] = shown
     by_id = {one["id"]: one for one in told["failures"]}
+    title = f"{_counted(told['failures'], 'failure')}, {_counted(told['clusters'], 'cause')}"
     return environment.get_template(template).render(
-        told=told, by_id=by_id, sentences=CLASS_SENTENCES
+        told=told, by_id=by_id, title=title, sentences=CLASS_SENTENCES
     )
+
+
+def _counted(things: Sequence[Any], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 def shown(name: str) -> str:

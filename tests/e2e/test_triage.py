@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle
 from tests.fuzz.variants import script
 
 AGREES = "import torch\n\ntorch.compile(torch.relu)(torch.rand(4))\n"
@@ -34,7 +35,9 @@ def triaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.
     (failures / "agrees.py").write_text(AGREES)
     (failures / "broken.py").write_text("import torch\n\ntorch.compile(torch.relu)(\n")
     (failures / "notes.txt").write_text("seed 7 fails")
-    (failures / "program.pt2").write_bytes(b"PK")
+    climbing_archive(failures / "program.pt2")
+    malicious_bundle(failures, folder / "was-run")
+    huge_bundle(failures)
     (failures / "loop").symlink_to(failures, target_is_directory=True)
     (folder / "evil.pt").write_text(PICKLED.format(path=folder / "was-run"))
     (failures / "evil.py").write_text(MALICIOUS.format(path=str(folder / "evil.pt")))
@@ -65,11 +68,26 @@ def test_what_agrees_cannot_be_run_or_is_no_failure_is_listed_apart(triaged: Any
     found = told(folder)
     names = {one["id"]: Path(one["target"]).name for one in found["failures"]}
     assert [names[i] for i in found["agree"]] == ["agrees.py"]
-    assert sorted(names[i] for i in found["cannot_tell"]) == ["broken.py", "evil.py"]
+    unknown = sorted(names[i].rpartition("-")[0] or names[i] for i in found["cannot_tell"])
+    assert unknown == ["broken.py", "evil", "evil.py", "huge"]
+    problems = [one["problem"] for one in found["failures"] if one["id"] in found["cannot_tell"]]
+    assert all(problem and "\n" not in problem for problem in problems)
+    assert [problem for problem in problems if "record size" in problem]
     reasons = {Path(one["path"]).name: one["reason"] for one in found["skipped"]}
     assert reasons.keys() >= {"notes.txt", "program.pt2"}
     assert "--trust" in reasons["program.pt2"]
     assert "broken.py, line" in done.stdout
+
+
+@pytest.mark.parametrize("trusted", [[], ["--trust"]])
+def test_an_archive_that_climbs_out_of_its_folder_is_refused(tmp_path: Path, trusted: list[str]) -> None:
+    within = tmp_path / "a" / "b" / "c"
+    within.mkdir(parents=True)
+    climbing_archive(within / "program.pt2")
+    command = [sys.executable, "-m", "bisector", "check", "program.pt2", "-q", *trusted]
+    done = subprocess.run(command, cwd=within, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert not list(tmp_path.rglob("escaped*"))
 
 
 def test_nothing_is_unpickled_and_no_name_reaches_the_terminal_as_it_is(triaged: Any) -> None:

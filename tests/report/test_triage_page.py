@@ -1,0 +1,87 @@
+"""A triage as text, Markdown and HTML; the page in a real Chromium too: pip install playwright; -m browser."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.core.clusters import Cause
+from bisector.core.model import Outcome
+from bisector.report import triage
+from bisector.session.triage.outcome import Looked
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
+HOSTILE = "/in/<script>document.title='taken'</script>\x1b[31m\n# heading.py"
+WIDE, NARROW = 1280, 360  # pixels
+
+
+def looked(number: int, target: str, outcome: Outcome, cause: Cause | None, **more: Any) -> dict[str, Any]:
+    verdict = {"FAIL": "compiled-worse", "PASS": "agrees", "UNRESOLVED": "unresolved"}[outcome.value]
+    one = Looked(
+        id=f"{number:012x}", target=target, first_seen="2026-11-23T05:43:51Z", outcome=outcome,
+        verdict=verdict, reason="output[0]: compiled is farther", signature="", cause=cause, **more,
+    )  # fmt: skip
+    return one.to_json() | {"key": cause.key if cause else None}
+
+
+def told() -> dict[str, Any]:
+    cause = Cause(frozenset({"cast:float16"}))
+    failures = [
+        looked(0, "/in/first.py", Outcome.FAIL, cause, run="0/run", repro="0/run/repro.py"),
+        looked(1, HOSTILE, Outcome.FAIL, cause, run="1/run", known=True),
+        looked(2, "/in/" + "very_" * 40 + "long.py", Outcome.FAIL, None, problem="no cause was confirmed"),
+        looked(3, "/in/broken.py", Outcome.UNRESOLVED, None, problem="broken.py, line 3: ends too early"),
+        looked(4, "/in/agrees.py", Outcome.PASS, None),
+    ]
+    cluster = {
+        "name": "cast-float16", "key": cause.key, "cause": cause.to_json(), "size": 2,
+        "first_seen": "2026-11-23T05:43:51Z", "verdicts": ["compiled-worse"], "reason": "output[0]: farther",
+        "fix": "inductor.emulate_precision_casts=True", "representative": "/in/first.py",
+        "repro": "clusters/cast-float16/repro.py", "members": [failures[0]["id"], failures[1]["id"]],
+    }  # fmt: skip
+    skipped = [{"path": "/in/notes.txt", "reason": "/in/notes.txt: not a script"}]
+    return triage.summary([cluster], failures, skipped, None, 3)
+
+
+@pytest.mark.parametrize("render", [triage.text, triage.markdown, triage.html])
+def test_every_failure_is_told_and_no_name_is_taken_for_more(render: Any) -> None:
+    text = render(told())
+    assert "5 failures, 1 cause" in text
+    names = ["long.py", "broken.py", "notes.txt"]
+    names += [] if render is triage.text else ["first.py", "agrees.py", "heading.py"]
+    assert all(name in text for name in names)
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line.startswith("# heading")]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield opened
+        opened.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_the_page_reads_well_in_a_browser(browser: Any, tmp_path: Path, width: int) -> None:
+    (tmp_path / "triage.html").write_text(triage.html(told()), encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((tmp_path / "triage.html").as_uri())
+    page.screenshot(path=tmp_path / f"{width}.png", full_page=True)
+    assert (page.title(), said) == ("5 failures, 1 cause", [])
+    assert page.locator("script").count() == 0
+    assert page.locator("h2").all_text_contents()[1:3] == ["Not explained", "Cannot tell"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_role("link", name="cast:float16").click()
+    assert page.url.endswith("#c1")
+    page.close()

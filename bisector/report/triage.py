@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,13 @@ def text(told: Mapping[str, Any]) -> str:
     return _rendered("triage.txt.jinja", told)
 
 
+def plain_json(told: Mapping[str, Any]) -> str:
+    return json.dumps(told, indent=2) + "\n"
+
+
+FORMS = {"text": text, "markdown": markdown, "json": plain_json}  # what `numbisect report` prints
+
+
 def _rendered(template: str, told: Mapping[str, Any]) -> str:
     environment = Environment(
         loader=PackageLoader("bisector.report"),
@@ -57,16 +65,16 @@ def _rendered(template: str, told: Mapping[str, Any]) -> str:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters["shown"] = shown
+    environment.filters |= {"shown": shown, "counted": _counted}
     by_id = {one["id"]: one for one in told["failures"]}
-    title = f"{_counted(told['failures'], 'failure')}, {_counted(told['clusters'], 'cause')}"
+    title = f"{_counted(len(told['failures']), 'failure')}, {_counted(len(told['clusters']), 'cause')}"
     return environment.get_template(template).render(
         told=told, by_id=by_id, title=title, sentences=CLASS_SENTENCES
     )
 
 
-def _counted(things: Sequence[Any], name: str) -> str:
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def shown(name: str) -> str:

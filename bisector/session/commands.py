@@ -84,7 +84,10 @@ def resume(path: str, given: Mapping[str, Any]) -> int:
 
 
 def report(path: str, form: str, no_color: bool) -> int:
-    """Print a finished run again."""
+    """Print a finished run again, or a triage."""
+    if triage_command.is_triage(path):
+        print(triage_report.FORMS[form](triage_command.told(path)), end="")
+        return 0
     run, _ = rundir.reopen(path)
     if not run.result.exists():
         raise BadTarget(f"{path}: the run has no result yet; go on with `numbisect resume {path}`")

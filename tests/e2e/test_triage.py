@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -141,6 +144,37 @@ def test_a_triage_is_gone_on_with_by_its_folder_alone(triaged: Any, tmp_path: Pa
     after = json.loads(done.stdout)
     assert {**after, "skipped": None} == {**before, "skipped": None}
     assert [Path(one["path"]).name for one in after["skipped"]] == ["notes.txt", "program.pt2"]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+def test_a_triage_is_printed_again(triaged: Any, form: str) -> None:
+    folder, _ = triaged
+    command = [sys.executable, "-m", "bisector", "report", "out", "--format", form]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    if form == "json":
+        assert json.loads(done.stdout) == told(folder)
+    else:
+        assert "failures, 1 cause\n" in done.stdout
+
+
+def test_a_watched_folder_is_followed_until_ctrl_c(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    command = [sys.executable, "-m", "bisector", "triage", "--watch", "in", "--out", "out", "-q"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: (tmp_path / "out" / "triage.json").exists(), process)
+    (tmp_path / "in" / "agrees.py").write_text(AGREES)
+    wait_until(lambda: len(told(tmp_path)["agree"]) == 1, process)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, len(said.splitlines())) == (130, 1)
+    assert said.endswith("interrupted; go on with: numbisect resume out\n")
+
+
+def wait_until(true: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    while not true():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.2)
 
 
 @pytest.mark.parametrize(

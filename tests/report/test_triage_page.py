@@ -1,4 +1,7 @@
-"""A triage as text, Markdown and HTML; the page in a real Chromium too: pip install playwright; -m browser."""
+"""A triage as text, Markdown and HTML.
+
+The page in a real Chromium: pip install playwright; pytest -m browser tests/report -n 0
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from bisector.core.model import Outcome
 from bisector.report import triage
 from bisector.session.triage.outcome import Looked
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")  # else playwright's own
 HOSTILE = "/in/<script>document.title='taken'</script>\x1b[31m\n# heading.py"
 WIDE, NARROW = 1280, 360  # pixels
 
@@ -56,6 +59,14 @@ def test_every_failure_is_told_and_no_name_is_taken_for_more(render: Any) -> Non
     assert all(name in text for name in names)
     assert "\x1b" not in text
     assert not [line for line in text.splitlines() if line.startswith("# heading")]
+
+
+def test_every_field_of_the_json_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fuzzers.md").read_text()
+    page = page[page.index("### triage.json") :]
+    shown = told()
+    fields = {*shown, *shown["failures"][0], *shown["clusters"][0], *shown["clusters"][0]["cause"]}
+    assert not [field for field in fields if f"`{field}`" not in page]
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from .store import OPTIONS, Store
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 WATCHED_EVERY_S = 2.0
+SUMMARY = "triage.json"
 
 
 def run(
@@ -91,7 +92,7 @@ def write(store: Store, skipped: Sequence[Skipped], stopped: str | None) -> dict
         stopped=stopped,
         status=_status(failures, stopped),
     )
-    store.write(store.path / "triage.json", told)
+    store.write(store.path / SUMMARY, told)
     (store.path / "triage.md").write_text(report.markdown(told), encoding="utf-8")
     (store.path / "triage.html").write_text(report.html(told), encoding="utf-8")
     return told
@@ -138,6 +139,15 @@ def _folder_of(store: Store, cluster: Cluster) -> str:
 
 def is_triage(path: str) -> bool:
     return (Path(path) / OPTIONS).is_file()
+
+
+def told(path: str) -> dict[str, Any]:
+    """What triage.json holds. Raises BadTarget where it is not written yet."""
+    summary = Path(path) / SUMMARY
+    if not summary.is_file():
+        raise BadTarget(f"{path}: the triage has no summary yet; go on with `numbisect resume {path}`")
+    read: dict[str, Any] = json.loads(summary.read_text())
+    return read
 
 
 def reopened(path: str, budget_s: float | None) -> tuple[list[str], Options]:

@@ -75,8 +75,7 @@ class Triage:
     def _start(self, looked: Looked, command: str) -> None:
         known = [cluster.cause.to_json() for cluster in clustered(self.store.known().values())]
         asked: Mapping[str, Any] = {
-            "run": "check" if command == "check" else "run",
-            "known": known if command != "check" else [],
+            "known": known,
             "options": asdict(self.options) | {"target": looked.target, "command": command},
         }
         request = self.store.request(looked, asked)

@@ -22,14 +22,15 @@ from .. import pipeline
 from ..options import Options
 from ..run import Session
 from .belonging import belongs_to
-from .outcome import Looked, signature
+from .outcome import Looked, probes_run, signature
+from .store import RUN
 
 
 def main(request: Path) -> None:
     """Writes the failure's file anew, whole or not at all."""
     raw = json.loads(request.read_text(encoding="utf-8"))
     folder, looked = request.parent, Looked.from_json(raw["looked"])
-    run = RunDirectory(folder / raw["run"])
+    run = RunDirectory(folder / RUN)  # one for all looks at a failure: what was asked is not asked again
     run.path.mkdir(exist_ok=True)
     options = Options.from_json(raw["options"])
     session = Session(run, options, lambda stage, text: print(f"{stage}: {text}", flush=True))
@@ -54,7 +55,7 @@ def _judged(looked: Looked, result: Mapping[str, Any], default: Measurement) -> 
         reason=verdict["reason"],
         signature=signature(result),
         patterns=tuple(sorted({pattern(decision.id) for decision in default.decisions})),
-        probes=result["probes"]["total"],
+        probes=probes_run(result),
         seconds=result["seconds"]["total"],
     )
 
@@ -66,7 +67,7 @@ def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Look
         session.run.markdown.write_text(
             markdown.render(result, session.run.repro_text()), encoding="utf-8"
         )
-    return looked.after(result, f"{looked.id}/{session.run.path.name}", member)
+    return looked.after(result, f"{looked.id}/{RUN}", member)
 
 
 def _cannot_tell(looked: Looked, problem: str) -> Looked:

@@ -70,7 +70,7 @@ class Looked:
             cause=cause,
             known=known is not None,
             explained=True,
-            probes=self.probes + result["probes"]["total"],
+            probes=self.probes + probes_run(result),
             seconds=round(self.seconds + result["seconds"]["total"], 2),
             verdict=result["verdict"]["class"],
             reason=result["verdict"]["reason"],
@@ -84,6 +84,11 @@ class Looked:
 
 def _confirmed(result: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return [one for one in result[name] if one["confirmed"]]
+
+
+def probes_run(result: Mapping[str, Any]) -> int:
+    """Those that were not answered by an earlier look."""
+    return int(result["probes"]["total"] - result["probes"]["cached"])
 
 
 def signature(result: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 failures/ID/failure.json  what is known of one; a job replaces it whole
 failures/ID/request.json  what the last job was asked
-failures/ID/check, run    the run directories of its jobs
+failures/ID/run           the run directory of its jobs
 clusters/NAME/            a representative, and who belongs to it
 triage.json, triage.md, triage.html
 """
@@ -23,6 +23,7 @@ from bisector.subject.intake import Failure
 from .outcome import Looked
 
 OPTIONS = "triage-options.json"
+RUN = "run"
 
 
 @dataclass(frozen=True)

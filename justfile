@@ -28,6 +28,14 @@ bench *arguments:
 bench-minifier *arguments:
     {{python}} tests/bench/against_minifier.py {{arguments}}
 
+# generated programs under `bisector.attach`: FOLDER [COUNT] [SEED]; those that diverge leave bundles there
+fuzz *arguments:
+    {{python}} -m tests.fuzz.fuzzing {{arguments}}
+
+# the page of a triage in a real browser: pip install playwright, and a Chromium
+browser:
+    {{python}} -m pytest -m browser -n 0 tests/report
+
 # the shipped repros and reports again, from their cases
 repros:
     for case in repros/*/; do \

@@ -63,6 +63,8 @@ def _fix(fix: Fix, confirmed: bool, answer: Answer) -> dict[str, Any]:
 
 
 def _paste(fix: Fix, answer: Answer) -> list[str]:
+    if fix.plain is None:
+        return []
     told = {"id": fix.id, "kind": fix.kind, "set": fix.values}
     return fix_lines(told, answer.settings, answer.walk.variables)
 

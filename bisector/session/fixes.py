@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from bisector.core.model import Candidate, ProbeResult, kind_of
+from bisector.core.case import WHOLE
+from bisector.core.model import Candidate, Outcome, ProbeResult, kind_of
 from bisector.core.search.minimal import MinimalSet
+from bisector.report.fixes import PASSES, fix_lines
 
 from .flags.cost import Cost, cost
 from .flags.elsewhere import Elsewhere, elsewhere
@@ -112,6 +114,20 @@ def _plain(kind: str, members: tuple[str, ...]) -> Mapping[str, Any] | None:
     names = sorted({m.partition(":")[2].rpartition("@")[0] for m in members})
     plain_kind = {"pass": "passes", "decomposition": "fallbacks", "lowering": "fallbacks"}.get(kind)
     return None if plain_kind is None else {"kind": plain_kind, "names": names}
+
+
+def held_in_plain_torch(study: Study, fixes: Sequence[Fix]) -> list[Fix]:
+    """The fixes, those by the name of an operation or a pass only with a way of plain torch that repairs the
+    whole too."""
+    named = [(fix, fix_lines({"id": fix.id, "kind": fix.kind, "set": None})) for fix in fixes if fix.plain]
+    passes = [fix for fix, _ in named if fix.kind == "pass"]
+    lines = [(fix, told[0]) for fix, told in named if fix.kind != "pass" and told]
+    disabled = [Candidate.with_flags({PASSES: ",".join(fix.plain["names"])}) for fix in passes if fix.plain]
+    results = study.probe_all([(candidate, WHOLE) for candidate in disabled]) if disabled else []
+    results += study.pasted([line for _, line in lines]) if lines else []
+    asked = [*passes, *(fix for fix, _ in lines)]
+    holding = [fix.id for fix, r in zip(asked, results, strict=True) if r.outcome is Outcome.PASS]
+    return [fix if fix.id in holding else replace(fix, plain=None) for fix in fixes]
 
 
 def _first_of_each(fixes: Iterable[Fix]) -> dict[str, Fix]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
@@ -72,10 +73,9 @@ def minimize(session: Session) -> dict[str, Any]:
 def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], Cause | None]:
     """The whole pipeline, or no more of it than the verdict where the cause is known already.
 
-    belongs: says of a study and its default compile which known cause it has, if any. Returns the result dict
-    and that cause.
+    belongs: the known cause of a study and its default compile, if any. Returns the result dict and that cause.
     """
-    # What a search will ask is asked beside the verdict, unless there may be none.
+    # What a search will ask is asked beside the verdict, where there will be one.
     chosen, answer, end = begin(session, wanted_first) if belongs is None else begin(session)
     if end is not None:
         return _finish(session, answer, _ended(chosen, answer, end)), None
@@ -167,13 +167,15 @@ def _compared(search: Search, case: Case) -> None:
 def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping[str, ProbeResult]) -> None:
     """The fixes, ranked, and the minimal case."""
     answer = search.answer
-    flags = fixes.from_flags(search.walk)
+    flags, denials = fixes.from_flags(search.walk), fixes.from_repairs(held)
+    repairs = [replace(fix, plain=None) for fix in denials]  # where a budget ends before a line is tried
     try:
         with search.session.clock.stage("fixes"):
+            repairs = fixes.held_in_plain_torch(search.study, denials)
             flags = fixes.tried_elsewhere(search.study, flags, MOST_TIMED, answer.proved_kinds)
     except BudgetSpent as spent:
         answer.stopped_because = answer.stopped_because or spent.reason
-    candidates = [*flags, *fixes.from_repairs(held)]
+    candidates = [*flags, *repairs]
     if not candidates and answer.first_bad_backend != "inductor":
         answer.notes.append(
             f"{answer.first_bad_backend} diverges already, and no decision that numbisect knows repairs it"

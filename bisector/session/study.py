@@ -166,6 +166,12 @@ class Study:
         }
         return self.lab.ask_all([{**request, "case": case.to_json(), "draws": n} for case, n in asked])
 
+    def pasted(self, lines: Sequence[str]) -> list[ProbeResult]:
+        """The default compile of the whole after each of these lines of plain torch, none beside another."""
+        self._stop_if_exhausted()
+        asked = [{**self._about("pasted", WHOLE), "line": line} for line in lines]
+        return [self.judged(answer) for answer in self.lab.ask_all(asked)]
+
     def takes(self, case: Case) -> bool:
         """Whether the graph runs in eager with these edits."""
         return "error" not in self._info(case)

@@ -12,6 +12,7 @@ from ...core.case import Case
 from ...core.criterion import Criterion
 from ...core.model import Candidate, Outcome
 from .. import ambient, evidence, execute, formula, held, hooks, probing, source_capture
+from .. import pasted as pasting
 from .. import steer as steering
 from ..capture.load import Loaded
 from ..capture.record import Call
@@ -34,6 +35,12 @@ def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
     call, case, candidate = _asked(loaded, request)
     known = partial(loaded.known.program, request)
     return probing.probe(call, case, candidate, request["train"], known).to_json()
+
+
+def pasted(loaded: Loaded, request: Request) -> dict[str, Any]:
+    """The default compile after a line of plain torch -> Measurement."""
+    call, case = loaded.recorder.calls[request["call"]], Case.from_json(request["case"])
+    return pasting.pasted(call, case, request["line"], request["train"]).to_json()
 
 
 def code(loaded: Loaded, request: Request) -> dict[str, Any]:
@@ -206,6 +213,7 @@ IN_WORKER = frozenset({"warm"})
 
 JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
     "probe": probe,
+    "pasted": pasted,
     "code": code,
     "source": source,
     "slowdown": slowdown,

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 import torch._dynamo.utils
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
-from torch._inductor import async_compile, lowering, metrics
+from torch._inductor import async_compile, decomposition, lowering, metrics
 
-from .. import ambient, control
+from .. import ambient, control, pasted
 from ..capture.load import Loaded
 from ..capture.record import GraphRecord
 from ..reference import first_line
@@ -37,6 +37,7 @@ class Pristine:
         self.numpy = _numpy_random().get_state() if "numpy" in sys.modules else None
         self.disabled = control.disabled()
         self.lowerings = dict(lowering.lowerings)
+        self.decompositions = dict(decomposition.decompositions)
         self.kernels = Attributes(kernel_side_table)
         self.libdevice = _libdevice_path()
         self.graphs = [_GraphState(graph) for graph in loaded.recorder.graphs]
@@ -52,6 +53,8 @@ class Pristine:
         _set_libdevice_path(self.libdevice)
         control.set_disabled(self.disabled)
         _undo_fallbacks(self.lowerings)
+        _put_back(decomposition.decompositions, self.decompositions)
+        pasted.forget_copies()
         for graph in self.graphs:
             graph.restore()
         # Where the values of a config module belong to the process, not to a thread (before torch 2.12).
@@ -137,7 +140,7 @@ def _copied(value: Any, depth: int) -> Any:
     return other
 
 
-def _put_back(now: Any, before: Mapping[str, str]) -> None:
+def _put_back(now: Any, before: Mapping[Any, Any]) -> None:
     for name in set(now) - set(before):
         del now[name]
     for name, value in before.items():

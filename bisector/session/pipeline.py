@@ -73,7 +73,7 @@ def minimize(session: Session) -> dict[str, Any]:
 def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], Cause | None]:
     """The whole pipeline, or no more of it than the verdict where the cause is known already.
 
-    belongs: the known cause of a study and its default compile, if any. Returns the result dict and that cause.
+    belongs: the known cause of a study and its default compile, if any. Returns the result and that cause.
     """
     # What a search will ask is asked beside the verdict, where there will be one.
     chosen, answer, end = begin(session, wanted_first) if belongs is None else begin(session)

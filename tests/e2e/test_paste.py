@@ -131,7 +131,7 @@ VARIABLES = {PASSES: "TORCHINDUCTOR_DISABLED_PASSES", PER_GRAPH: "TORCH_COMPILE_
 
 
 # Each line is a process that imports torch; these kinds have the most lines, and other kinds have their like.
-LONG = ("pass", "lowering")
+LONG = ("pass", "lowering", "two flags")
 EACH = [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in CHANGES]
 
 

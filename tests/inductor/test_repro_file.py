@@ -129,6 +129,7 @@ class Normalized(torch.nn.Module):
         return self.norm(self.conv(x)).relu()
 
 
+@pytest.mark.slow  # test_as_test asks the same of a file that is written alike
 def test_what_freezing_folds_is_held_by_a_module(run: Run) -> None:
     torch.manual_seed(0)
     net = Normalized()
@@ -191,6 +192,7 @@ def test_an_input_changed_in_place_is_compared_and_a_lowering_can_fall_back(run:
     assert "Mismatched elements: " in plain.stdout
 
 
+@pytest.mark.slow  # test_as_test asks the same of a file that is written alike
 def test_the_sign_of_a_zero_counts_where_asked_and_a_pass_can_be_disabled(run: Run) -> None:
     text = write_repro(
         spec(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from tests.fuzz.grammar import programs
 
 COUNT = 500
 SAMPLE = 30
-NOT_ALONE = ("options = ", "patch = ", "backend = ")  # lines that change the call of torch.compile
+COMPILED = re.compile(r"torch\.compile\(program(, dynamic=True)?(, options=\{.*\})?\)")
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -87,22 +88,39 @@ def told(folder: Path) -> dict[str, Any]:
 
 
 def confirmed(folder: Path) -> list[tuple[str, str]]:
-    """(program, line to paste) of each fix that some run confirmed and that needs no numbisect."""
-    found = []
-    for one in told(folder)["failures"]:
-        if one["run"] is not None:
-            result = json.loads((folder / "out" / "failures" / one["run"] / "result.json").read_text())
-            lines = [fix["paste"][0] for fix in result["fixes"] if fix["confirmed"] and fix["paste"]]
-            number = Path(one["target"]).stem.partition("-")[0]
-            found += [(number, line) for line in lines if not line.startswith(NOT_ALONE)]
-    return found
+    """(program, line to paste) of each fix that a run confirmed and that needs no numbisect; and of each
+    program of a cluster, whose cause was confirmed on it, the line that repairs the one it was found on."""
+    looked = told(folder)["failures"]
+    lines = {one["id"]: pasted(folder, one) for one in looked if one["explained"] and not one["known"]}
+    first = {one["key"]: line for one in looked for line in lines.get(one["id"], [])[:1] if alone(line)}
+    pairs = [(number(one), line) for one in looked for line in lines.get(one["id"], [])]
+    joined = [(number(one), first[one["key"]]) for one in looked if one["known"] and one["key"] in first]
+    return [*dict.fromkeys(pairs + joined)]
 
 
-def replayed(folder: Path, number: str, line: str) -> tuple[str, str]:
+def pasted(folder: Path, one: dict[str, Any]) -> list[str]:
+    """The lines of the confirmed fixes of a failure that a full run explained."""
+    result = json.loads((folder / "out" / "failures" / one["run"] / "result.json").read_text())
+    return [fix["paste"][0] for fix in result["fixes"] if fix["confirmed"] and fix["paste"]]
+
+
+def alone(line: str) -> bool:
+    """Whether it stands anywhere before the program: a backend is for the call."""
+    return not line.startswith("backend = ")
+
+
+def number(one: dict[str, Any]) -> str:
+    return Path(one["target"]).stem.partition("-")[0]
+
+
+def replayed(folder: Path, program: str, line: str) -> tuple[str, str]:
     """How the program ends without the line and with it."""
-    program = (folder / "programs" / f"{number}.py").read_text()
-    fixed = f"import torch\nimport torch._inductor.config\n{line}\n{program}"
-    return ends(folder, program), ends(folder, fixed)
+    text = (folder / "programs" / f"{program}.py").read_text()
+    fixed = f"import torch\nimport torch._inductor.config\n{line}\n{text}"
+    if not alone(line):
+        fixed, calls = COMPILED.subn(r"torch.compile(program, backend=backend\1)", fixed)
+        assert calls == 1
+    return ends(folder, text), ends(folder, fixed)
 
 
 def ends(folder: Path, program: str) -> str:

@@ -33,6 +33,10 @@ class Clock:
             return f"the budget of {self.budget_s:g} s is spent"
         return None
 
+    def left_s(self) -> float | None:
+        """Of the budget; None where there is none."""
+        return None if self.budget_s is None else max(self.budget_s - self.elapsed(), 0.0)
+
     def to_json(self) -> dict[str, float | None]:
         rounded: dict[str, float | None] = {"total": round(self.elapsed(), 2)}
         for stage in STAGES:

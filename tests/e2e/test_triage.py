@@ -8,12 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bisector.runner.pool import job_command
+from bisector.session.options import Options
+from bisector.session.triage.store import Store
+from bisector.subject.intake import Failure, found
 from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle
 from tests.fuzz.variants import script
 
@@ -144,6 +149,20 @@ def test_a_triage_is_gone_on_with_by_its_folder_alone(triaged: Any, tmp_path: Pa
     after = json.loads(done.stdout)
     assert {**after, "skipped": None} == {**before, "skipped": None}
     assert [Path(one["path"]).name for one in after["skipped"]] == ["notes.txt", "program.pt2"]
+
+
+def test_a_run_that_the_budget_cuts_short_is_left_for_the_next_look(tmp_path: Path) -> None:
+    (tmp_path / "cast.py").write_text(script("cast", 0))
+    store = Store.opened(tmp_path / "out", {})
+    [failure] = found([tmp_path / "cast.py"], trusted=False)
+    assert isinstance(failure, Failure)
+    begun = store.begin(failure, "2026-01-01T00:00:00Z")
+    options = asdict(Options(begun.target, command="minimize", budget_s=0.1))
+    request = store.request(begun, {"known": [], "options": options})
+    subprocess.run(job_command(request), check=True, stdout=subprocess.DEVNULL)
+    left = store.read(failure.id)
+    assert (left.explained, left.cause, left.problem) == (False, None, "the budget ended its run")
+    assert left.probes > 0
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])

@@ -12,6 +12,7 @@ import pytest
 from bisector.core.clusters import Cause
 from bisector.core.model import Outcome
 from bisector.errors import BadOption
+from bisector.session.clock import Clock
 from bisector.session.options import Options
 from bisector.session.triage.clustering import clustered
 from bisector.session.triage.driving import Triage
@@ -56,6 +57,17 @@ class ToldPool:
 
     def close(self) -> None:
         pass
+
+
+class OneJob(Clock):
+    """A budget that is spent with the first job."""
+
+    def __init__(self, pool: ToldPool) -> None:
+        super().__init__(None)
+        self.pool = pool
+
+    def exhausted(self) -> str | None:
+        return "the budget is spent" if self.pool.asked else None
 
 
 def triage(store: Store, names: list[str], pool: ToldPool, **options: object) -> Triage:
@@ -108,7 +120,7 @@ def test_stopped_at_any_job_it_goes_on_without_asking_one_twice(store: Store) ->
     for allowed in range(1, 9):
         pool = ToldPool(store, width=1)
         driver = triage(store, names, pool) if allowed == 1 else Triage(store, pool, Options(""), print)
-        driver.exhausted = lambda pool=pool: "the budget is spent" if pool.asked else None
+        driver.clock = OneJob(pool)
         waiting = [o for o in store.known().values() if not o.explained and o.outcome is not Outcome.PASS]
         stopped = driver.work(waiting)
         asked += [(command, target) for command, target, _ in pool.asked]

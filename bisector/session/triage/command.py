@@ -46,7 +46,7 @@ def run(
     store = Store.opened(Path(given["out"]), asked)
     clock = Clock(options.budget_s)
     pool, lanes = _pool(given["ray"], given["jobs"])
-    driver = Triage(store, pool, replace(options, jobs=lanes, budget_s=None), progress, clock.exhausted)
+    driver = Triage(store, pool, replace(options, jobs=lanes), progress, clock)
     try:
         with clock.stage("causes"):
             while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from bisector.core.model import Outcome
 from bisector.report.triage import shown
 from bisector.runner.pool import Pool
 
+from ..clock import Clock
 from ..options import Options
 from .clustering import clustered
 from .outcome import Looked
@@ -24,14 +25,14 @@ Progress = Callable[[str, str], None]
 
 @dataclass
 class Triage:
-    """Drives the jobs of one store. options: of one failure, without its target. exhausted: says why no
-    further job may be started, or None."""
+    """Drives the jobs of one store. options: of one failure, without its target. clock: its budget is that of
+    all jobs together; none is started after it, and those that run then end with what they have."""
 
     store: Store
     pool: Pool
     options: Options
     progress: Progress
-    exhausted: Callable[[], str | None] = lambda: None
+    clock: Clock = field(default_factory=lambda: Clock(None))
     running: dict[Future[str | None], Looked] = field(default_factory=dict)
 
     def work(self, waiting: Sequence[Looked]) -> str | None:
@@ -50,7 +51,7 @@ class Triage:
     ) -> str | None:
         left = list(pending)
         while left or self.running:
-            stopped = self.exhausted()
+            stopped = self.clock.exhausted()
             while left and stopped is None and len(self.running) < self.pool.width:
                 chosen = choose(left)
                 if chosen is None:
@@ -74,10 +75,9 @@ class Triage:
 
     def _start(self, looked: Looked, command: str) -> None:
         known = [cluster.cause.to_json() for cluster in clustered(self.store.known().values())]
-        asked: Mapping[str, Any] = {
-            "known": known,
-            "options": asdict(self.options) | {"target": looked.target, "command": command},
-        }
+        left = self.clock.left_s()
+        options = replace(self.options, target=looked.target, command=command, budget_s=left)
+        asked: Mapping[str, Any] = {"known": known, "options": asdict(options)}
         request = self.store.request(looked, asked)
         self.running[self.pool.submit(request)] = looked
 

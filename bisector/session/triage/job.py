@@ -63,6 +63,9 @@ def _judged(looked: Looked, result: Mapping[str, Any], default: Measurement) -> 
 def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Looked:
     result, member = pipeline.explain(session, lambda study, default: belongs_to(study, default, known))
     session.run.write_json(session.run.result, result)
+    stopped = session.clock.exhausted()
+    if stopped is not None and result["stopped_because"] == stopped:
+        return looked.cut_short(result)
     if member is None:
         session.run.markdown.write_text(
             markdown.render(result, session.run.repro_text()), encoding="utf-8"

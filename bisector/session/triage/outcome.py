@@ -57,6 +57,15 @@ class Looked:
             return 0.0
         return len(mine & others) / len(mine | others)
 
+    def cut_short(self, result: Mapping[str, Any]) -> Looked:
+        """Where the budget ended a run: what it found so far makes no cluster, and the next look, which goes
+        on with its journal, may find more."""
+        return replace(self, **self._cost(result), problem="the budget ended its run")
+
+    def _cost(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        seconds = round(self.seconds + result["seconds"]["total"], 2)
+        return {"probes": self.probes + probes_run(result), "seconds": seconds}
+
     def after(self, result: Mapping[str, Any], run: str, known: Cause | None) -> Looked:
         """With what a run found. known: the cluster that it belongs to."""
         flags = [fix for fix in _confirmed(result, "fixes") if fix["kind"] == "flag" and fix["set"]]
@@ -70,8 +79,7 @@ class Looked:
             cause=cause,
             known=known is not None,
             explained=True,
-            probes=self.probes + probes_run(result),
-            seconds=round(self.seconds + result["seconds"]["total"], 2),
+            **self._cost(result),
             verdict=result["verdict"]["class"],
             reason=result["verdict"]["reason"],
             run=run,

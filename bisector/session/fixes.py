@@ -168,11 +168,13 @@ def tried_elsewhere(
 
 def ranked(fixes: Iterable[Fix]) -> list[Fix]:
     """Best first: what only moves rounding after what does not, a backend that gives up compiling last, then
-    by cost, as far as it is known, by residual, and by how little it changes."""
+    by cost, as far as it is known, by residual, and by how little it changes: of two flags the one that
+    governs fewer kinds of decision."""
 
-    def rank(fix: Fix) -> tuple[bool, bool, bool, float, float, int]:
+    def rank(fix: Fix) -> tuple[bool, bool, bool, float, float, int, int]:
         price = 1.0 if fix.cost is None else fix.cost.ranked
         gives_up, unnamed = fix.kind == "backend", fix.plain is None
-        return fix.perturbs, gives_up, unnamed, price, fix.residual_max_abs, _KINDS.index(fix.kind)
+        changed = _KINDS.index(fix.kind), len(fix.kinds)
+        return fix.perturbs, gives_up, unnamed, price, fix.residual_max_abs, *changed
 
     return sorted(fixes, key=rank)

@@ -29,6 +29,11 @@ def test_what_only_moves_rounding_comes_last_and_a_backend_that_gives_up_before_
     assert ranked([moving, BACKEND, slow, CHEAP]) == [CHEAP, slow, BACKEND, moving]
 
 
+def test_of_two_flags_that_make_the_same_program_the_one_that_governs_less_comes_first() -> None:
+    wide = replace(CHEAP, id="all passes", kinds=VEC | {"pass"})
+    assert ranked([wide, CHEAP]) == [CHEAP, wide]
+
+
 @pytest.mark.parametrize(
     ("spread", "first"), [((0.9, 1.4), "inductor.g=1"), ((1.1, 1.4), "inductor.f=1")]
 )

@@ -8,7 +8,6 @@ from bisector.core.model import Candidate, Outcome
 from bisector.errors import BadOption
 
 from .flags.contrast import Between, Contrast, contrast
-from .flags.current import current
 from .options import Against
 from .run import Session
 from .subject import Chosen
@@ -17,7 +16,7 @@ from .subject import Chosen
 def against(session: Session, chosen: Chosen, other: Against) -> Contrast:
     """Which settings make the difference. Raises BadOption for a flag that this torch does not have."""
     study = chosen.study
-    as_is = {name: found.value for name, found in current(study, list(other.settings)).items()}
+    as_is = {name: found.value for name, found in study.settings(list(other.settings)).items()}
     if absent := [name for name in other.settings if name not in as_is]:
         raise BadOption(f"--against {other.name}: this torch has no flag {absent[0]}; leave it out")
     theirs = {name: value for name, value in other.settings.items() if value != as_is[name]}

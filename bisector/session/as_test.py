@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisector.core.protocol import Failed
+
 from . import plain_python
 from .answer import Answer
 from .run import Session
@@ -30,11 +32,11 @@ def make(session: Session, study: Study, shown: Shown, answer: Answer) -> None:
     path = session.run.test
     with session.clock.stage("minimize"):
         written = written_as_test(study, shown, answer)
-        if "error" in written:
-            answer.notes.append(f"no test could be written: {written['error']}")
+        if isinstance(written, Failed):
+            answer.notes.append(f"no test could be written: {written.reason}")
             return
-        path.write_text(written["text"])
-        run = plain_python.start(["-c", _RUN, str(path), written["name"]], **CACHES_OFF)
+        path.write_text(written.text)
+        run = plain_python.start(["-c", _RUN, str(path), written.name], **CACHES_OFF)
         status, said = plain_python.ended(run, session.timeout_s)
     if status != FAILED:
         path.unlink()

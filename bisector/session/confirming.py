@@ -54,8 +54,8 @@ def confirm(
 
 
 def _same_inputs(study: Study, lab: Lab, digest: str) -> bool:
-    calls = [c for c in lab.hello()["calls"] if c["index"] == study.call]
-    return bool(calls) and calls[0]["digest"] == digest
+    calls = [c for c in lab.hello().calls if c.index == study.call]
+    return bool(calls) and calls[0].digest == digest
 
 
 def _ask(

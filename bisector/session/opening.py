@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.protocol import Failed, HooksTested, RecordedCall, Request, SelfTest
 
 from . import following
 from .grouping import FINEST_FIRST
 from .study import Study
-from .subject import Call
 
 LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
 _RUNGS = [(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS]
-SELFTEST = {"job": "selftest"}
 # Graphs of up to this many calls are searched whole before they are reduced; a probe of a larger one takes
 # seconds, and its plain baseline a kernel for every node.
 SEARCHED_WHOLE = 40
@@ -23,23 +21,23 @@ SEARCHED_WHOLE = 40
 MANY_ELEMENTS = 2**20
 
 
-def is_large(call: Call) -> bool:
+def is_large(call: RecordedCall) -> bool:
     """Whether the graph is looked into by regions."""
-    return int(call["nodes"]) > SEARCHED_WHOLE
+    return call.nodes > SEARCHED_WHOLE
 
 
-def can_follow_whole(call: Call) -> bool:
+def can_follow_whole(call: RecordedCall) -> bool:
     """Whether the whole graph may be compiled with all its values returned."""
-    return int(call["nodes"]) <= following.MOST_CALLS
+    return call.nodes <= following.MOST_CALLS
 
 
-def wanted_first(study: Study, call: Call) -> list[dict[str, Any]]:
+def wanted_first(study: Study, call: RecordedCall) -> list[Request[Any]]:
     """What a search will ask: beside the verdict, which keeps one lane for long, it costs little time."""
     if study.lab.jobs < 2:
         return []
-    followed = is_large(call) or call["elements"] <= MANY_ELEMENTS
+    followed = is_large(call) or call.elements <= MANY_ELEMENTS
     trace = [following.request(study, WHOLE)] if followed and can_follow_whole(call) else []
-    return [SELFTEST, *trace, *study.requests(_RUNGS)]
+    return [SelfTest(), *trace, *study.requests(_RUNGS)]
 
 
 def backends(study: Study) -> tuple[str, dict[str, ProbeResult]]:
@@ -54,9 +52,9 @@ def backends(study: Study) -> tuple[str, dict[str, ProbeResult]]:
     return failing[0] if failing else "inductor", {**dict(reversed(agreeing.items())), "eager": eager}
 
 
-def hooks_off(answer: Mapping[str, Any]) -> Mapping[str, str]:
-    """The kinds whose hooks do not bite here; all of them where the self-test itself failed."""
-    if "error" in answer:
-        return {kind: f"the self-test failed: {answer['error']}" for kind in FINEST_FIRST if kind != "config"}
-    off: Mapping[str, str] = answer["off"]
-    return off
+def tested_hooks(answer: HooksTested | Failed) -> HooksTested:
+    """Which hooks work here; none does where the self-test itself failed."""
+    if isinstance(answer, HooksTested):
+        return answer
+    failed = f"the self-test failed: {answer.reason}"
+    return HooksTested({kind: failed for kind in FINEST_FIRST if kind != "config"}, {})

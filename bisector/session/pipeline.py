@@ -11,6 +11,7 @@ from bisector.core.clusters import Cause
 from bisector.core.judge import judge
 from bisector.core.model import Candidate, Measurement, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
+from bisector.core.protocol import RecordedCall, Request
 from bisector.core.verdict import VerdictClass
 
 from . import as_test, environment, fixes, reproducing
@@ -27,7 +28,7 @@ from .run import Session
 from .searching import Search
 from .settling import HeldRepair
 from .study import Study
-from .subject import Call, Chosen, choose, nothing_found
+from .subject import Chosen, choose, nothing_found
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
@@ -36,7 +37,7 @@ MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 def begin(
     session: Session,
-    beside: Callable[[Study, Call], Sequence[Mapping[str, Any]]] = lambda study, call: (),
+    beside: Callable[[Study, RecordedCall], Sequence[Request[Any]]] = lambda study, call: (),
 ) -> tuple[Chosen, Answer, str | None]:
     """The verdict, and why the run ends with it, or None when there is a divergence to work on.
 
@@ -49,17 +50,17 @@ def begin(
     answer = Answer(
         target=session.options.target,
         run=session.run.path.name,
-        environment=environment.describe(hello["machine"]),
+        environment=environment.describe(hello.machine),
         verdict=chosen.verdict,
         criterion=chosen.study.criterion,
         default=chosen.evidence.default,
-        entry=chosen.call["entry"],
+        entry=chosen.call.entry,
         seed=session.options.seed,
-        settings=chosen.call["settings"],
+        settings=chosen.call.settings,
         notes=chosen.notes,
     )
-    end = nothing_found(chosen, hello["eager_disagrees"])
-    if end is not None and chosen.verdict.kind is VerdictClass.AGREES and hello["eager_disagrees"]:
+    end = nothing_found(chosen, hello.eager_disagrees)
+    if end is not None and chosen.verdict.kind is VerdictClass.AGREES and hello.eager_disagrees:
         answer.first_bad_backend = "eager"
     session.progress("verdict", f"{chosen.verdict.kind.value}: {chosen.verdict.reason}")
     return chosen, answer, end
@@ -224,7 +225,7 @@ def flags(session: Session) -> dict[str, Any]:
         return _finish(session, answer, _ended(chosen, answer, end))
     try:
         search = Search(session, chosen, answer)
-        session.lab.ask(chosen.study.warming(WHOLE))
+        chosen.study.warm(WHOLE)
         search.flags()
         with session.clock.stage("fixes"):
             answer.contrast = brought_back(chosen.study, search.walk, search.start, search.default)

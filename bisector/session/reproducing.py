@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import enum
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 from bisector.core.case import WHOLE, Case, Wording
+from bisector.core.protocol import Failed, Repro
 
 from . import fixes, plain_python
 from .answer import Answer
@@ -51,14 +51,14 @@ class Ran:
     said: str
 
 
-def start(session: Session, shown: Shown, answered: Mapping[str, Any]) -> Started:
+def start(session: Session, shown: Shown, answered: Repro) -> Started:
     """Begin to run a repro that the worker has written."""
     path = session.run.repro
-    path.write_text(answered["text"])
+    path.write_text(answered.text)
     runs = [plain_python.start([str(path)])]
     if shown.fix:
         runs.append(plain_python.start([str(path), "--fixed"], **OWN_HEADER))
-    return Started(shown, answered["text"], answered["function"], runs)
+    return Started(shown, answered.text, answered.function, runs)
 
 
 def start_early(
@@ -71,7 +71,7 @@ def start_early(
     shown = Shown(case, Wording.PUBLIC, expressible[0])
     with session.clock.stage("minimize"):
         answered = written(study, shown, answer, decisions)
-        return None if "error" in answered else start(session, shown, answered)
+        return None if isinstance(answered, Failed) else start(session, shown, answered)
 
 
 def _ended(started: Started, timeout_s: float) -> Ran:
@@ -128,10 +128,10 @@ def _try_repro(
     """Write one repro and run it both ways. agreeing: programs that did not diverge, and what they said."""
     fix = shown.fix
     answered = written(study, shown, answer, named(answer, fix))
-    if "error" in answered:
-        _note(answer, f"no repro could be written: {answered['error']}")
+    if isinstance(answered, Failed):
+        _note(answer, f"no repro could be written: {answered.reason}")
         return Tried.OTHER_FIX
-    program = _code(answered["text"])
+    program = _code(answered.text)
     if program in agreeing:
         return _agreed(agreeing[program], shown, answer)
     started = _taken_over(shown, answered, early) or start(session, shown, answered)
@@ -165,14 +165,14 @@ def _note(answer: Answer, said: str) -> None:
         answer.notes.append(said)
 
 
-def _taken_over(shown: Shown, now: Mapping[str, Any], early: Started | None) -> Started | None:
+def _taken_over(shown: Shown, now: Repro, early: Started | None) -> Started | None:
     """The early attempt, if it is this one, with the text whose comments say what is known by now."""
     if early is None:
         return None
-    if early.shown != shown or _code(now["text"]) != _code(early.text):
+    if early.shown != shown or _code(now.text) != _code(early.text):
         early.stop()
         return None
-    return replace(early, text=now["text"], function=now["function"])
+    return replace(early, text=now.text, function=now.function)
 
 
 def _code(text: str) -> str:

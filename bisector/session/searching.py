@@ -10,6 +10,7 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import Axis
 from bisector.core.judge import judge
 from bisector.core.model import ProbeResult
+from bisector.core.protocol import Request, SelfTest
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import narrow, reduce, reduce_graph
@@ -21,12 +22,11 @@ from . import following
 from .answer import Answer
 from .deciding import Decided, decide, one_repair
 from .flags.catalogue import catalogue
-from .flags.current import current
 from .flags.trials import FlagWalk
 from .flags.walk import holds_on_whole, walk
 from .grouping import listed
 from .localising import diverging_region, place_repair
-from .opening import MANY_ELEMENTS, SEARCHED_WHOLE, SELFTEST, backends, can_follow_whole, hooks_off, is_large
+from .opening import MANY_ELEMENTS, SEARCHED_WHOLE, backends, can_follow_whole, is_large, tested_hooks
 from .reducing import Anchor, anchored_by, reduce_case
 from .run import Session
 from .settling import HeldRepair, Settling
@@ -70,9 +70,9 @@ class Search:
     def rungs(self) -> dict[str, ProbeResult]:
         """The backends below Inductor that agree, and which hooks work here."""
         with self.session.clock.stage("localise"):
-            tested = self.session.lab.ask(SELFTEST)
-            self.answer.hooks_off = self.study.hooks_off = hooks_off(tested)
-            self.answer.not_here = tested.get("not_here", {})
+            tested = tested_hooks(self.session.lab.ask(SelfTest()))
+            self.answer.hooks_off = self.study.hooks_off = tested.off
+            self.answer.not_here = tested.not_here
             first, agreeing = backends(self.study)
         self.answer.first_bad_backend = first
         self.session.progress("backends", f"first diverging backend: {first}")
@@ -89,7 +89,7 @@ class Search:
             if self.can_follow_whole:
                 self.follow(WHOLE, self.default)
             self._look_into(*self._region())
-        self.session.lab.ask(self.study.warming(self.start))
+        self.study.warm(self.start)
 
     def _region(self) -> tuple[Case, ProbeResult]:
         """What diverges alike and has few calls; the whole where nothing smaller does."""
@@ -108,7 +108,7 @@ class Search:
         if calls > SEARCHED_WHOLE:
             return
         self.start, self.default, self.in_region = case, default, True
-        size = f"{calls} of {self.chosen.call['nodes']} calls"
+        size = f"{calls} of {self.chosen.call.nodes} calls"
         self.session.progress("localise", f"a region of {size} diverges alike")
         self.answer.notes.append(
             f"decisions and flags were searched in a region of {size} that diverges alike; "
@@ -126,8 +126,8 @@ class Search:
         """Walk the catalogue on the case to begin with; what repairs a part is tried on the whole."""
         self._take_a_part()
         with self.session.clock.stage("fixes"):
-            flags = catalogue(self.chosen.call.get("devices", ()))
-            settings = current(self.study, [*(flag.name for flag in flags), PER_GRAPH, PASSES])
+            flags = catalogue(self.chosen.call.devices)
+            settings = self.study.settings([*(flag.name for flag in flags), PER_GRAPH, PASSES])
             measured = self.default.measurement
             self.walk = walk(self.study, flags, settings, self.start, measured, self._beside_flags())
             partly = self.start != WHOLE and self.walk.repairs_something
@@ -150,7 +150,7 @@ class Search:
             grows = f", grows most at {found.amplifier.name}" if found.amplifier is not None else ""
             self.session.progress("localise", f"starts at {found.origin.name}{grows}")
 
-    def _beside_flags(self) -> list[dict[str, Any]]:
+    def _beside_flags(self) -> list[Request[Any]]:
         """What `follow` will ask first; a walk alone does so only for a fix that fails on other inputs."""
         minimizing = self.session.options.command == "minimize"
         wanted = minimizing and self.can_follow_whole and following.followable(self.default)
@@ -162,7 +162,7 @@ class Search:
 
     def _take_a_part(self) -> None:
         """Cut millions of elements down to some that diverge alike; the whole has the last word later."""
-        whole = int(self.chosen.call["elements"])
+        whole = self.chosen.call.elements
         elements = self.study.describe(self.start).elements if self.in_region else whole
         if elements > MANY_ELEMENTS:
             self.start, self.default = self.reduce(self.start, self.default, None, take_part)

@@ -72,7 +72,7 @@ class Settling:
     def _ask(
         self, case: Case, repairs: Sequence[MinimalSet], causes: Sequence[MinimalSet], beside: Sequence[str]
     ) -> Confirmation:
-        digest = self.chosen.call["digest"]
+        digest = self.chosen.call.digest
         with self.session.clock.stage("causes"):
             return confirm(self.chosen.study, self.second, digest, case, repairs, causes, beside)
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from bisector.core.case import WHOLE, Case
 from bisector.core.judge import grown, removed_fraction
 from bisector.core.model import Candidate, Measurement, Outcome, ProbeResult
+from bisector.core.protocol import Request, Setting
 from bisector.core.search.sets import repairs_only
 
 from ..asking import Denied
 from ..study import Study, config_id, flag_of
 from .catalogue import Flag
-from .current import Setting
 from .trials import FlagTrial, FlagWalk
 
 DEFAULT_CODE = "default"
@@ -30,7 +30,7 @@ def walk(
     current: Mapping[str, Setting],
     case: Case,
     default: Measurement,
-    beside: Sequence[Mapping[str, Any]] = (),
+    beside: Sequence[Request[Any]] = (),
 ) -> FlagWalk:
     """Try each flag alone on the case; where none repairs, the smallest sets that do.
 
@@ -91,7 +91,7 @@ class _Walking:
     default: Measurement
     results: dict[str, ProbeResult] = field(default_factory=dict)
 
-    def try_all(self, tried: Sequence[Turned], beside: Sequence[Mapping[str, Any]] = ()) -> list[FlagTrial]:
+    def try_all(self, tried: Sequence[Turned], beside: Sequence[Request[Any]] = ()) -> list[FlagTrial]:
         """One trial for each; of equal programs one is run, and of the default's none."""
         if not tried:
             return []

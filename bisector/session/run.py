@@ -21,6 +21,7 @@ from bisector.subject.targets import recognise
 from . import environment
 from .clock import Clock
 from .options import PROBE_S, Options, probe_timeout
+from .plain_runs import PlainRuns
 from .study import Study
 from .subject import criterion_for
 
@@ -41,6 +42,7 @@ class Session:
         self.clock = Clock(self.options.budget_s)
         self.journal = Journal(self.run.journal)
         self.timeout_s = self.options.timeout_s or PROBE_S
+        self.plain = PlainRuns(self.journal)
         self.counts: Counter[str] = Counter()
         self.labs: list[Lab] = []
         self.lab = self.new_lab("")

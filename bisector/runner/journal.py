@@ -86,8 +86,8 @@ class Journal:
         elif record["event"] == "done":
             self.answers[record["key"]] = record["answer"]
 
-    def started(self, key: str, request: Json) -> None:
-        self._write({"event": "start", "key": key, "request": request})
+    def started(self, key: str, request: Json, asker: str = "") -> None:
+        self._write({"event": "start", "key": key, "asker": asker, "request": request})
 
     def lost(self, key: str) -> None:
         """The worker died while it had this request. A run that is killed leaves no such line."""

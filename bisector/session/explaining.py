@@ -71,7 +71,7 @@ class Explanation:
         self.graded: Graded | None = None
         self.conclusion: Conclusion | None = None
         self.reproduced = Reproduced()
-        self.test = reproducing.Tested()
+        self.test = reproducing.WrittenTest()
         self.neighbour: Neighbour | None = None
 
     # -- the way --------------------------------------------------------------------------------------

@@ -218,26 +218,26 @@ CACHES_OFF = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE
 
 
 @dataclass(frozen=True)
-class Tested:
+class WrittenTest:
     """file: of the test, None where there is none; note: then why."""
 
     file: str | None = None
     note: str | None = None
 
 
-def write_test(session: Session, study: Study, shown: Shown, answer: Answer) -> Tested:
+def write_test(session: Session, study: Study, shown: Shown, answer: Answer) -> WrittenTest:
     """Write the test of what the repro shows, and keep it if it fails."""
     path = session.run.test
     with session.clock.stage("minimize"):
         written = written_as_test(study, shown, answer)
         if isinstance(written, Failed):
-            return Tested(note=f"no test could be written: {written.reason}")
+            return WrittenTest(note=f"no test could be written: {written.reason}")
         path.write_text(written.text)
         run = session.plain.start(path, ["-c", _RUN_TEST, SCRIPT, written.name], **CACHES_OFF)
         ended = session.plain.ended(run, session.timeout_s)
     if ended.status != TEST_FAILED:
         path.unlink()
         said = ended.said or "it passes"
-        return Tested(note=f"the test of this case does not fail in a fresh process ({said})")
+        return WrittenTest(note=f"the test of this case does not fail in a fresh process ({said})")
     session.progress("test", f"{path.name} fails: {ended.said}")
-    return Tested(path.name)
+    return WrittenTest(path.name)

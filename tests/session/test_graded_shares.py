@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ torch.compile(fn)(x, 2 * x)
 def test_the_shares_of_two_casts_in_a_sum_add_up(tmp_path: Path) -> None:
     with studied(tmp_path, SUM, tolerance=1e-7) as (session, study):
         default = study.probe(Candidate())
-        study.signatures = default.signatures
+        study = replace(study, signatures=default.signatures)
         found = decide(study, WHOLE, default, [], Suspects(kinds=frozenset({"cast"})))
         asked = session.counts["cached"]
         assert found.graded is not None
@@ -45,7 +46,7 @@ def test_the_shares_of_two_casts_in_a_sum_add_up(tmp_path: Path) -> None:
 def test_two_members_of_a_known_repair_cost_two_probes(tmp_path: Path) -> None:
     with studied(tmp_path, SUM, tolerance=1e-7) as (session, study):
         default = study.probe(Candidate())
-        study.signatures = default.signatures
+        study = replace(study, signatures=default.signatures)
         casts = [d.id for d in default.measurement.decisions if d.kind == "cast"]
         session.counts.clear()
         found = grade(study, WHOLE, default, casts, repairs=True)

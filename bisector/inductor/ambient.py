@@ -35,6 +35,14 @@ BACKEND_FLAGS = (
     "cudnn.benchmark",
     "cudnn.deterministic",
 )
+# Their defaults as torch's documentation has them; the others have none that holds on every machine.
+_BACKEND_DEFAULTS = {
+    "mkldnn.deterministic": False,
+    "cuda.matmul.allow_tf32": False,
+    "cudnn.allow_tf32": True,
+    "cudnn.benchmark": False,
+    "cudnn.deterministic": False,
+}
 # Which attention kernels eager may take (torch.nn.attention.sdpa_kernel); functions, not attributes.
 _ATTENTION = ("flash", "mem_efficient", "math", "cudnn")
 # Set by torch.compile(dynamic=…) itself around a call; the repro says `dynamic` instead.
@@ -44,22 +52,47 @@ _AUTOCAST_DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True)
-class Ambient:
-    """One snapshot. `configs` holds, for each config module, the settings that differ from the start."""
+class Modes:
+    """What belongs to the calling thread and takes microseconds to read.
+
+    autocast: device type -> (whether it is on, dtype). rng: the state of the CPU's generator.
+    """
 
     grad_enabled: bool
     inference_mode: bool
+    autocast: Mapping[str, tuple[bool, torch.dtype]]
+    rng: torch.Tensor
+
+    @classmethod
+    def now(cls) -> Modes:
+        """Those of the calling thread."""
+        return cls(
+            grad_enabled=torch.is_grad_enabled(),
+            inference_mode=torch.is_inference_mode_enabled(),
+            autocast={
+                d: (torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _AUTOCAST_DEVICES
+            },
+            rng=torch.get_rng_state(),
+        )
+
+    def autocast_on(self) -> list[tuple[str, torch.dtype]]:
+        """The device types for which autocast is on, each with its dtype."""
+        return [(device, dtype) for device, (enabled, dtype) in self.autocast.items() if enabled]
+
+
+@dataclass(frozen=True)
+class Ambient(Modes):
+    """One snapshot. `configs` holds, for each config module, the settings that differ from the start."""
+
     default_dtype: torch.dtype
     deterministic: bool
     deterministic_warns: bool
     matmul_precision: str
     num_threads: int
-    autocast: Mapping[str, tuple[bool, torch.dtype]]
     autocast_cache: bool
     backends: Mapping[str, Any]
     attention: Mapping[str, bool]
     configs: Mapping[str, Mapping[str, Any]]
-    rng: Any
     cuda_rng: list[Any] = field(default_factory=list)
     cuda_device: int | None = None  # the current one, which belongs to a thread; None before CUDA is up
 
@@ -67,6 +100,19 @@ class Ambient:
         """The subject's own settings under the names that users write: `inductor.freezing` -> value."""
         named = {f"{module}.{key}": v for module, values in self.configs.items() for key, v in values.items()}
         return {name: value for name, value in named.items() if isinstance(value, (bool, int, float, str))}
+
+    def script_settings(self) -> dict[str, Any]:
+        """`settings`, and what else is not as torch has it by default: all that a script must set before it
+        compiles, beside modes, the default dtype and the number of threads."""
+        found = self.settings()
+        for name, default in _BACKEND_DEFAULTS.items():
+            if self.backends.get(name, default) != default:
+                found[f"backends.{name}"] = self.backends[name]
+        if self.deterministic:
+            found["torch.use_deterministic_algorithms"] = True
+        if self.matmul_precision != "highest":
+            found["torch.set_float32_matmul_precision"] = self.matmul_precision
+        return found
 
 
 def config_module(name: str) -> Any:
@@ -79,8 +125,17 @@ def config_values() -> dict[str, dict[str, Any]]:
     return {name: config_module(name).get_config_copy() for name in CONFIG_MODULES}
 
 
+def default_values() -> dict[str, dict[str, Any]]:
+    """The values of the config modules where nobody set another, not even by an environment variable."""
+    return {
+        name: {key: entry.default for key, entry in config_module(name)._config.items()}
+        for name in CONFIG_MODULES
+    }
+
+
 def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
-    """The settings of the calling thread; `start` is config_values() before the script ran."""
+    """The settings of the calling thread; `start`: `config_values()` before the script ran, or
+    `default_values()`."""
     now = config_values()
     changed = {
         name: {
@@ -91,19 +146,16 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
         for name, values in now.items()
     }
     return Ambient(
-        grad_enabled=torch.is_grad_enabled(),
-        inference_mode=torch.is_inference_mode_enabled(),
+        **vars(Modes.now()),
         default_dtype=torch.get_default_dtype(),
         deterministic=torch.are_deterministic_algorithms_enabled(),
         deterministic_warns=torch.is_deterministic_algorithms_warn_only_enabled(),
         matmul_precision=torch.get_float32_matmul_precision(),
         num_threads=torch.get_num_threads(),
-        autocast={d: (torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _AUTOCAST_DEVICES},
         autocast_cache=torch.is_autocast_cache_enabled(),
         backends={name: value for name in BACKEND_FLAGS if (value := _read_backend(name)) is not None},
         attention={name: getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in _ATTENTION},
         configs={name: values for name, values in changed.items() if values},
-        rng=torch.get_rng_state(),
         cuda_rng=torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
         cuda_device=torch.cuda.current_device() if torch.cuda.is_initialized() else None,
     )

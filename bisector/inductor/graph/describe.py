@@ -37,7 +37,7 @@ def summary(loaded: Loaded) -> dict[str, Any]:
         }
         for call in recorder.calls
     ]
-    disagreed = [c for c in loaded.comparisons.seen if not c.agreed]
+    disagreed = [c for c in loaded.recorder.comparisons if not c.agreed]
     return {
         "calls": calls,
         "scripted": loaded.scripted,

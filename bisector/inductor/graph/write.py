@@ -51,7 +51,7 @@ def _spec(subject: Subject, request: Mapping[str, Any]) -> ReproSpec:
         settings={**call.ambient.settings(), **_named(call.graph.entry.options)},
         compile_kwargs=_compile_kwargs(subject),
         grad_enabled=call.ambient.grad_enabled or subject.train,
-        autocast=[(d, dtype) for d, (enabled, dtype) in call.ambient.autocast.items() if enabled],
+        autocast=call.ambient.autocast_on(),
         default_dtype=call.ambient.default_dtype,
         num_threads=request["num_threads"],
         seed=request["seed"],

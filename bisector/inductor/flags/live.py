@@ -1,7 +1,6 @@
-"""Prints what the installed torch says of its settings: `python -m bisector.inductor.flags.live REQUEST`.
+"""Prints what the installed torch says of flags: `python -m bisector.inductor.flags.live NAMES`.
 
-The request is one JSON object: `names` of flags; `all`: every setting of the config modules; `unknown`: the
-settings beside those named that code which shapes graphs or kernels reads.
+NAMES: a JSON list.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -18,35 +17,20 @@ from typing import Any
 import torch
 
 from .. import ambient
-from . import readers, source
+from . import env_variables
 
 _TORCH = Path(torch.__file__).parent
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """{name: {"type", "default", "value", "env", "comment", "read_by"}}, of what this torch has of them."""
-    named = [name for name in request["names"] if _has(name)]
-    every = [name for name in _settings() if name not in named]
-    read = readers.of(_TORCH, every) if request.get("unknown") else {}
-    wanted = every if request.get("all") else [name for name in every if name in read]
-    return {name: _of(name) | {"read_by": read.get(name, [])} for name in [*named, *wanted]}
+def facts(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """{name: {"type", "default", "value", "env"}}, of those that this torch has."""
+    return {name: _of(name) for name in names if _has(name)}
 
 
 def variable(name: str) -> str | None:
     """The environment variable that the flag's default is read from, if any."""
     family, _, key = name.partition(".")
-    written = _written(family).get(key) if family in ambient.CONFIG_MODULES else None
-    return written.env if written is not None else None
-
-
-def _settings() -> list[str]:
-    """Every public setting of the config modules, by the name users write."""
-    return [
-        f"{family}.{key}"
-        for family in ambient.CONFIG_MODULES
-        for key in _module(family)._config
-        if not any(part.startswith("_") for part in key.split("."))
-    ]
+    return _variables(family).get(key) if family in ambient.CONFIG_MODULES else None
 
 
 def _has(name: str) -> bool:
@@ -58,14 +42,13 @@ def _of(name: str) -> dict[str, Any]:
     family, _, key = name.partition(".")
     if family not in ambient.CONFIG_MODULES:
         value = ambient.current_flag(name)
-        return {"type": type(value).__name__, "default": None, "value": value, "env": None, "comment": ""}
-    entry, written = _module(family)._config[key], _written(family).get(key)
+        return {"type": type(value).__name__, "default": None, "value": value, "env": None}
+    entry = _module(family)._config[key]
     return {
         "type": _type(entry.value_type),
         "default": _plain(entry.default),
         "value": _plain(_current(_module(family), key)),
         "env": variable(name),
-        "comment": written.comment if written is not None else "",
     }
 
 
@@ -88,8 +71,8 @@ def _file(family: str) -> Path:
 
 
 @cache
-def _written(family: str) -> dict[str, source.Written]:
-    return source.settings(_file(family).read_text(encoding="utf-8"))
+def _variables(family: str) -> dict[str, str | None]:
+    return env_variables.of_settings(_file(family).read_text(encoding="utf-8"))
 
 
 def _current(module: Any, key: str) -> Any:

@@ -3,44 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import torch
 
 from ..core.case import Case
 from ..core.model import Candidate, Measurement
+from ..core.protocol import VerdictData
 from . import measure, tensors
 from .capture.record import Call
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
 from .probing import compiled_measurement
 from .reference import FinestEps, Float64, NoReference, OneUlp, first_line, widened
-
-
-@dataclass(frozen=True)
-class VerdictData:
-    """What the verdict needs beside the default probe.
-
-    again: eager against eager with the generators running on; restored: with them put back.
-    nudged: eager against eager with each
-    node moved by one ulp. notes: why there is no reference, or which ops ran narrow.
-    """
-
-    default: Measurement
-    again: Measurement
-    restored: Measurement
-    nudged: tuple[Measurement, ...]
-    notes: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "default": self.default.to_json(),
-            "again": self.again.to_json(),
-            "restored": self.restored.to_json(),
-            "nudged": [m.to_json() for m in self.nudged],
-            "notes": list(self.notes),
-        }
-
 
 NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
 MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters

@@ -12,7 +12,7 @@ new numbers in place of an input another one may.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,8 @@ from .graph.drawn import SEEDS
 from .graph.smaller_inputs import scale, simplify
 
 Wanted = Sequence[tuple[Candidate, Outcome]]
-Tolerances = dict[str, Sequence[float]]  # dtype -> (rtol, atol); a dtype that is missing is compared exactly
+# By dtype, (rtol, atol); a dtype that is missing is compared exactly.
+Tolerances = Mapping[str, tuple[float, float]]
 
 ELEMENTS = 4  # tried in each input; most elements differ in the last bit where a decision moves one at all
 INPUTS = 3

@@ -13,15 +13,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from .. import wire
+from ..core.model import Json
 from ..errors import BadTarget, MissingTool
 
 # A request that was in flight when a worker died is asked once more; the second time it is to blame.
 MAX_LOSSES = 2
 
 
-def key_of(request: Mapping[str, Any]) -> str:
-    """Equal requests, equal keys; the time limit is not part of what is asked."""
-    text = json.dumps({k: v for k, v in request.items() if k != "timeout_s"}, sort_keys=True)
+def key_of(request: Json, asker: str = "") -> str:
+    """Equal requests of one asker, equal keys."""
+    text = wire.text_of([asker, request])
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
@@ -33,7 +35,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.answers: dict[str, Any] = {}
+        self.answers: dict[str, Json] = {}
         self.losses: dict[str, int] = {}
         self._file = path.open("a", encoding="utf-8")
         _lock(self._file, path)
@@ -51,7 +53,7 @@ class Journal:
         elif record["event"] == "done":
             self.answers[record["key"]] = record["answer"]
 
-    def started(self, key: str, request: Mapping[str, Any]) -> None:
+    def started(self, key: str, request: Json) -> None:
         self._write({"event": "start", "key": key, "request": request})
 
     def lost(self, key: str) -> None:
@@ -59,7 +61,7 @@ class Journal:
         self.losses[key] = self.losses.get(key, 0) + 1
         self._write({"event": "lost", "key": key})
 
-    def done(self, key: str, answer: Any) -> None:
+    def done(self, key: str, answer: Json) -> None:
         self.answers[key] = answer
         self._write({"event": "done", "key": key, "answer": answer})
 

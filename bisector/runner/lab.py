@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import enum
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import wire
+from ..core.model import Json
+from ..core.protocol import Answer, Compiles, Failed, Record, Recorded, Reply, Request
 from ..errors import BadTarget, WorkerLost
 from .journal import Journal, key_of
 from .worker import Worker, WorkerOptions
@@ -12,16 +16,23 @@ from .worker import Worker, WorkerOptions
 # A worker that dies is started again; after this many starts without one answer it is not worth another.
 STARTS = 4
 
-HELLO = {"job": "hello"}
-LOST: Mapping[str, Any] = {"error": "crash: the worker process died, more than once"}
+LOST = Failed("crash: the worker process died, more than once")
+OnAnswer = Callable[[Request[Any], Any, "Known"], None]
+
+
+class Known(enum.Enum):
+    """Where an answer came from."""
+
+    JOURNAL = "journal"
+    WORKER = "worker"
 
 
 class Lab:
-    """Answers requests (`{"job": …}`) with the worker's JSON, or `{"error": reason}`.
+    """Answers requests with the worker's answers, or with Failed.
 
     The worker starts when the first question is not in the journal, so that a resumed run that needs no
     more probes never starts one. `name` tells apart labs that share a journal.
-    `on_answer(request, answer, cached)` is told of every answer.
+    `on_answer(request, answer, known)` is told of every answer.
     """
 
     def __init__(
@@ -30,7 +41,7 @@ class Lab:
         journal: Journal,
         jobs: int,
         timeout_s: float,
-        on_answer: Callable[[Mapping[str, Any], Mapping[str, Any], bool], None],
+        on_answer: OnAnswer,
         name: str = "",
     ) -> None:
         self.options = options
@@ -43,42 +54,45 @@ class Lab:
         self.ready = False  # whether the worker has said hello
         self.starts = 0  # since the last answer
 
-    def hello(self) -> Mapping[str, Any]:
+    def hello(self) -> Recorded:
         """What was recorded of the subject: from the journal, or from a worker that is started now."""
-        key = self._key(HELLO)
+        key = self._key(Record())
         if key not in self.journal.answers:
             self._ready_worker()
-        return self._noted(self.journal.answers[key])
+        return self._noted(wire.load(Recorded, self.journal.answers[key]))
 
     def start_early(self) -> None:
         """Start the worker for questions that come later; not where the journal shows that they came."""
-        if self.worker is None and self._key(HELLO) not in self.journal.answers:
+        if self.worker is None and self._key(Record()) not in self.journal.answers:
             self._start_worker()
 
-    def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def ask(self, request: Request[Answer]) -> Answer | Failed:
         return self.ask_all([request])[0]
 
     def ask_all(
-        self, requests: Sequence[Mapping[str, Any]], hints: Mapping[str, Any] | None = None
-    ) -> list[Mapping[str, Any]]:
+        self, requests: Sequence[Request[Answer]], compiles: Compiles = Compiles.OWN
+    ) -> list[Answer | Failed]:
         """One answer for each request, in order; equal requests are run once.
 
-        hints: for the worker, about how to answer; they do not change what is asked.
+        compiles: how the worker may answer; it does not change what is asked.
         """
         keys = [self._key(r) for r in requests]
-        fresh: dict[str, Mapping[str, Any]] = {}
+        fresh: dict[str, Request[Any]] = {}
         for key, request in zip(keys, requests, strict=True):
             if key in self.journal.answers:
-                self.on_answer(request, self.journal.answers[key], True)
+                self.on_answer(request, self._answer(key, request), Known.JOURNAL)
             elif self.journal.gave_up(key):
-                self._done(key, request, LOST)
+                self._done(key, request, wire.dump_failed(LOST.reason))
             else:
-                fresh.setdefault(key, {"timeout_s": self.timeout_s, **(hints or {}), **request})
+                fresh.setdefault(key, request)
         while fresh:
-            self._run(fresh)
-        return [self.journal.answers[key] for key in keys]
+            self._run(fresh, compiles)
+        return [self._answer(key, request) for key, request in zip(keys, requests, strict=True)]
 
-    def _run(self, fresh: dict[str, Mapping[str, Any]]) -> None:
+    def _answer(self, key: str, request: Request[Any]) -> Any:
+        return wire.load_answer(request, self.journal.answers[key])
+
+    def _run(self, fresh: dict[str, Request[Any]], compiles: Compiles) -> None:
         """Ask the worker for what is left in `fresh`; what a dying worker leaves unanswered is asked again.
 
         Requests that were in flight at a death are then asked one at a time, so that the one that kills
@@ -92,31 +106,31 @@ class Lab:
 
         def started(index: int) -> None:
             in_flight.add(keys[index])
-            self.journal.started(keys[index], requests[index])
+            self.journal.started(keys[index], wire.dump_request(requests[index]))
 
-        def done(index: int, reply: Mapping[str, Any]) -> None:
+        def done(index: int, reply: Reply) -> None:
             self.starts = 0
-            answer = reply.get("answer", {"error": reply.get("error", "no answer")})
+            answer = reply.answer if reply.error is None else wire.dump_failed(reply.error)
             in_flight.discard(keys[index])
             del fresh[keys[index]]
             self._done(keys[index], requests[index], answer)
 
         try:
-            worker.ask(requests, self.jobs, done, started)
+            worker.ask(requests, self.timeout_s, compiles, self.jobs, done, started)
         except WorkerLost:
             self.close()
             for key in in_flight:
                 self.journal.lost(key)
                 if self.journal.gave_up(key):
-                    self._done(key, fresh.pop(key), LOST)
+                    self._done(key, fresh.pop(key), wire.dump_failed(LOST.reason))
 
-    def _key(self, request: Mapping[str, Any]) -> str:
+    def _key(self, request: Request[Any]) -> str:
         """Another lab's journal entries answer nothing here: that is what a second opinion is for."""
-        return key_of({**request, "lab": self.name} if self.name else request)
+        return key_of(wire.dump_request(request), self.name)
 
-    def _done(self, key: str, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    def _done(self, key: str, request: Request[Any], answer: Json) -> None:
         self.journal.done(key, answer)
-        self.on_answer(request, answer, False)
+        self.on_answer(request, self._answer(key, request), Known.WORKER)
 
     def _ready_worker(self) -> Worker:
         worker = self.worker or self._start_worker()
@@ -139,8 +153,9 @@ class Lab:
     def _take_hello(self, worker: Worker) -> None:
         """Raises WorkerLost where the script that ran before now fails or leaves other inputs: answers about
         two subjects must not stand side by side in one journal."""
-        key = self._key(HELLO)
-        before = self.journal.answers.get(key)
+        key = self._key(Record())
+        raw = self.journal.answers.get(key)
+        before = None if raw is None else wire.load(Recorded, raw)
         try:
             hello = worker.wait_until_ready()
         except BadTarget as error:
@@ -148,15 +163,15 @@ class Lab:
                 raise
             raise WorkerLost(f"the worker was started again, and now: {error}") from error
         if before is None:
-            self.journal.done(key, self._noted(hello))
+            self.journal.done(key, wire.dump(self._noted(hello)))
         elif _inputs(hello) != _inputs(before):
             raise WorkerLost(
                 "the worker was started again, and the script gave other inputs; seed it, or use --seed"
             )
 
-    def _noted(self, hello: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _noted(self, hello: Recorded) -> Recorded:
         """A worker that cannot fork runs one request at a time: more would only wait, and share its end."""
-        if hello.get("one_at_a_time"):
+        if hello.one_at_a_time:
             self.jobs = 1
         return hello
 
@@ -167,5 +182,5 @@ class Lab:
             self.worker = None
 
 
-def _inputs(hello: Mapping[str, Any]) -> list[Any]:
-    return [call.get("digest") for call in hello.get("calls", ())]
+def _inputs(hello: Recorded) -> list[str]:
+    return [call.digest for call in hello.calls]

@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .. import wire
 from ..core.lines import Lines
+from ..core.protocol import Ask, Compiles, Recorded, Reply, Request
 from ..errors import BadTarget, WorkerLost
 
 # The threads of an OpenMP program otherwise spin while they wait for the next loop, and two probes side by
@@ -45,7 +47,7 @@ class WorkerOptions:
 
 
 class Worker:
-    """One process with torch and the subject loaded. `hello` is what it said of the subject."""
+    """One process with torch and the subject loaded."""
 
     def __init__(self, options: WorkerOptions) -> None:
         self.options = options
@@ -64,30 +66,30 @@ class Worker:
             )
         self.buffer = Lines()
         self.serial = 0
-        self.hello: Mapping[str, Any] = {}
         with contextlib.suppress(ConnectionError):  # it died at once: that it says no hello tells
             self.channel.sendall(json.dumps(asdict(options)).encode() + b"\n")
 
-    def wait_until_ready(self) -> Mapping[str, Any]:
+    def wait_until_ready(self) -> Recorded:
         """The hello of the worker. Raises BadTarget with the worker's own line when there is no subject."""
         hello = self._receive()
         if hello is None:
             raise BadTarget(f"{_target(self.options)} ended the process that ran it; {_hint(self.options)}")
         if "problem" in hello:
             raise BadTarget(hello["problem"])
-        self.hello = hello
-        return hello
+        return wire.load(Recorded, hello)
 
     def ask(
         self,
-        requests: Sequence[Mapping[str, Any]],
+        requests: Sequence[Request[Any]],
+        timeout_s: float,
+        compiles: Compiles,
         jobs: int,
-        done: Callable[[int, Mapping[str, Any]], None],
+        done: Callable[[int, Reply], None],
         started: Callable[[int], None] = lambda index: None,
     ) -> None:
         """Run the requests, at most `jobs` at a time; `done(i, reply)` is called as each one ends.
 
-        `started(i)` is called before each one is sent.
+        timeout_s: for each. `started(i)` is called before each one is sent.
 
         Raises WorkerLost when the worker goes away; requests without a `done` call were not answered.
         """
@@ -98,15 +100,16 @@ class Worker:
                 self.serial += 1
                 waiting[self.serial] = position
                 started(position)
-                self._send({**requests[position], "id": self.serial})
+                self._send(Ask(self.serial, timeout_s, requests[position], compiles))
                 position += 1
-            reply = self._receive()
-            if reply is None:
+            received = self._receive()
+            if received is None:
                 raise WorkerLost("the worker process died; its last lines are in worker.log")
-            index = waiting.pop(reply["id"], None)
+            reply = wire.load(Reply, received)
+            index = waiting.pop(reply.id, None)
             if index is not None:  # an answer to a request that an interrupt abandoned is dropped
                 done(index, reply)
-            if "ended" in reply:
+            if reply.ended:
                 raise WorkerLost("the worker process ended with its last answer")
 
     def close(self) -> None:
@@ -118,9 +121,9 @@ class Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
-    def _send(self, request: Mapping[str, Any]) -> None:
+    def _send(self, ask: Ask[Request[Any]]) -> None:
         try:
-            self.channel.sendall(json.dumps(request).encode() + b"\n")
+            self.channel.sendall(json.dumps(wire.dump_ask(ask)).encode() + b"\n")
         except OSError as error:
             raise WorkerLost("the worker process died; its last lines are in worker.log") from error
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bisector.core.case import WHOLE
 from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome
 from bisector.errors import BadOption
 
 from .flags.contrast import Between, Contrast, contrast
-from .flags.current import current
 from .options import Against
 from .run import Session
 from .subject import Chosen
@@ -17,7 +18,7 @@ from .subject import Chosen
 def against(session: Session, chosen: Chosen, other: Against) -> Contrast:
     """Which settings make the difference. Raises BadOption for a flag that this torch does not have."""
     study = chosen.study
-    as_is = {name: found.value for name, found in current(study, list(other.settings)).items()}
+    as_is = {name: found.value for name, found in study.settings(list(other.settings)).items()}
     if absent := [name for name in other.settings if name not in as_is]:
         raise BadOption(f"--against {other.name}: this torch has no flag {absent[0]}; leave it out")
     theirs = {name: value for name, value in other.settings.items() if value != as_is[name]}
@@ -31,7 +32,7 @@ def against(session: Session, chosen: Chosen, other: Against) -> Contrast:
     there = study.probe(Candidate.with_flags(theirs))
     if {here, there.outcome} != {Outcome.PASS, Outcome.FAIL}:
         return Contrast(other.name, here, unknown=_alike(other.name, here, there.outcome))
-    study.signatures = there.signatures  # of the one that diverges; anything else is another bug
+    study = replace(study, signatures=there.signatures)  # of the one that diverges, and no other bug's
     return contrast(Between(study, WHOLE, default, ours, theirs, as_is), other.name)
 
 

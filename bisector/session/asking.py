@@ -8,6 +8,7 @@ from bisector.core.case import Case
 from bisector.core.judge import proof
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
+from bisector.core.protocol import Compiles
 from bisector.core.search.ahead import Members
 from bisector.core.search.sets import Ahead
 
@@ -15,7 +16,7 @@ from .grouping import PLACE, ordered
 from .study import Study
 
 # Questions that differ in few decisions: a worker may hold one compile that answers many of them.
-SERIES = {"series": True}
+SERIES = Compiles.SHARED
 
 
 def new_decisions(study: Study, result: ProbeResult, known: Collection[str]) -> list[Decision]:
@@ -55,11 +56,11 @@ class Asking:
 
     def ask(self, members: Members) -> ProbeResult:
         """The whole result; what was asked before is answered from memory."""
-        [result] = self.study.probe_all([(self.candidate(members), self.case)], hints=SERIES)
+        [result] = self.study.probe_all([(self.candidate(members), self.case)], compiles=SERIES)
         return result
 
     def ahead(self, sets: Sequence[Members]) -> None:
-        self.study.probe_all([(self.candidate(members), self.case) for members in sets], hints=SERIES)
+        self.study.probe_all([(self.candidate(members), self.case) for members in sets], compiles=SERIES)
 
 
 class Denied(Asking):
@@ -111,7 +112,7 @@ def side_by_side(denied: Denied, enabled: Enabled) -> Ahead:
     def ahead(to_deny: Members, to_enable: Members) -> None:
         asked = [(denied.candidate(to_deny), denied.case), (enabled.candidate(to_enable), enabled.case)]
         if denied.lanes > 1:
-            denied.study.probe_all(asked, hints=SERIES)
+            denied.study.probe_all(asked, compiles=SERIES)
 
     return ahead
 

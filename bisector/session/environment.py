@@ -10,18 +10,20 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bisector.core.protocol import Machine
 
-def describe(worker: dict[str, Any]) -> dict[str, Any]:
-    """The `environment` of result.json; `worker` is what the worker's hello said of torch and the GPU."""
+
+def describe(machine: Machine) -> dict[str, Any]:
+    """The `environment` of result.json."""
     return {
-        "torch": worker.get("torch"),
-        "torch_git": worker.get("torch_git"),
+        "torch": machine.torch,
+        "torch_git": machine.torch_git,
         "triton": version("triton"),
         "python": platform.python_version(),
         "os": system(),
         "cpu": cpu_name(),
-        "isa": worker.get("isa"),
-        "gpu": worker.get("gpu"),
+        "isa": machine.isa,
+        "gpu": machine.gpu,
         "cxx": compiler(),
         "numbisect": version("numbisect") or "0",
     }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bisector.core.case import Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.protocol import Failed, RunTrace
 from bisector.core.trace import NodeTrace, Trace, amplifier, origin
 
 from .study import Study
@@ -66,36 +66,27 @@ def _attempts(default: ProbeResult) -> list[tuple[str, ...]]:
 
 def request(
     study: Study, case: Case, left_out: Sequence[str] = (), candidate: Candidate = _DEFAULT
-) -> dict[str, Any]:
+) -> RunTrace:
     """What the lab is asked. left_out: nodes whose values are not returned."""
-    return {
-        "job": "trace",
-        "call": study.call,
-        "case": case.to_json(),
-        "train": study.train,
-        "left_out": list(left_out),
-        "candidate": candidate.to_json(),
-        "hooks_off": dict(study.hooks_off),
-    }
+    return RunTrace(study.about(case), candidate, tuple(left_out))
 
 
 def _ask(study: Study, case: Case, left_out: Sequence[str]) -> tuple[Trace | None, str]:
     answer = study.lab.ask(request(study, case, left_out))
-    problem = answer.get("problem", answer.get("error"))
-    if problem is not None:
-        return None, problem
-    if study.judged(answer["measurement"], case).outcome is not Outcome.FAIL:
+    if isinstance(answer, Failed):
+        return None, answer.reason
+    if study.judged(answer.measurement, case).outcome is not Outcome.FAIL:
         return None, "with its intermediate values returned the compiled program does not diverge so"
-    return Trace.from_json(answer["trace"]), ""
+    return answer.trace, ""
 
 
 def arising(study: Study, case: Case, candidate: Candidate) -> dict[str, float] | None:
     """The nodes that give other bits than eager on equal inputs, with the error in steps of the dtype; None
     where the graph cannot be followed."""
     answer = study.lab.ask(request(study, case, candidate=candidate))
-    if "trace" not in answer:
+    if isinstance(answer, Failed):
         return None
-    return {node.name: node.local_ulp for node in Trace.from_json(answer["trace"]).nodes if node.arises}
+    return {node.name: node.local_ulp for node in answer.trace.nodes if node.arises}
 
 
 def _found(trace: Trace, paths: Sequence[str], left_out: Sequence[str]) -> Followed:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bisector.core.case import WHOLE
+from bisector.core.model import Base, Measurement
+from bisector.core.protocol import Failed, RecordedCall, Request, RunProbe, RunVerdict, VerdictData
 from bisector.errors import MissingTool
 from bisector.runner.journal import Journal
-from bisector.runner.lab import Lab
+from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
 from bisector.runner.worker import WorkerOptions
 from bisector.subject.targets import recognise
@@ -18,6 +21,7 @@ from bisector.subject.targets import recognise
 from . import environment
 from .clock import Clock
 from .options import PROBE_S, Options, probe_timeout
+from .plain_runs import PlainRuns
 from .study import Study
 from .subject import criterion_for
 
@@ -38,6 +42,7 @@ class Session:
         self.clock = Clock(self.options.budget_s)
         self.journal = Journal(self.run.journal)
         self.timeout_s = self.options.timeout_s or PROBE_S
+        self.plain = PlainRuns(self.journal)
         self.counts: Counter[str] = Counter()
         self.labs: list[Lab] = []
         self.lab = self.new_lab("")
@@ -60,18 +65,18 @@ class Session:
         self.labs.append(Lab(worker, self.journal, o.jobs, self.timeout_s, self._answered, name))
         return self.labs[-1]
 
-    def _answered(self, request: Mapping[str, Any], answer: Mapping[str, Any], cached: bool) -> None:
-        if request["job"] in ("probe", "verdict"):
-            self.counts["cached" if cached else "run"] += 1
+    def _answered(self, request: Request[Any], answer: Any, known: Known) -> None:
+        if isinstance(request, (RunProbe, RunVerdict)):
+            self.counts["cached" if known is Known.JOURNAL else "run"] += 1
             self.progress("probe", _told(request, answer))
 
-    def study(self, call: Mapping[str, Any]) -> Study:
+    def study(self, call: RecordedCall) -> Study:
         if self.options.timeout_s is None:
-            self.timeout_s = self.lab.timeout_s = max(self.timeout_s, probe_timeout(call["nodes"]))
+            self.timeout_s = self.lab.timeout_s = max(self.timeout_s, probe_timeout(call.nodes))
         criterion = criterion_for(self.options, call)
         return Study(
             self.lab,
-            call["index"],
+            call.index,
             criterion,
             criterion,
             train=self.options.train,
@@ -86,15 +91,22 @@ class Session:
         self.journal.close()
 
 
-def _told(request: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+def _told(request: RunProbe | RunVerdict, answer: Measurement | VerdictData | Failed) -> str:
     """A probe in one line for `--verbose`: what was asked, and how long it took or why it failed."""
-    candidate = request.get("candidate", {})
-    parts = [f"{name}={value}" for name, value in candidate.get("flags", ())]
-    members = candidate.get("members", ())
-    if members:
-        verb = "allow" if candidate["base"] == "plain" else "deny"
-        parts.append(f"{verb} {members[0]}" + (f" and {len(members) - 1} more" if len(members) > 1 else ""))
-    parts.append("on a smaller case" if any(request["case"].values()) else "on the whole")
-    error = answer.get("error")
-    seconds = f"{answer.get('seconds', 0):.2f} s"
-    return f"{', '.join(parts)}: {error or seconds}"
+    parts = []
+    if isinstance(request, RunProbe):
+        candidate = request.candidate
+        parts = [f"{name}={value}" for name, value in candidate.flags]
+        if members := sorted(candidate.members):
+            verb = "allow" if candidate.base is Base.PLAIN else "deny"
+            more = f" and {len(members) - 1} more" if len(members) > 1 else ""
+            parts.append(f"{verb} {members[0]}{more}")
+    parts.append("on the whole" if request.about.case == WHOLE else "on a smaller case")
+    return f"{', '.join(parts)}: {_came_of(answer)}"
+
+
+def _came_of(answer: Measurement | VerdictData | Failed) -> str:
+    if isinstance(answer, Failed):
+        return answer.reason
+    measurement = answer.default if isinstance(answer, VerdictData) else answer
+    return measurement.error or f"{measurement.seconds:.2f} s"

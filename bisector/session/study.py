@@ -11,8 +11,31 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge
-from bisector.core.model import Base, Candidate, Measurement, Outcome, ProbeResult, Signature, kind_of
+from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
 from bisector.core.probe import BudgetSpent, together
+from bisector.core.protocol import (
+    About,
+    Compiles,
+    DescribeGraph,
+    DigestCode,
+    Draw,
+    Draws,
+    Failed,
+    FindFormulas,
+    GeneratedCode,
+    Ratios,
+    ReadFlags,
+    Request,
+    RunPasted,
+    RunProbe,
+    Setting,
+    ShowSource,
+    Steered,
+    SteerInputs,
+    TimeSlowdown,
+    TryOtherInputs,
+    WarmUp,
+)
 from bisector.runner.lab import Lab
 
 CONFIG = "config:"  # a decision of this kind is a flag: `config:NAME@graph`
@@ -32,15 +55,6 @@ def flag_of(decision_id: str) -> str:
 
 
 @dataclass(frozen=True)
-class GeneratedCode:
-    """digest: equal for equal code, None where that cannot be told. unread: of the flags that were named
-    those that the compile did not read, so that they cannot change it."""
-
-    digest: str | None
-    unread: frozenset[str] = frozenset()
-
-
-@dataclass
 class Study:
     """Asks the lab about one call and judges what comes back.
 
@@ -59,7 +73,7 @@ class Study:
     signatures: tuple[Signature, ...] = ()
     train: bool | None = None
     repeat: int = 1
-    conservative: dict[str, Any] = field(default_factory=dict)
+    conservative: Mapping[str, Json] = field(default_factory=dict)
     exhausted: Callable[[], str | None] = lambda: None
     counts: Counter[str] = field(default_factory=Counter)
     hooks_off: Mapping[str, str] = field(default_factory=dict)
@@ -70,16 +84,17 @@ class Study:
     def probe_all(
         self,
         asked: Sequence[tuple[Candidate, Case]],
-        beside: Sequence[Mapping[str, Any]] = (),
-        hints: Mapping[str, Any] | None = None,
+        beside: Sequence[Request[Any]] = (),
+        compiles: Compiles = Compiles.OWN,
     ) -> list[ProbeResult]:
         """One result for each (candidate, case), run side by side as far as the lab's lanes go.
 
         beside: other requests to make at the same time, so that their answers are there when they are wanted.
-        hints: see `Lab.ask_all`.
+        compiles: see `Lab.ask_all`.
         """
         self._stop_if_exhausted()
-        answers = self.lab.ask_all([*beside, *self.requests(asked)], hints)[len(beside) :]
+        requests: list[Request[Any]] = [*beside, *self.requests(asked)]
+        answers = self.lab.ask_all(requests, compiles)[len(beside) :]
         results = []
         for i, (_, case) in enumerate(asked):
             trials = answers[i * self.repeat : (i + 1) * self.repeat]
@@ -87,14 +102,17 @@ class Study:
         self.counts.update(r.outcome.value for r in results)
         return results
 
-    def requests(self, asked: Sequence[tuple[Candidate, Case]]) -> list[dict[str, Any]]:
+    def requests(self, asked: Sequence[tuple[Candidate, Case]]) -> list[RunProbe]:
         """What the lab is asked for these candidates, every trial of one after the other."""
-        return [self._request(c, case, trial) for c, case in asked for trial in range(self.repeat)]
+        return [RunProbe(self.about(c), candidate, t) for candidate, c in asked for t in range(self.repeat)]
 
-    def judged(self, answer: Mapping[str, Any], case: Case = WHOLE) -> ProbeResult:
+    def about(self, case: Case) -> About:
+        """What every request about a case says."""
+        return About(self.call, case, self.train, self.hooks_off)
+
+    def judged(self, answer: Measurement | Failed, case: Case = WHOLE) -> ProbeResult:
         """A probe's answer as a result, under the criterion that its case is held to."""
-        measurement = as_measurement(answer)
-        return judge(measurement, self.criterion_of(case), same=self.signatures or None)
+        return judge(measured(answer), self.criterion_of(case), same=self.signatures or None)
 
     def criterion_of(self, case: Case) -> Criterion:
         """What a case is held to."""
@@ -110,86 +128,78 @@ class Study:
         that is wanted of it; None where no such values were found. Ask a probe whether it is so.
 
         magnifying: factors to try where no step is found."""
-        tolerances = {d: list(self.small.tolerance("", d)) for d in DTYPE_TOLERANCES}
-        asked = {
-            "job": "steer",
-            "call": self.call,
-            "wanted": [(candidate.to_json(), outcome.value) for candidate, outcome in wanted],
-            "tolerances": tolerances,
-            "train": self.train,
-            "seconds": STEERING_S,
-            "magnifying": list(magnifying),
-            "hooks_off": dict(self.hooks_off),
-        }
-        answers = self.lab.ask_all([{**asked, "case": case.to_json()} for case in cases])
-        return [Case.from_json(a["case"]).rebased() if a.get("case") else None for a in answers]
+        tolerances = {d: self.small.tolerance("", d) for d in DTYPE_TOLERANCES}
+        asked = [
+            SteerInputs(self.about(case), tuple(wanted), tolerances, STEERING_S, tuple(magnifying))
+            for case in cases
+        ]
+        answers = self.lab.ask_all(asked)
+        return [a.case.rebased() if isinstance(a, Steered) and a.case is not None else None for a in answers]
 
-    def warming(self, case: Case) -> dict[str, Any]:
-        """The request that compiles a case in the worker itself, for the caches that this fills."""
-        return {"job": "warm", "call": self.call, "case": case.to_json(), "train": self.train}
+    def warm(self, case: Case) -> None:
+        """Compile a case in the worker itself, for the caches that this fills."""
+        self.lab.ask(WarmUp(self.about(case)))
 
     def codes(
         self, candidates: Sequence[Candidate], case: Case, names: Sequence[str] = ()
     ) -> list[GeneratedCode]:
-        """The code that is generated for each; nothing is run. names: flags to tell the unread of."""
+        """The code that is generated for each; nothing is run. names: flags whose reads are recorded."""
         self._stop_if_exhausted()
-        asked = {**self._about("code", case), "names": list(names)}
-        answers = self.lab.ask_all([{**asked, "candidate": c.to_json()} for c in candidates])
-        return [GeneratedCode(a.get("code"), frozenset(a.get("unread", ()))) for a in answers]
+        asked = [DigestCode(self.about(case), candidate, tuple(names)) for candidate in candidates]
+        return [GeneratedCode(None) if isinstance(a, Failed) else a for a in self.lab.ask_all(asked)]
 
     def sources(self, asked: Sequence[tuple[Candidate, Case]]) -> list[str | None]:
         """The code generated for each (candidate, case), None where it is not known; nothing is run."""
         self._stop_if_exhausted()
-        requests = [
-            {**self._about("source", case), "candidate": c.to_json(), "hooks_off": dict(self.hooks_off)}
-            for c, case in asked
-        ]
-        return [answer.get("source") for answer in self.lab.ask_all(requests)]
+        answers = self.lab.ask_all([ShowSource(self.about(case), candidate) for candidate, case in asked])
+        return [None if isinstance(answer, Failed) else answer.text for answer in answers]
 
-    def slowdown(self, candidate: Candidate, case: Case, seconds: float) -> Mapping[str, Any]:
+    def slowdown(self, candidate: Candidate, case: Case, seconds: float) -> Ratios | Failed:
         """Runs of the candidate and of the default, timed in turn with nothing beside them."""
         self._stop_if_exhausted()
-        asked = self._about("slowdown", case)
-        return self.lab.ask({**asked, "candidate": candidate.to_json(), "seconds": seconds})
+        return self.lab.ask(TimeSlowdown(self.about(case), candidate, seconds))
 
-    def elsewhere(
+    def on_other_inputs(
         self, candidates: Sequence[Candidate], asked: Sequence[tuple[Case, int]]
-    ) -> list[Mapping[str, Any]]:
+    ) -> list[Draw]:
         """The candidates on other inputs. asked: cases, each with how often its values are drawn anew."""
         self._stop_if_exhausted()
-        request = {
-            "job": "elsewhere",
-            "call": self.call,
-            "candidates": [c.to_json() for c in candidates],
-            "criterion": self.criterion.to_json(),
-            "train": self.train,
-        }
-        return self.lab.ask_all([{**request, "case": case.to_json(), "draws": n} for case, n in asked])
+        requests = [
+            TryOtherInputs(self.about(case), tuple(candidates), self.criterion, draws)
+            for case, draws in asked
+        ]
+        answers = self.lab.ask_all(requests)
+        return [draw for answer in answers if isinstance(answer, Draws) for draw in answer.draws]
 
     def pasted(self, lines: Sequence[str]) -> list[ProbeResult]:
         """The default compile of the whole after each of these lines of plain torch, none beside another."""
         self._stop_if_exhausted()
-        asked = [{**self._about("pasted", WHOLE), "line": line} for line in lines]
-        return [self.judged(answer) for answer in self.lab.ask_all(asked)]
+        answers = self.lab.ask_all([RunPasted(self.about(WHOLE), line) for line in lines])
+        return [self.judged(answer) for answer in answers]
 
     def takes(self, case: Case) -> bool:
         """Whether the graph runs in eager with these edits."""
-        return "error" not in self._info(case)
+        return not isinstance(self.lab.ask(DescribeGraph(self.about(case))), Failed)
 
     def describe(self, case: Case) -> GraphInfo:
         """The graph of a case. Raises BudgetSpent like a probe."""
-        answer = self._info(case)
-        if "error" in answer:
-            raise RuntimeError(f"a case that was probed cannot be described: {answer['error']}")
-        return GraphInfo.from_json(answer)
+        answer = self.lab.ask(DescribeGraph(self.about(case)))
+        if isinstance(answer, Failed):
+            raise RuntimeError(f"a case that was probed cannot be described: {answer.reason}")
+        return answer
 
     def formulas(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Torch's own `file:line` of the formulas behind these `lower` and `decomp` decisions, "" where none
         is known."""
         if not ids:
             return {}
-        answer = self.lab.ask({"job": "formulas", "call": self.call, "ids": list(ids)})
-        return {} if "error" in answer else answer
+        answer = self.lab.ask(FindFormulas(self.about(WHOLE), tuple(ids)))
+        return {} if isinstance(answer, Failed) else answer.places
+
+    def settings(self, names: Sequence[str]) -> Mapping[str, Setting]:
+        """Those of the flags that this torch has, as they stand around the call."""
+        answer = self.lab.ask(ReadFlags(self.about(WHOLE), tuple(names)))
+        return {} if isinstance(answer, Failed) else answer.values
 
     def denied(self, members: frozenset[str], case: Case = WHOLE) -> ProbeResult:
         """The default compile with these decisions denied; `config:` members at their conservative values."""
@@ -211,29 +221,14 @@ class Study:
         flags = {flag_of(m): self.conservative[flag_of(m)] for m in members if m.startswith(CONFIG)}
         return replace(Candidate.with_flags(flags), members=_no_config(members))
 
-    def _request(self, candidate: Candidate, case: Case, trial: int) -> dict[str, Any]:
-        request = {**self._about("probe", case), "candidate": candidate.to_json()}
-        if self.hooks_off:
-            request["hooks_off"] = dict(self.hooks_off)
-        return {**request, "trial": trial} if trial else request
-
-    def _info(self, case: Case) -> Mapping[str, Any]:
-        return self.lab.ask(self._about("info", case))
-
-    def _about(self, job: str, case: Case) -> dict[str, Any]:
-        """What every request about one case says."""
-        return {"job": job, "call": self.call, "case": case.to_json(), "train": self.train}
-
     def _stop_if_exhausted(self) -> None:
         if (reason := self.exhausted()) is not None:
             raise BudgetSpent(reason)
 
 
-def as_measurement(answer: Mapping[str, Any]) -> Measurement:
-    """The worker's answer; a job that failed as a whole is a measurement with nothing but its reason."""
-    if set(answer) == {"error"}:
-        return Measurement(error=answer["error"])
-    return Measurement.from_json(answer)
+def measured(answer: Measurement | Failed) -> Measurement:
+    """A job that failed as a whole is a measurement with nothing but its reason."""
+    return Measurement(error=answer.reason) if isinstance(answer, Failed) else answer
 
 
 def _no_config(members: frozenset[str]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,26 +10,29 @@ from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict, VerdictData
 from bisector.core.trace import Trace
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab
 
 from .options import Options
-from .study import Study, as_measurement
-
-Call = Mapping[str, Any]  # one entry of the worker's hello
+from .study import Study, measured
 
 
-@dataclass
+@dataclass(frozen=True)
 class Chosen:
-    """The call under study, the evidence of its verdict, and notes on how it was chosen."""
+    """The call under study, the evidence of its verdict, and notes on how it was chosen.
 
-    call: Call
+    eager_disagrees: comparisons of the script that failed although every graph ran in eager.
+    """
+
+    call: RecordedCall
     study: Study
     evidence: Evidence
     verdict: Verdict
-    notes: list[str]
+    eager_disagrees: int
+    notes: tuple[str, ...]
 
     def reclassified(self, followed: Trace) -> Verdict:
         """The verdict with what is known of each node."""
@@ -39,8 +42,8 @@ class Chosen:
 def choose(
     lab: Lab,
     options: Options,
-    study_of: Callable[[Call], Study],
-    beside: Callable[[Study, Call], Sequence[Mapping[str, Any]]] = lambda study, call: (),
+    study_of: Callable[[RecordedCall], Study],
+    beside: Callable[[Study, RecordedCall], Sequence[Request[Any]]] = lambda study, call: (),
 ) -> Chosen:
     """The first recorded call that diverges, or the first of all where none does.
 
@@ -54,24 +57,25 @@ def choose(
         calls = _diverging_first(calls, study_of)
     call = calls[0]
     study = study_of(call)
-    asked = {"job": "verdict", "call": call["index"], "case": WHOLE.to_json(), "train": options.train}
-    answer = lab.ask_all([asked, *beside(study, call)])[0]
+    requests: list[Request[Any]] = [RunVerdict(study.about(WHOLE)), *beside(study, call)]
+    answer: VerdictData | Failed = lab.ask_all(requests)[0]
     evidence = _evidence(answer)
     verdict = _classified(evidence, study, call)
-    study.signatures = verdict.signatures
-    study.small = study.criterion.for_smaller(
-        (o.path, o.dtype) for o in evidence.default.outputs if o.path in {s.path for s in verdict.signatures}
+    diverging = {s.path for s in verdict.signatures}
+    small = study.criterion.for_smaller(
+        (o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging
     )
-    notes = list(answer.get("notes", ())) + _notes(hello, call, calls)
-    return Chosen(call, study, evidence, verdict, notes)
+    study = replace(study, signatures=verdict.signatures, small=small)
+    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls))
+    return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes)
 
 
-def _classified(evidence: Evidence, study: Study, call: Call) -> Verdict:
-    own_random = call["settings"].get("inductor.fallback_random") is True
+def _classified(evidence: Evidence, study: Study, call: RecordedCall) -> Verdict:
+    own_random = call.settings.get("inductor.fallback_random") is True
     return classify(evidence, study.criterion, own_random)
 
 
-def criterion_for(options: Options, call: Call) -> Criterion:
+def criterion_for(options: Options, call: RecordedCall) -> Criterion:
     """Command line over a profile over the script's own comparison over the defaults by dtype."""
     if options.rtol is not None and options.atol is not None:
         return Criterion((options.rtol, options.atol), signed_zero=options.signed_zero, source="command line")
@@ -79,64 +83,65 @@ def criterion_for(options: Options, call: Call) -> Criterion:
         by_dtype = {dtype: (rtol, atol) for dtype, (rtol, atol) in options.tolerances.items()}
         source = f"profile {options.profile}"
         return Criterion(by_dtype=by_dtype, signed_zero=options.signed_zero, source=source)
-    by_path = {path: (r, a) for path, (r, a) in call["tolerances"].items() if path != "*"}
-    if "*" in call["tolerances"]:
-        everywhere = tuple(call["tolerances"]["*"])
-        return Criterion(everywhere, signed_zero=options.signed_zero, source="the script's own comparison")
+    by_path = {path: (r, a) for path, (r, a) in call.tolerances.items() if path != "*"}
+    if "*" in call.tolerances:
+        source = "the script's own comparison"
+        return Criterion(call.tolerances["*"], signed_zero=options.signed_zero, source=source)
     source = "the script's own comparison" if by_path else Criterion().source
     return Criterion(by_path=by_path, signed_zero=options.signed_zero, source=source)
 
 
-def _named(hello: Mapping[str, Any], entry: str | None) -> list[Call]:
-    if entry is None or not hello["scripted"]:  # a module's entry was chosen when it was loaded
-        return list(hello["calls"])
-    calls = [c for c in hello["calls"] if c["entry"] == entry]
+def _named(hello: Recorded, entry: str | None) -> list[RecordedCall]:
+    if entry is None or not hello.scripted:  # a module's entry was chosen when it was loaded
+        return list(hello.calls)
+    calls = [c for c in hello.calls if c.entry == entry]
     if not calls:
-        names = ", ".join(dict.fromkeys(c["entry"] for c in hello["calls"]))
+        names = ", ".join(dict.fromkeys(c.entry for c in hello.calls))
         raise BadOption(f"--entry {entry}: the script calls {names}; name one of these")
     return calls
 
 
-def _diverging_first(calls: Sequence[Call], study_of: Callable[[Call], Study]) -> list[Call]:
+def _diverging_first(
+    calls: Sequence[RecordedCall], study_of: Callable[[RecordedCall], Study]
+) -> list[RecordedCall]:
     """The first diverging call in front; each is judged under its own criterion."""
     studies: list[Study] = [study_of(call) for call in calls]
-    requests = [s._request(Candidate(), WHOLE, 0) for s in studies]
-    answers = studies[0].lab.ask_all(requests)
+    answers = studies[0].lab.ask_all([s.requests([(Candidate(), WHOLE)])[0] for s in studies])
     results: list[ProbeResult] = [s.judged(a) for s, a in zip(studies, answers, strict=True)]
     ranks = {Outcome.FAIL: 0, Outcome.UNRESOLVED: 1, Outcome.PASS: 2}
     order = sorted(range(len(calls)), key=lambda i: (ranks[results[i].outcome], i))
     return [calls[i] for i in order]
 
 
-def _evidence(answer: Mapping[str, Any]) -> Evidence:
-    if set(answer) == {"error"}:
-        failed = as_measurement(answer)
+def _evidence(answer: VerdictData | Failed) -> Evidence:
+    if isinstance(answer, Failed):
+        failed = measured(answer)
         return Evidence(failed, failed, failed)
-    return Evidence(
-        as_measurement(answer["default"]),
-        as_measurement(answer["again"]),
-        as_measurement(answer["restored"]),
-        tuple(as_measurement(n) for n in answer["nudged"]),
-    )
+    return Evidence(answer.default, answer.again, answer.restored, answer.nudged)
 
 
-def _notes(hello: Mapping[str, Any], call: Call, calls: Sequence[Call]) -> list[str]:
-    notes = list(hello.get("notes", ()))
+def _notes(hello: Recorded, call: RecordedCall, calls: Sequence[RecordedCall]) -> list[str]:
+    notes = list(hello.notes)
     if len(calls) > 1:
         notes.append(
-            f"the script makes {len(calls)} compiled calls; this is call {call['index']} (`{call['entry']}`)"
+            f"the script makes {len(calls)} compiled calls; this is call {call.index} (`{call.entry}`)"
         )
-    if hello["skipped_calls"]:
-        notes.append(f"{hello['skipped_calls']} later calls of the same graphs were not looked at")
-    if hello["ended"]:
-        notes.append(f"the script ended early: {hello['ended']}")
+    if hello.skipped_calls:
+        notes.append(f"{hello.skipped_calls} later calls of the same graphs were not looked at")
+    if hello.ended:
+        notes.append(f"the script ended early: {hello.ended}")
     return notes
 
 
-def nothing_found(chosen: Chosen, eager_disagrees: int) -> str | None:
+def differs_before_any_backend(chosen: Chosen) -> bool:
+    """Whether the script's own comparison fails although every graph ran in eager and agrees."""
+    return chosen.verdict.kind is VerdictClass.AGREES and chosen.eager_disagrees > 0
+
+
+def nothing_found(chosen: Chosen) -> str | None:
     """Why the run ends here, or None when there is a divergence to work on."""
     kind = chosen.verdict.kind
-    if kind is VerdictClass.AGREES and eager_disagrees:
+    if differs_before_any_backend(chosen):
         return (
             "the script's own comparison fails although every graph ran in eager: the difference is made "
             "before any backend (by Dynamo, or by the script itself)"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bisector.core.case import Case, Wording
+from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteRepro, WriteTest
 from bisector.runner import rundir
 
 from .answer import Answer
@@ -23,35 +23,30 @@ class Shown:
     fix: Fix | None
 
 
-def written(study: Study, shown: Shown, answer: Answer, decisions: Sequence[str]) -> Mapping[str, Any]:
-    """The repro: {"text", "function"}, or {"error"}.
-
-    decisions: IDs whose nodes a reader must find in the function.
-    """
-    said = {"header": header(answer, shown.fix), "decisions": list(decisions), "file": rundir.REPRO}
-    return study.lab.ask({"job": "repro", **_request(study, shown, answer), **said})
+def written(study: Study, shown: Shown, answer: Answer, decisions: Sequence[str]) -> Repro | Failed:
+    """The repro. decisions: IDs whose nodes a reader must find in the function."""
+    spec = _spec(study, shown, answer, header(answer, shown.fix), decisions, rundir.REPRO)
+    return study.lab.ask(WriteRepro(study.about(shown.case), spec))
 
 
-def written_as_test(study: Study, shown: Shown, answer: Answer) -> Mapping[str, Any]:
-    """The same as a test: {"text", "name"}, where the name is the test's, or {"error"}.
-
-    The header leaves the fix to the test, which says it in lines of Python.
-    """
-    said = {"header": header(answer, None), "decisions": named(answer, None), "file": rundir.TEST}
-    return study.lab.ask({"job": "test", **_request(study, shown, answer), **said})
+def written_as_test(study: Study, shown: Shown, answer: Answer) -> TestFile | Failed:
+    """The same as a test. The header leaves the fix to the test, which says it in lines of Python."""
+    spec = _spec(study, shown, answer, header(answer, None), named(answer, None), rundir.TEST)
+    return study.lab.ask(WriteTest(study.about(shown.case), spec))
 
 
-def _request(study: Study, shown: Shown, answer: Answer) -> dict[str, Any]:
-    return {
-        "call": study.call,
-        "case": shown.case.to_json(),
-        "wording": shown.wording.value,
-        "train": study.train,
-        "criterion": asdict(study.criterion_of(shown.case)),
-        "fix": shown.fix.plain if shown.fix else None,
-        "seed": 0 if answer.settings.get("inductor.fallback_random") else None,
-        "num_threads": None,
-    }
+def _spec(
+    study: Study, shown: Shown, answer: Answer, said: Sequence[str], decisions: Sequence[str], file: str
+) -> ScriptSpec:
+    return ScriptSpec(
+        header=tuple(said),
+        decisions=tuple(decisions),
+        file=file,
+        wording=shown.wording,
+        criterion=study.criterion_of(shown.case),
+        fix=shown.fix.plain if shown.fix else None,
+        seed=0 if answer.settings.get("inductor.fallback_random") else None,
+    )
 
 
 def header(answer: Answer, fix: Fix | None) -> list[str]:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bisector.session.flags.current import Setting
+
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Signature
 from bisector.session.fixes import from_flags
 from bisector.session.flags.catalogue import Flag
-from bisector.session.flags.current import Setting
 from bisector.session.flags.trials import FlagWalk
 from bisector.session.flags.walk import walk
 from bisector.session.study import Study, as_measurement

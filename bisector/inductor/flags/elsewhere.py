@@ -14,7 +14,8 @@ import torch
 from ...core.case import Case
 from ...core.criterion import Criterion
 from ...core.judge import judge
-from ...core.model import Candidate, Measurement
+from ...core.model import Candidate, Measurement, Outcome
+from ...core.protocol import CannotAnswer, Draw, Draws
 from .. import execute, measure, tensors
 from ..capture.record import Call
 from ..programs import Program, program
@@ -34,21 +35,21 @@ def elsewhere(
     criterion: Criterion,
     train: bool | None,
     draws: int,
-) -> dict[str, Any]:
-    """The outcome by default and with each candidate, for each draw of values
-    -> {"draws": [{"default": "FAIL", "fixed": ["PASS", …]}, …]} or {"problem": …}."""
+) -> Draws:
+    """The outcome by default and with each candidate, for each draw of values. Raises CannotAnswer where one
+    does not compile."""
     subject = execute.prepare(call, case, train)
     try:
         programs = [program(subject, case, each) for each in (Candidate(), *candidates)]
     except execute.NotCompiled as error:
-        return {"problem": str(error)}
+        raise CannotAnswer(str(error)) from error
     found = []
     for draw in range(draws):
         args = redrawn(subject.edited.args, draw)
         eager = _outputs(subject, execute.eager_program(subject), args)
         default, *fixed = (_outcome(eager, _run(each, args), criterion) for each in programs)
-        found.append({"default": default, "fixed": fixed})
-    return {"draws": found}
+        found.append(Draw(default, tuple(fixed)))
+    return Draws(tuple(found))
 
 
 def redrawn(args: Sequence[Any], seed: int) -> list[Any]:
@@ -87,5 +88,5 @@ def _outputs(subject: execute.Subject, fn: Any, args: Sequence[Any]) -> Outputs:
     return execute.run(subject, fn, tensors.fresh(args, subject.edited.requires_grad))
 
 
-def _outcome(eager: Outputs, compiled: Outputs, criterion: Criterion) -> str:
-    return judge(Measurement(measure.measure_all(eager, compiled)), criterion).outcome.value
+def _outcome(eager: Outputs, compiled: Outputs, criterion: Criterion) -> Outcome:
+    return judge(Measurement(measure.measure_all(eager, compiled)), criterion).outcome

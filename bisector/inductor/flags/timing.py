@@ -10,6 +10,7 @@ import torch
 
 from ...core.case import Case
 from ...core.model import Candidate
+from ...core.protocol import CannotAnswer, Ratios
 from .. import execute, tensors
 from ..capture.record import Call
 from ..programs import Program, program
@@ -45,15 +46,16 @@ class Timed:
 
 def slowdown(
     call: Call, case: Case, candidate: Candidate, train: bool | None, seconds: float
-) -> dict[str, Any]:
-    """Blocks of runs of both programs in turn -> {"ratios": candidate over default, one for each round}
-    or {"problem": …}. seconds: for all the rounds, of which there are some at least.
+) -> Ratios:
+    """Blocks of runs of both programs in turn. seconds: for all the rounds, of which there are some at least.
+
+    Raises CannotAnswer where the candidate does not compile.
     """
     subject = execute.prepare(call, case, train)
     try:
         made = [program(subject, case, each) for each in (Candidate(), candidate)]
     except execute.NotCompiled as error:
-        return {"problem": str(error)}
+        raise CannotAnswer(str(error)) from error
     inputs = made[0].inputs()
     default, other = (Timed(each, inputs) for each in made)
     for timed in (default, other, default):
@@ -65,4 +67,4 @@ def slowdown(
         pair = [default, other] if len(ratios) % 2 else [other, default]  # neither is always the second
         took = {id(timed): timed.block(runs) for timed in pair}
         ratios.append(took[id(other)] / took[id(default)])
-    return {"ratios": ratios}
+    return Ratios(tuple(ratios))

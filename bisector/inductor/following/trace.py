@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from ...core.case import Case
 from ...core.model import Candidate, Measurement
+from ...core.protocol import CannotAnswer, Traced
 from ...core.trace import NodeTrace, Trace
 from .. import ambient, execute, measure, naming, tensors
 from ..capture.record import Call
@@ -34,22 +34,21 @@ _ANY_STRIDES = {"keep_output_stride": False} if hasattr(inductor_config, "keep_o
 
 def trace(
     call: Call, case: Case, candidate: Candidate, train: bool | None, left_out: Collection[str]
-) -> dict[str, Any]:
-    """{"trace": Trace, "measurement": the outputs of the compiled graph that was followed, against eager}, or
-    {"problem": why the graph cannot be followed}.
+) -> Traced:
+    """The trace, and the outputs of the compiled graph that was followed, against eager.
 
-    left_out: nodes whose values are not returned.
+    left_out: nodes whose values are not returned. Raises CannotAnswer where the graph cannot be followed.
     """
     try:
         subject = execute.prepare(call, case, train)
         return _followed(subject, candidate, left_out)
     except (taps.NotTraced, execute.NotCompiled) as error:
-        return {"problem": str(error)}
-    except Exception as error:  # noqa: BLE001 - eager or compiled code may raise anything; said, not guessed
-        return {"problem": first_line(error)}
+        raise CannotAnswer(str(error)) from error
+    except Exception as error:
+        raise CannotAnswer(first_line(error)) from error  # eager or compiled code may raise anything
 
 
-def _followed(subject: execute.Subject, candidate: Candidate, left_out: Collection[str]) -> dict[str, Any]:
+def _followed(subject: execute.Subject, candidate: Candidate, left_out: Collection[str]) -> Traced:
     values = taps.Values(subject.edited.gm)
     ambient.restore_rng(subject.call.ambient)
     before = _generators()
@@ -69,10 +68,8 @@ def _followed(subject: execute.Subject, candidate: Candidate, left_out: Collecti
     following.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
     paths = [f"output[{i}]" for i in range(tapped.own_outputs)]
     pairs = dict(zip(paths, eager, strict=True)), dict(zip(paths, own, strict=True))
-    return {
-        "trace": asdict(Trace(tuple(following.nodes), tuple(subject.edited.output_names()))),
-        "measurement": Measurement(measure.measure_all(*pairs)).to_json(),
-    }
+    found = Trace(tuple(following.nodes), tuple(subject.edited.output_names()))
+    return Traced(found, Measurement(measure.measure_all(*pairs)))
 
 
 def _generators() -> list[torch.Tensor]:

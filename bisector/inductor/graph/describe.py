@@ -9,8 +9,11 @@ import torch.fx
 from torch._inductor import cpu_vec_isa
 from torch._ops import HigherOrderOperator
 
+from ...core.graphinfo import GraphInfo, NodeInfo
+from ...core.protocol import Machine, Recorded, RecordedCall
 from .. import ambient, naming, tensors
 from ..capture.load import Loaded
+from ..capture.record import Call
 from ..execute import Subject
 from ..listed import Listed
 from . import arguments, edit, liveness
@@ -18,47 +21,42 @@ from . import arguments, edit, liveness
 _OPS = {"placeholder": "input", "get_attr": "constant", "call_function": "call", "call_method": "call"}
 
 
-def summary(loaded: Loaded) -> dict[str, Any]:
-    """The recorded calls and how the script ended, as JSON."""
+def summary(loaded: Loaded) -> Recorded:
+    """The recorded calls and how the script ended."""
     recorder = loaded.recorder
-    calls = [
-        {
-            "index": call.index,
-            "graph": call.graph.index,
-            "entry": call.graph.entry.name,
-            "nodes": sum(n.op.startswith("call") for n in call.graph.gm.graph.nodes),
-            "backward": bool(call.grad_outputs),
-            "tolerances": {k: list(v) for k, v in call.tolerances.items()},
-            "digest": tensors.digest(call.args),
-            "elements": sum(a.numel() for a in call.args if isinstance(a, torch.Tensor)),
-            "devices": sorted(call.devices()),
-            "settings": call.ambient.settings() | _named(call.graph.entry.options),
-            "backend": call.graph.entry.backend if isinstance(call.graph.entry.backend, str) else "custom",
-        }
-        for call in recorder.calls
-    ]
-    disagreed = [c for c in loaded.recorder.comparisons if not c.agreed]
-    return {
-        "calls": calls,
-        "scripted": loaded.scripted,
-        "skipped_calls": sum(graph.skipped_calls for graph in recorder.graphs),
-        "ended": loaded.ended,
-        "eager_disagrees": len(disagreed),
-        "notes": loaded.recorder.notes,
-        "machine": machine(),
-    }
+    return Recorded(
+        calls=tuple(map(_recorded, recorder.calls)),
+        scripted=loaded.scripted,
+        skipped_calls=sum(graph.skipped_calls for graph in recorder.graphs),
+        ended=loaded.ended,
+        eager_disagrees=sum(not comparison.agreed for comparison in recorder.comparisons),
+        notes=tuple(recorder.notes),
+        machine=machine(),
+    )
 
 
-def machine() -> dict[str, Any]:
+def _recorded(call: Call) -> RecordedCall:
+    entry = call.graph.entry
+    return RecordedCall(
+        index=call.index,
+        graph=call.graph.index,
+        entry=entry.name,
+        nodes=sum(n.op.startswith("call") for n in call.graph.gm.graph.nodes),
+        backward=bool(call.grad_outputs),
+        tolerances=dict(call.tolerances),
+        digest=tensors.digest(call.args),
+        elements=sum(a.numel() for a in call.args if isinstance(a, torch.Tensor)),
+        devices=tuple(sorted(call.devices())),
+        settings=call.ambient.settings() | _named(entry.options),
+        backend=entry.backend if isinstance(entry.backend, str) else "custom",
+    )
+
+
+def machine() -> Machine:
     """Versions and devices as torch sees them."""
     isa = cpu_vec_isa.pick_vec_isa()
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return {
-        "torch": torch.__version__,
-        "torch_git": torch.version.git_version,
-        "isa": str(isa) if isa else "scalar",
-        "gpu": gpu,
-    }
+    return Machine(torch.__version__, torch.version.git_version, str(isa) if isa else "scalar", gpu)
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:
@@ -66,18 +64,14 @@ def _named(options: dict[str, Any]) -> dict[str, Any]:
     return {f"inductor.{key}": value for key, value in options.items() if isinstance(value, plain)}
 
 
-def describe(subject: Subject) -> dict[str, Any]:
+def describe(subject: Subject) -> GraphInfo:
     """The nodes of the edited graph with the shapes that eager gives them, and its ATen calls."""
     gm = subject.edited.gm
     run = _Run(gm)
     ambient.restore_rng(subject.call.ambient)
     run.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
-    return {
-        "nodes": [_node(n, run) for n in gm.graph.nodes if n.op in _OPS],
-        "outputs": subject.edited.output_names(),
-        "aten": run.calls,
-        "n_ops": sum(run.parts.values()),
-    }
+    nodes = tuple(_node(n, run) for n in gm.graph.nodes if n.op in _OPS)
+    return GraphInfo(nodes, tuple(subject.edited.output_names()), tuple(run.calls), sum(run.parts.values()))
 
 
 class _Run(torch.fx.Interpreter):
@@ -85,7 +79,7 @@ class _Run(torch.fx.Interpreter):
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         super().__init__(gm)
-        self.seen: dict[str, tuple[list[int], str]] = {}
+        self.seen: dict[str, tuple[tuple[int, ...], str]] = {}
         self.odd: set[str] = set()  # inputs that do not lie in memory as a new tensor does
         self.calls: list[str] = []
         self.parts: dict[str, int] = {}  # of a call, how many of its own compute
@@ -101,32 +95,32 @@ class _Run(torch.fx.Interpreter):
             self.calls += ops.names
             self.parts[n.name] = ops.computing
         if isinstance(result, torch.Tensor):
-            self.seen[n.name] = (list(result.shape), tensors.dtype_name(result.dtype))
+            self.seen[n.name] = (tuple(result.shape), tensors.dtype_name(result.dtype))
             if n.op == "placeholder" and not tensors.lies_as_new(result):
                 self.odd.add(n.name)
         return result
 
 
-def _node(node: torch.fx.Node, run: _Run) -> dict[str, Any]:
+def _node(node: torch.fx.Node, run: _Run) -> NodeInfo:
     shape, dtype = run.seen.get(node.name, (None, None))
     target = (
         node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
     )
-    return {
-        "name": node.name,
-        "op": _OPS[node.op],
-        "target": target,
-        "reads": edit.node_arguments(node),
-        "shape": shape,
-        "dtype": dtype,
-        "writes": liveness.mutates(node),
-        "integers": sorted(_integers(node)),
-        "parts": run.parts.get(node.name, 1),
-        "contiguous": node.name not in run.odd,
-        "where": naming.where_of(node),
-        "optional": [(place, arguments.read_at(node, place)) for place in arguments.defaults(node)],
-        "numeric": [(place, arguments.read_at(node, place)) for place in arguments.numeric(node)],
-    }
+    return NodeInfo(
+        name=node.name,
+        op=_OPS[node.op],
+        target=target,
+        reads=tuple(edit.node_arguments(node)),
+        shape=shape,
+        dtype=dtype,
+        writes=liveness.mutates(node),
+        integers=tuple(sorted(_integers(node))),
+        parts=run.parts.get(node.name, 1),
+        contiguous=node.name not in run.odd,
+        where=naming.where_of(node),
+        optional=tuple((place, arguments.read_at(node, place)) for place in arguments.defaults(node)),
+        numeric=tuple((place, arguments.read_at(node, place)) for place in arguments.numeric(node)),
+    )
 
 
 def _integers(node: torch.fx.Node) -> set[int]:

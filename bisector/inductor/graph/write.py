@@ -9,8 +9,8 @@ import torch
 from torch._inductor.decomposition import decompositions
 from torch._inductor.lowering import lowerings
 
-from ...core.case import Wording
 from ...core.criterion import Criterion
+from ...core.protocol import Repro, ScriptSpec, TestFile
 from ..execute import Outputs, Subject, eager_program, run, seed
 from ..tensors import dtype_name
 from .as_test import name_of_test, write_test
@@ -20,24 +20,21 @@ from .repro import write_repro
 from .repro_spec import ReproSpec
 
 
-def repro(subject: Subject, request: Mapping[str, Any]) -> dict[str, Any]:
-    """{"text": the file, "function": the source of its function alone}.
-
-    Raises CannotWrite where the graph or its inputs have no exact text.
-    """
-    spec = _spec(subject, request)
+def repro(subject: Subject, asked: ScriptSpec) -> Repro:
+    """Raises CannotWrite where the graph or its inputs have no exact text."""
+    spec = _spec(subject, asked)
     parts = parts_of(spec)
-    return {"text": write_repro(spec, parts), "function": parts.function.text}
+    return Repro(write_repro(spec, parts), parts.function.text)
 
 
-def test_file(subject: Subject, request: Mapping[str, Any]) -> dict[str, Any]:
-    """{"text": the file, "name": of the test in it}. Raises CannotWrite as `write_test` does."""
-    spec = _spec(subject, request)
-    return {"text": write_test(spec), "name": name_of_test(spec.gm)}
+def test_file(subject: Subject, asked: ScriptSpec) -> TestFile:
+    """Raises CannotWrite as `write_test` does."""
+    spec = _spec(subject, asked)
+    return TestFile(write_test(spec), name_of_test(spec.gm))
 
 
-def _spec(subject: Subject, request: Mapping[str, Any]) -> ReproSpec:
-    criterion = Criterion.from_json(request["criterion"])
+def _spec(subject: Subject, asked: ScriptSpec) -> ReproSpec:
+    criterion = asked.criterion
     eager = run(subject, eager_program(subject))
     call = subject.call
     return ReproSpec(
@@ -53,14 +50,14 @@ def _spec(subject: Subject, request: Mapping[str, Any]) -> ReproSpec:
         grad_enabled=call.ambient.grad_enabled or subject.train,
         autocast=call.ambient.autocast_on(),
         default_dtype=call.ambient.default_dtype,
-        num_threads=request["num_threads"],
-        seed=request["seed"],
+        num_threads=None,
+        seed=asked.seed,
         signed_zero=criterion.signed_zero,
-        fix=fix_of(request["fix"]),
-        header=request["header"],
-        decisions=request["decisions"],
-        file=request["file"],
-        wording=Wording(request["wording"]),
+        fix=fix_of(asked.fix),
+        header=list(asked.header),
+        decisions=list(asked.decisions),
+        file=asked.file,
+        wording=asked.wording,
     )
 
 

@@ -12,22 +12,24 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
+from ...core.model import Json
+from ...core.protocol import Ask, CannotAnswer, RequestT
 from ..reference import first_line
 
-RunJob = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+RunJob = Callable[[RequestT], Json]  # from a request to the JSON of its answer
 
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass
-class Child:
+class Child(Generic[RequestT]):
     pid: int
-    request: Mapping[str, Any]
+    ask: Ask[RequestT]
     pipe: int
     deadline: float
     timeout_s: float
@@ -35,12 +37,12 @@ class Child:
 
 
 def start(
-    request: Mapping[str, Any],
-    run_job: RunJob,
+    ask: Ask[RequestT],
+    run_job: RunJob[RequestT],
     channel: socket.socket,
     memory_bytes: int | None,
     log_path: str,
-) -> Child:
+) -> Child[RequestT]:
     """Fork a child for the request. It writes one JSON object into its pipe: `answer`, or `error`.
 
     channel: the server's own, which the child closes. memory_bytes: what the child may allocate.
@@ -51,18 +53,17 @@ def start(
         try:
             os.close(reader)
             die_with(parent)
-            _child(request, writer, run_job, channel, memory_bytes, log_path)
+            _child(ask.request, writer, run_job, channel, memory_bytes, log_path)
         finally:
             os._exit(1)  # whatever goes wrong above, a child never becomes a second server
     os.close(writer)
-    timeout_s = float(request["timeout_s"])
-    return Child(pid, request, reader, time.monotonic() + timeout_s, timeout_s, bytearray())
+    return Child(pid, ask, reader, time.monotonic() + ask.timeout_s, ask.timeout_s, bytearray())
 
 
 def _child(
-    request: Mapping[str, Any],
+    request: RequestT,
     writer: int,
-    run_job: RunJob,
+    run_job: RunJob[RequestT],
     channel: socket.socket,
     memory_bytes: int | None,
     log_path: str,
@@ -84,13 +85,18 @@ def _child(
         answer = json.dumps({"error": "out of memory"})
     except BaseException as error:  # noqa: BLE001 - the reason goes to the client, the trace to the log
         traceback.print_exc(file=sys.stderr)
-        answer = json.dumps({"error": first_line(error)})
+        answer = json.dumps({"error": reason(error)})
         status = 1
     if os.getpid() == me:  # a process that the job forked may come back here too
         with os.fdopen(writer, "wb") as out:
             out.write(answer.encode())
     sys.stdout.flush()
     os._exit(status)
+
+
+def reason(error: BaseException) -> str:
+    """Why a job that raised this has no answer, in one line."""
+    return str(error) if isinstance(error, CannotAnswer) else first_line(error)
 
 
 def die_with(parent: int) -> None:

@@ -1,156 +1,144 @@
-"""Requests to answers: what a forked child does. Each job takes the loaded subject and plain JSON."""
+"""What a worker answers: one function for each type of request, from the loaded subject to the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 
-from ...core.case import Case
-from ...core.criterion import Criterion
-from ...core.model import Candidate, Outcome
-from .. import ambient, evidence, execute, formula, held, hooks, probing, source_capture
-from .. import pasted as pasting
-from .. import steer as steering
+from ... import wire
+from ...core import protocol as asked
+from ...core.graphinfo import GraphInfo
+from ...core.model import Json, Measurement
+from .. import ambient, evidence, execute, formula, held, hooks, pasted, probing, source_capture, steer
 from ..capture.load import Loaded
 from ..capture.record import Call
-from ..flags import elsewhere as others
-from ..flags import live, reads, timing
+from ..flags import elsewhere, live, reads, timing
 from ..flags.codes import code_of, sources_of
-from ..following import trace as tracing
+from ..following import trace
 from ..graph import describe, write
-from ..hooks import selftest as hooks_selftest
-from ..hooks import triton_selftest
+from ..hooks import selftest, triton_selftest
 from ..known import held_key
 from .holders import REFUSED
 
-Request = Mapping[str, Any]
+
+def answer(loaded: Loaded, request: asked.Request[Any]) -> Json:
+    """The answer of a request, as JSON."""
+    if isinstance(request, asked.AboutCase):
+        for kind, reason in request.about.hooks_off.items():
+            hooks.disable(kind, reason)
+    return wire.dump(_JOBS[type(request)](loaded, request))
 
 
-def probe(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """One candidate on one case of one call -> Measurement."""
-    _switch_off(request)
-    call, case, candidate = _asked(loaded, request)
+def _call(loaded: Loaded, request: asked.AboutCase[Any]) -> Call:
+    return loaded.recorder.calls[request.about.call]
+
+
+def _prepared(loaded: Loaded, request: asked.AboutCase[Any]) -> execute.Subject:
+    return execute.prepare(_call(loaded, request), request.about.case, request.about.train)
+
+
+def _probe(loaded: Loaded, request: asked.RunProbe) -> Measurement:
+    about = request.about
     known = partial(loaded.known.program, request)
-    return probing.probe(call, case, candidate, request["train"], known).to_json()
+    return probing.probe(_call(loaded, request), about.case, request.candidate, about.train, known)
 
 
-def pasted(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """The default compile after a line of plain torch -> Measurement."""
-    call, case = loaded.recorder.calls[request["call"]], Case.from_json(request["case"])
-    return pasting.pasted(call, case, request["line"], request["train"]).to_json()
+def _pasted(loaded: Loaded, request: asked.RunPasted) -> Measurement:
+    about = request.about
+    return pasted.pasted(_call(loaded, request), about.case, request.line, about.train)
 
 
-def code(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """The code generated for one candidate, neither built nor run, and which of the named flags nothing has
-    read up to here -> {"code": digest or None, "unread": [name, …]}."""
-    call, case, candidate = _asked(loaded, request)
-    digest = code_of(call, case, candidate, request["train"])
-    return {"code": digest, "unread": reads.unread(request["names"])}
+def _verdict(loaded: Loaded, request: asked.RunVerdict) -> asked.VerdictData:
+    return evidence.verdict(_call(loaded, request), request.about.case, request.about.train)
 
 
-def source(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """The code generated for one candidate, without comments and paths -> {"source": text or None}."""
-    call, case, candidate = _asked(loaded, request)
-    _switch_off(request)
-    sources = sources_of(call, case, candidate, request["train"])
-    return {"source": "\n".join(map(source_capture.normalized, sources)) or None}
+def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:
+    about, call = request.about, _call(loaded, request)
+    return trace.trace(call, about.case, request.candidate, about.train, request.left_out)
 
 
-def slowdown(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Times of one candidate and of the default in turn -> {"ratios"} or {"problem": …}."""
-    call, case, candidate = _asked(loaded, request)
-    return timing.slowdown(call, case, candidate, request["train"], request["seconds"])
+def _slowdown(loaded: Loaded, request: asked.TimeSlowdown) -> asked.Ratios:
+    about, call = request.about, _call(loaded, request)
+    return timing.slowdown(call, about.case, request.candidate, about.train, request.seconds)
 
 
-def elsewhere(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Candidates on other inputs -> {"draws": …} or {"problem": …}."""
-    call = loaded.recorder.calls[request["call"]]
-    candidates = [Candidate.from_json(c) for c in request["candidates"]]
-    case, criterion = Case.from_json(request["case"]), Criterion.from_json(request["criterion"])
-    return others.elsewhere(call, case, candidates, criterion, request["train"], request["draws"])
+def _other_inputs(loaded: Loaded, request: asked.TryOtherInputs) -> asked.Draws:
+    about, call = request.about, _call(loaded, request)
+    return elsewhere.elsewhere(
+        call, about.case, request.candidates, request.criterion, about.train, request.draws
+    )
 
 
-def held_by(loaded: Loaded, request: Request) -> str | None:
-    """What the compile is known by that answers this probe and others of its series; None if it must be
-    compiled by itself. The first of a series is, since it is what the others are checked against."""
-    if request["job"] != "probe" or not request.get("series"):
-        return None
-    candidate = Candidate.from_json(request["candidate"])
-    if candidate.backend != "inductor" or not held.split(candidate)[1]:
-        return None
-    return held_key(request) if held.pays(candidate, loaded.known.compiled_as(request)) else None
+def _steer(loaded: Loaded, request: asked.SteerInputs) -> asked.Steered:
+    about, call = request.about, _call(loaded, request)
+    found = steer.steer(
+        call, about.case, request.wanted, request.tolerances, about.train, request.seconds, request.magnifying
+    )
+    return asked.Steered(None if found is None else found.case(about.case))
 
 
-def hold(loaded: Loaded, request: Request) -> Callable[[Request], dict[str, Any]]:
-    """Compile what `held_by` names; returns the job of each probe then. Raises NotHeld."""
-    _switch_off(request)
-    call, case, candidate = _asked(loaded, request)
-    candidate, _ = held.split(candidate)
-    found = held.hold(call, case, candidate, request["train"], loaded.known.compiled_as(request))
-
-    def run(probe: Request) -> dict[str, Any]:
-        _, local = held.split(Candidate.from_json(probe["candidate"]))
-        if not found.answers(local):
-            return {REFUSED: True}
-        found.settle()
-        return found.measure(local).to_json()
-
-    return run
+def _code(loaded: Loaded, request: asked.DigestCode) -> asked.GeneratedCode:
+    about, call = request.about, _call(loaded, request)
+    digest = code_of(call, about.case, request.candidate, about.train)
+    return asked.GeneratedCode(digest, frozenset(reads.unread(request.names)))
 
 
-def steer(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Input values on which the candidates give the outcomes wanted of them -> {"case": … or null}."""
-    _switch_off(request)
-    call = loaded.recorder.calls[request["call"]]
-    wanted = [(Candidate.from_json(c), Outcome(o)) for c, o in request["wanted"]]
-    case = Case.from_json(request["case"])
-    found = steering.steer(
-        call, case, wanted, request["tolerances"], request["train"],
-        request["seconds"], request["magnifying"],
-    )  # fmt: skip
-    return {"case": found and found.case(case).to_json()}
+def _source(loaded: Loaded, request: asked.ShowSource) -> asked.Source:
+    about, call = request.about, _call(loaded, request)
+    sources = sources_of(call, about.case, request.candidate, about.train)
+    return asked.Source("\n".join(map(source_capture.normalized, sources)) or None)
 
 
-def trace(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """The compiled run of a case, node by node -> {"trace": …, "measurement": …} or {"problem": …}."""
-    _switch_off(request)
-    call, case, candidate = _asked(loaded, request)
-    return tracing.trace(call, case, candidate, request["train"], request["left_out"])
+def _info(loaded: Loaded, request: asked.DescribeGraph) -> GraphInfo:
+    return describe.describe(_prepared(loaded, request))
 
 
-def _asked(loaded: Loaded, request: Request) -> tuple[Call, Case, Candidate]:
-    """What a request about one candidate names."""
-    call = loaded.recorder.calls[request["call"]]
-    return call, Case.from_json(request["case"]), Candidate.from_json(request["candidate"])
+def _repro(loaded: Loaded, request: asked.WriteRepro) -> asked.Repro:
+    return write.repro(_prepared(loaded, request), request.spec)
 
 
-def _switch_off(request: Request) -> None:
-    for kind, reason in request.get("hooks_off", {}).items():
-        hooks.disable(kind, reason)
+def _test(loaded: Loaded, request: asked.WriteTest) -> asked.TestFile:
+    return write.test_file(_prepared(loaded, request), request.spec)
 
 
-def warm(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Compile once in the process that later ones are forked from, so that they find its caches filled."""
-    call, case = loaded.recorder.calls[request["call"]], Case.from_json(request["case"])
-    execute.compile_once(call, case, request["train"])
-    return {}
+def _flags(loaded: Loaded, request: asked.ReadFlags) -> asked.Settings:
+    call = _call(loaded, request)
+    ambient.restore(call.ambient)
+    values: dict[str, asked.Setting] = {}
+    for name in request.names:
+        option = call.graph.entry.options.get(name.removeprefix("inductor."))
+        try:
+            value = ambient.current_flag(name) if option is None else option
+        except KeyError:
+            continue
+        values[name] = asked.Setting(value, live.variable(name))
+    return asked.Settings(values)
 
 
-def selftest(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """off: kinds whose hooks do not bite in this torch; not_here: kinds that the subject's devices lack
-    -> {"off": {kind: reason}, "not_here": {kind: reason}}."""
+def _formulas(loaded: Loaded, request: asked.FindFormulas) -> asked.Formulas:
+    args = _call(loaded, request).args
+    device = next((a.device.type for a in args if isinstance(a, torch.Tensor)), "cpu")
+    return asked.Formulas({decision: formula.source_of(decision, device) for decision in request.ids})
+
+
+def _warm(loaded: Loaded, request: asked.WarmUp) -> asked.Done:
+    execute.compile_once(_call(loaded, request), request.about.case, request.about.train)
+    return asked.Done()
+
+
+def _selftest(loaded: Loaded, request: asked.SelfTest) -> asked.HooksTested:
     calls = loaded.recorder.calls
-    flags = hooks_selftest.flags_on(lambda flag: any(_inductor_setting(call, flag) for call in calls))
+    flags = selftest.flags_on(lambda flag: any(_inductor_setting(call, flag) for call in calls))
     ambient.reset(loaded.recorder.start)  # the script's own settings are no part of the test
-    tried = hooks_selftest.run(flags)
+    tried = selftest.run(flags)
     if torch.cuda.is_initialized():
         tried |= triton_selftest.run()
     off = {kind: reason for kind, reason in tried.items() if reason is not None}
     devices = {device for call in calls for device in call.devices()}
-    return {"off": off, "not_here": hooks.not_here(devices)}
+    return asked.HooksTested(off, hooks.not_here(devices))
 
 
 def _inductor_setting(call: Call, flag: str) -> Any:
@@ -160,72 +148,57 @@ def _inductor_setting(call: Call, flag: str) -> Any:
     return call.graph.entry.options.get(flag, call.ambient.configs.get("inductor", {}).get(flag, current))
 
 
-def verdict(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """The default compile with reference and repeats -> VerdictData."""
-    call = loaded.recorder.calls[request["call"]]
-    return evidence.verdict(call, Case.from_json(request["case"]), request["train"]).to_json()
-
-
-def info(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """The nodes of a case with shapes and places -> GraphInfo."""
-    call = loaded.recorder.calls[request["call"]]
-    return describe.describe(execute.prepare(call, Case.from_json(request["case"]), request["train"]))
-
-
-def repro(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Source of the repro of a case, and of its function alone."""
-    call = loaded.recorder.calls[request["call"]]
-    subject = execute.prepare(call, Case.from_json(request["case"]), request["train"])
-    return write.repro(subject, request)
-
-
-def test(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Source of the test of a case, and the test's name."""
-    call = loaded.recorder.calls[request["call"]]
-    subject = execute.prepare(call, Case.from_json(request["case"]), request["train"])
-    return write.test_file(subject, request)
-
-
-def flags(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """The named flags, as far as this torch has them, around a call -> {name: {"value", "env"}}."""
-    call = loaded.recorder.calls[request["call"]]
-    ambient.restore(call.ambient)
-    values: dict[str, Any] = {}
-    for name in request["names"]:
-        option = call.graph.entry.options.get(name.removeprefix("inductor."))
-        try:
-            value = ambient.current_flag(name) if option is None else option
-        except KeyError:
-            continue
-        values[name] = {"value": value, "env": live.variable(name)}
-    return values
-
-
-def formulas(loaded: Loaded, request: Request) -> dict[str, Any]:
-    """Where torch writes the formulas behind the named `lower` and `decomp` decisions -> {ID: file:line}."""
-    args = loaded.recorder.calls[request["call"]].args
-    device = next((a.device.type for a in args if isinstance(a, torch.Tensor)), "cpu")
-    return {decision: formula.source_of(decision, device) for decision in request["ids"]}
-
-
-# Run in the worker itself, for what they leave behind there.
-IN_WORKER = frozenset({"warm"})
-
-JOBS: dict[str, Callable[[Loaded, Request], dict[str, Any]]] = {
-    "probe": probe,
-    "pasted": pasted,
-    "code": code,
-    "source": source,
-    "slowdown": slowdown,
-    "elsewhere": elsewhere,
-    "steer": steer,
-    "trace": trace,
-    "warm": warm,
-    "selftest": selftest,
-    "verdict": verdict,
-    "info": info,
-    "flags": flags,
-    "formulas": formulas,
-    "repro": repro,
-    "test": test,
+_JOBS: dict[type[asked.Request[Any]], Callable[[Loaded, Any], Any]] = {
+    asked.RunProbe: _probe,
+    asked.RunPasted: _pasted,
+    asked.RunVerdict: _verdict,
+    asked.RunTrace: _trace,
+    asked.TimeSlowdown: _slowdown,
+    asked.TryOtherInputs: _other_inputs,
+    asked.SteerInputs: _steer,
+    asked.DigestCode: _code,
+    asked.ShowSource: _source,
+    asked.DescribeGraph: _info,
+    asked.WriteRepro: _repro,
+    asked.WriteTest: _test,
+    asked.ReadFlags: _flags,
+    asked.FindFormulas: _formulas,
+    asked.WarmUp: _warm,
+    asked.SelfTest: _selftest,
 }
+
+
+def in_worker(request: asked.Request[Any]) -> bool:
+    """Whether the job runs in the worker itself, for what it leaves behind there."""
+    return isinstance(request, asked.WarmUp)
+
+
+def held_by(loaded: Loaded, ask: asked.Ask[asked.Request[Any]]) -> str | None:
+    """What the compile is known by that answers this probe and others of its series; None if it must be
+    compiled by itself. The first of a series is, since it is what the others are checked against."""
+    request = ask.request
+    if not isinstance(request, asked.RunProbe) or ask.compiles is asked.Compiles.OWN:
+        return None
+    if request.candidate.backend != "inductor" or not held.split(request.candidate)[1]:
+        return None
+    return held_key(request) if held.pays(request.candidate, loaded.known.compiled_as(request)) else None
+
+
+def hold(loaded: Loaded, request: asked.RunProbe) -> Callable[[asked.RunProbe], Json]:
+    """Compile what `held_by` names; returns the job of each probe then. Raises NotHeld."""
+    about = request.about
+    for kind, reason in about.hooks_off.items():
+        hooks.disable(kind, reason)
+    candidate, _ = held.split(request.candidate)
+    found = held.hold(
+        _call(loaded, request), about.case, candidate, about.train, loaded.known.compiled_as(request)
+    )
+
+    def run(probe: asked.RunProbe) -> Json:
+        _, local = held.split(probe.candidate)
+        if not found.answers(local):
+            return REFUSED
+        found.settle()
+        return wire.dump(found.measure(local))
+
+    return run

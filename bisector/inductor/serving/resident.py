@@ -18,14 +18,15 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Generic, Protocol
 
+from ... import wire
 from ...core.lines import Lines
-from ..reference import first_line
-from .forked import memory_limit
-
-Reply = dict[str, Any]
+from ...core.model import Json
+from ...core.protocol import Ask, Reply, RequestT
+from .forked import RunJob, memory_limit, reason
 
 
 class State(Protocol):
@@ -37,18 +38,20 @@ class State(Protocol):
         """Give back what the job held; the reason why this process cannot run another job, if any."""
 
 
-class Resident:
-    """Answers JSON lines as `server.Server` does, without a fork and one at a time."""
+class Resident(Generic[RequestT]):
+    """Answers messages as `server.Server` does, without a fork and one at a time."""
 
     def __init__(
         self,
         channel: socket.socket,
-        run_job: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        run_job: RunJob[RequestT],
+        load: Callable[[Json], RequestT],
         state: State,
         memory_bytes: int | None = None,
     ) -> None:
         self.channel = channel
         self.run_job = run_job
+        self.load = load
         self.state = state
         self.memory_bytes = memory_bytes
         self.incoming = Lines()
@@ -62,46 +65,48 @@ class Resident:
         self.selector.register(self.done, selectors.EVENT_READ)
         try:
             while self._wait(None):
-                while (request := self.incoming.take()) is not None:
-                    self._answer(request)
+                while (message := self.incoming.take()) is not None:
+                    self._answer(
+                        Ask(message["id"], float(message["timeout_s"]), self.load(message["request"]))
+                    )
         except ConnectionError:
             return  # the other side was killed: there is nobody left to answer
 
-    def _answer(self, request: Mapping[str, Any]) -> None:
-        reply: Reply = {"id": request["id"], "error": "no answer"}
-        timeout_s = float(request["timeout_s"])
+    def _answer(self, ask: Ask[RequestT]) -> None:
+        replies: list[Reply] = []
         # The settings of this thread, which no job changes: each job gets a copy of them.
         context = contextvars.copy_context()
-        thread = threading.Thread(target=context.run, args=(self._job, request, reply), daemon=True)
-        deadline = time.monotonic() + timeout_s
+        thread = threading.Thread(target=context.run, args=(self._job, ask, replies), daemon=True)
+        deadline = time.monotonic() + ask.timeout_s
         self.finished = False
         thread.start()
         while not self.finished and time.monotonic() < deadline:
             if not self._wait(deadline):
                 _end_group()  # nobody wants the answer
-        if not self.finished:
-            reply = {"id": request["id"], "error": f"timeout after {timeout_s:g} s", "ended": True}
-        self.channel.sendall(json.dumps(reply).encode() + b"\n")
-        if "ended" in reply:
+        if self.finished:
+            reply = replies[0] if replies else Reply(ask.id, error="no answer")
+        else:
+            reply = Reply(ask.id, error=f"timeout after {ask.timeout_s:g} s", ended=True)
+        self.channel.sendall(json.dumps(wire.dump(reply)).encode() + b"\n")
+        if reply.ended:
             _end_group()
 
-    def _job(self, request: Mapping[str, Any], reply: Reply) -> None:
-        """In the job's thread: fills `reply`, then wakes the main thread."""
+    def _job(self, ask: Ask[RequestT], replies: list[Reply]) -> None:
+        """In the job's thread: its reply, then the main thread is woken."""
         try:
-            reply.update(_outcome(self._run, request))
-            if "answer" in reply:
-                del reply["error"]
+            replies.append(_caught(ask.id, lambda: self._run(ask)))
         finally:
             os.write(self.tell_done, b".")
 
-    def _run(self, request: Mapping[str, Any]) -> Reply:
+    def _run(self, ask: Ask[RequestT]) -> Reply:
         with memory_limit(self.memory_bytes):
             self.state.restore()
-            reply = _outcome(lambda r: {"answer": json.loads(json.dumps(self.run_job(r)))}, request)
+            # Through JSON and back: what cannot be written is this job's error, not the channel's.
+            reply = _caught(ask.id, lambda: Reply(ask.id, json.loads(json.dumps(self.run_job(ask.request)))))
         broken = self.state.release()
         if broken is None:
             return reply
-        return {"error": reply.get("error", f"crash: {broken}"), "ended": True}
+        return replace(reply, answer=None, error=reply.error or f"crash: {broken}", ended=True)
 
     def _wait(self, deadline: float | None) -> bool:
         """Until something comes or the deadline passes. False where the other side closed the channel."""
@@ -116,15 +121,15 @@ class Resident:
         return True
 
 
-def _outcome(run: Callable[[Mapping[str, Any]], Reply], request: Mapping[str, Any]) -> Reply:
+def _caught(ask_id: int, run: Callable[[], Reply]) -> Reply:
     """What `run` returns, or the error it raised, in the words of the forking server."""
     try:
-        return run(request)
+        return run()
     except MemoryError:
-        return {"error": "out of memory", "ended": True}
+        return Reply(ask_id, error="out of memory", ended=True)
     except BaseException as error:  # noqa: BLE001 - the reason goes to the client, the trace to the log
         traceback.print_exc(file=sys.stderr)
-        return {"error": first_line(error)}
+        return Reply(ask_id, error=reason(error))
 
 
 def _end_group() -> None:

@@ -11,42 +11,47 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Generic
 
+from ... import wire
 from ...core.lines import Lines
-from ..reference import first_line
+from ...core.model import Json
+from ...core.protocol import Ask, Compiles, Reply, RequestT
 from ..threads import run_in_thread
 from . import forked
 from .forked import Child, RunJob
 from .holders import NO_HOLDERS, REFUSED, Holder, Holders
 
 
-class Server:
-    """Answers JSON lines on a socket: `{"id", "job", "timeout_s", …}` -> `{"id", "answer" | "error"}`.
+class Server(Generic[RequestT]):
+    """Answers messages (`core.protocol.Ask`, `Reply`) on a socket, as JSON lines.
 
-    in_worker: jobs that are not forked, because they are there for what they leave in this process.
-    learn(request, answer): told of every answer of a child. holders: who answers what needs no compile.
+    load: a request from its JSON. in_worker: of which requests the job is not forked, because it is there for
+    what it leaves in this process. learn(request, answer): told of every answer of a child. holders: who
+    answers what needs no compile.
     """
 
     def __init__(
         self,
         channel: socket.socket,
-        run_job: RunJob,
+        run_job: RunJob[RequestT],
+        load: Callable[[Json], RequestT],
         memory_bytes: int | None,
         log_path: str,
-        in_worker: frozenset[str] = frozenset(),
-        learn: Callable[[Mapping[str, Any], Mapping[str, Any]], None] = lambda request, answer: None,
-        holders: Holders = NO_HOLDERS,
+        in_worker: Callable[[RequestT], bool] = lambda request: False,
+        learn: Callable[[RequestT, Json], None] = lambda request, answer: None,
+        holders: Holders[RequestT] = NO_HOLDERS,
     ) -> None:
         self.channel = channel
         self.run_job = run_job
+        self.load = load
         self.memory_bytes = memory_bytes
         self.log_path = log_path
         self.in_worker = in_worker
         self.learn = learn
         self.holders = holders
-        self.children: dict[int, Child] = {}
+        self.children: dict[int, Child[RequestT]] = {}
         self.selector = selectors.DefaultSelector()
         self.incoming = Lines()
 
@@ -94,16 +99,22 @@ class Server:
         if not data:
             return False
         self.incoming.feed(data)
-        while (request := self.incoming.take()) is not None:
-            if request.get("job") in self.in_worker:
-                self._run_here(request)
-            elif not self._held(request):
-                self._fork(request)
+        while (message := self.incoming.take()) is not None:
+            ask = Ask(
+                message["id"],
+                float(message["timeout_s"]),
+                self.load(message["request"]),
+                Compiles(message["compiles"]),
+            )
+            if self.in_worker(ask.request):
+                self._run_here(ask)
+            elif not self._held(ask, message):
+                self._fork(ask)
         return True
 
-    def _held(self, request: Mapping[str, Any]) -> bool:
+    def _held(self, ask: Ask[RequestT], message: Json) -> bool:
         """Whether a holder takes the request."""
-        if (holder := self.holders.take(request)) is None:
+        if (holder := self.holders.take(ask, message)) is None:
             return False
         if holder.channel not in self.selector.get_map():
             self.selector.register(holder.channel, selectors.EVENT_READ, holder)
@@ -111,47 +122,50 @@ class Server:
             self._end_holder(idle)
         return True
 
-    def _read_holder(self, holder: Holder) -> None:
+    def _read_holder(self, holder: Holder[RequestT]) -> None:
         try:
-            for reply in holder.read():
+            for line in holder.read():
                 holder.deadline = None  # its first line says that it serves
-                if "id" not in reply:
+                if "id" not in line:
                     continue
-                request = holder.waiting.pop(reply["id"])
-                if REFUSED in reply.get("answer", {}):
-                    self._fork(request)
+                reply = wire.load(Reply, line)
+                ask = holder.waiting.pop(reply.id)
+                if reply.answer == REFUSED:
+                    self._fork(ask)
                 else:
-                    self._reply(request, reply)
+                    self._reply(ask.request, reply)
         except EOFError:
             self._end_holder(holder)
 
-    def _end_holder(self, holder: Holder) -> None:
+    def _end_holder(self, holder: Holder[RequestT]) -> None:
         """End it; what it leaves unanswered is forked for."""
         self.selector.unregister(holder.channel)
-        for request in self.holders.end(holder):
-            self._fork(request)
+        for ask in self.holders.end(holder):
+            self._fork(ask)
 
-    def _reply(self, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
-        if "answer" in reply:
-            self.learn(request, reply["answer"])
-        self.channel.sendall(json.dumps(reply).encode() + b"\n")
+    def _reply(self, request: RequestT, reply: Reply) -> None:
+        if reply.error is None:
+            self.learn(request, reply.answer)
+        self._send(reply)
 
-    def _run_here(self, request: Mapping[str, Any]) -> None:
+    def _send(self, reply: Reply) -> None:
+        self.channel.sendall(json.dumps(wire.dump(reply)).encode() + b"\n")
+
+    def _run_here(self, ask: Ask[RequestT]) -> None:
         """Run a job that changes this process, in a thread: the forking one must not run tensor code."""
-        reply: dict[str, Any] = {"id": request["id"], "error": "no answer"}
+        replies: list[Reply] = []
 
         def job() -> None:
             try:
-                reply.update(answer=self.run_job(request))
-                del reply["error"]
+                replies.append(Reply(ask.id, self.run_job(ask.request)))
             except Exception as error:  # noqa: BLE001 - whatever it raises is the answer, as in a child
-                reply["error"] = first_line(error)
+                replies.append(Reply(ask.id, error=forked.reason(error)))
 
-        run_in_thread(job, request["job"])
-        self.channel.sendall(json.dumps(reply).encode() + b"\n")
+        run_in_thread(job, "job")
+        self._send(replies[0] if replies else Reply(ask.id, error="no answer"))
 
-    def _fork(self, request: Mapping[str, Any]) -> None:
-        child = forked.start(request, self.run_job, self.channel, self.memory_bytes, self.log_path)
+    def _fork(self, ask: Ask[RequestT]) -> None:
+        child = forked.start(ask, self.run_job, self.channel, self.memory_bytes, self.log_path)
         self.children[child.pipe] = child
         self.selector.register(child.pipe, selectors.EVENT_READ)
 
@@ -172,9 +186,8 @@ class Server:
         self.selector.unregister(child.pipe)
         os.close(child.pipe)
         del self.children[child.pipe]
-        reply: dict[str, Any] = {"id": child.request["id"]}
         try:
-            reply.update(json.loads(bytes(child.received)))
+            said = json.loads(bytes(child.received))
         except ValueError:
-            reply["error"] = death or forked.how_it_died(status)
-        self._reply(child.request, reply)
+            said = {"error": death or forked.how_it_died(status)}
+        self._reply(child.ask.request, Reply(child.ask.id, said.get("answer"), said.get("error")))

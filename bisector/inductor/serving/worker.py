@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,17 +26,20 @@ def main(fd: int) -> None:
     os.dup2(log, 1)  # the script's prints and the compilers' chatter; the channel has its own descriptor
     os.dup2(log, 2)
     hello, loaded = _start(options)
-    channel.sendall(json.dumps(hello).encode() + b"\n")
     if loaded is None:
+        channel.sendall(json.dumps({"problem": hello}).encode() + b"\n")
         return
+    from ... import wire
     from . import jobs
 
-    def run_job(request: Mapping[str, Any]) -> Mapping[str, Any]:
-        if hello["one_at_a_time"] and request["job"] in jobs.IN_WORKER:
-            return {}  # they are there for later forks; here the first probe does as much for the next
-        return jobs.JOBS[request["job"]](loaded, request)
+    channel.sendall(json.dumps(wire.dump(hello)).encode() + b"\n")
 
-    if hello["one_at_a_time"]:
+    def run_job(request: Any) -> Any:
+        if hello.one_at_a_time and jobs.in_worker(request):
+            return {}  # they are there for later forks; here the first probe does as much for the next
+        return jobs.answer(loaded, request)
+
+    if hello.one_at_a_time:
         _serve_one_at_a_time(channel, run_job, options, hello, loaded)
     else:
         _serve_forks(channel, run_job, options, loaded)
@@ -44,34 +48,40 @@ def main(fd: int) -> None:
 
 
 def _serve_one_at_a_time(
-    channel: socket.socket, run_job: Any, options: Mapping[str, Any], hello: Mapping[str, Any], loaded: Any
+    channel: socket.socket, run_job: Any, options: Mapping[str, Any], hello: Any, loaded: Any
 ) -> None:
+    from ... import wire
     from .. import autotuned
     from . import pristine, resident
 
     if options["choices"] is not None:
         autotuned.pin(options["choices"])
     # What CUDA maps into the process counts as data: a limit made for forks would stop it at once.
-    limit = None if hello["on_cuda"] else options["memory_bytes"]
-    resident.Resident(channel, run_job, pristine.Pristine(loaded), limit).serve()
+    limit = None if hello.on_cuda else options["memory_bytes"]
+    resident.Resident(channel, run_job, wire.load_request, pristine.Pristine(loaded), limit).serve()
 
 
 def _serve_forks(channel: socket.socket, run_job: Any, options: Mapping[str, Any], loaded: Any) -> None:
+    from ... import wire
     from . import jobs, server
     from .holders import Holders
 
     memory_bytes, log_path = options["memory_bytes"], options["log"]
+    load: Any = wire.load_request
 
     def serve_held(held_channel: socket.socket, run_held: Any) -> None:
-        server.Server(held_channel, run_held, memory_bytes, log_path).serve()
+        server.Server(held_channel, run_held, load, memory_bytes, log_path).serve()
 
-    holders = Holders(partial(jobs.held_by, loaded), partial(jobs.hold, loaded), serve_held)
+    holders: Holders[Any] = Holders(partial(jobs.held_by, loaded), partial(jobs.hold, loaded), serve_held)
     learn = loaded.known.learn
-    server.Server(channel, run_job, memory_bytes, log_path, jobs.IN_WORKER, learn, holders).serve()
+    server.Server(
+        channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn, holders
+    ).serve()
 
 
-def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Import, install the hooks, run the target. Returns the hello line, and the subject unless it failed."""
+def _start(options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Import, install the hooks, run the target. Returns what was recorded and the subject; where there is no
+    subject, a line for the user and None."""
     import torch
 
     threads = torch.get_num_threads()  # what a plain run of the script would have
@@ -83,8 +93,7 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     from . import warm
 
     if unknown := warm.unknown_flags(options["config"]):
-        problem = f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"
-        return {"problem": problem}, None
+        return f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some", None
     warm.warm_up()
     if options["first"] and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
         warm.build_header()
@@ -93,13 +102,13 @@ def _start(options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         loaded = load.load(load_options)
     sys.stdout.flush()
     if loaded.problem is not None:
-        return {"problem": loaded.problem}, None
+        return loaded.problem, None
     warm.apply_baseline(loaded, options["config"])
     from ..graph.describe import summary
 
     on_cuda = torch.cuda.is_initialized()
     one_at_a_time = on_cuda if options["forks"] is None else not options["forks"]
-    return summary(loaded) | {"on_cuda": on_cuda, "one_at_a_time": one_at_a_time}, loaded
+    return replace(summary(loaded), on_cuda=on_cuda, one_at_a_time=one_at_a_time), loaded
 
 
 def _read_line(channel: socket.socket) -> bytes:

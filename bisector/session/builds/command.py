@@ -13,6 +13,7 @@ from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from bisector.builds.catalogue import INSTALLED
 from bisector.core.model import Outcome
+from bisector.core.protocol import Machine
 from bisector.core.verdict import Verdict, VerdictClass
 from bisector.errors import BadOption, BadTarget, NumbisectError
 from bisector.runner.journal import Journal
@@ -114,7 +115,7 @@ def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, 
     answer = Answer(
         target=asked.target,
         run=folder.path.name,
-        environment=environment.describe({"torch": environment.version("torch")}),
+        environment=environment.describe(Machine(environment.version("torch"))),
         verdict=Verdict(VerdictClass.UNRESOLVED, "the builds alone were asked"),
         builds=found.told,
         stopped_because=found.reason or None,

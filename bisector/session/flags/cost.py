@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
+from bisector.core.protocol import Failed
 
 from ..study import Study
 
@@ -30,7 +31,7 @@ class Cost:
 def cost(study: Study, candidate: Candidate) -> Cost | None:
     """The cost of a candidate on the whole subject; None where it could not be timed."""
     answer = study.slowdown(candidate, WHOLE, TIMED_S)
-    if "ratios" not in answer:
+    if isinstance(answer, Failed):
         return None
-    low, middle, high = statistics.quantiles(answer["ratios"], n=4, method="inclusive")
+    low, middle, high = statistics.quantiles(answer.ratios, n=4, method="inclusive")
     return Cost(middle, (low, high))

@@ -50,10 +50,10 @@ def elsewhere(study: Study, candidates: Sequence[Candidate]) -> list[Elsewhere |
     draws = max(1, min(DRAWS, DRAWN_ELEMENTS // max(info.elements, 1)))
     shape = _shape(study, list(islice(other_shapes(info), SHAPES_TRIED)))
     asked = [(WHOLE, draws)] + ([(shape, 1)] if shape is not None else [])
-    runs = [draw for answer in study.elsewhere(candidates, asked) for draw in answer.get("draws", ())]
+    runs = study.on_other_inputs(candidates, asked)
     if not runs:
         return [None] * len(candidates)
-    found = [_counted([(r["default"], r["fixed"][i]) for r in runs]) for i in range(len(candidates))]
+    found = [_counted([(run.default, run.fixed[i]) for run in runs]) for i in range(len(candidates))]
     return [
         replace(each, nearer=_nearer(study, fix)) if each.failed else each
         for each, fix in zip(found, candidates, strict=True)
@@ -65,9 +65,8 @@ def _shape(study: Study, cases: Sequence[Case]) -> Case | None:
     return next((case for case in cases if study.takes(case)), None)
 
 
-def _counted(runs: Sequence[tuple[str, str]]) -> Elsewhere:
-    """runs: the outcomes by default and with the fix."""
-    outcomes = [(Outcome(default), Outcome(fixed)) for default, fixed in runs]
+def _counted(outcomes: Sequence[tuple[Outcome, Outcome]]) -> Elsewhere:
+    """outcomes: by default and with the fix, on each draw."""
     return Elsewhere(
         tried=len(outcomes),
         diverging=sum(default is Outcome.FAIL for default, _ in outcomes),

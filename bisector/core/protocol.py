@@ -1,0 +1,432 @@
+"""What the command line's process asks of a worker, and what comes back: one frozen type for each.
+
+A request names its answer's type. The worker dispatches on the type of a request, the journal holds both as
+JSON (`bisector.wire`), and `session.study` makes nearly all of them. An answer may always be `Failed`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from .case import Case, Wording
+from .criterion import Criterion
+from .graphinfo import GraphInfo
+from .model import Candidate, Json, Measurement, Outcome
+from .trace import Trace
+
+Answer = TypeVar("Answer", covariant=True)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """There is no answer. reason: why, in one line ("timeout after 60 s", "crash: signal 11 (SIGSEGV)")."""
+
+    reason: str
+
+
+class CannotAnswer(Exception):
+    """Raised by a job that has no answer; its text is the reason of the Failed that comes instead."""
+
+
+@dataclass(frozen=True)
+class Request(Generic[Answer]):
+    """A question to a worker. job: its name in the journal; answers: the type of its answer."""
+
+    job: ClassVar[str]
+    answers: ClassVar[type]
+
+    def __init_subclass__(cls, job: str = "", answers: type = object) -> None:
+        super().__init_subclass__()
+        if job:
+            cls.job, cls.answers = job, answers
+            REQUESTS[job] = cls
+
+
+REQUESTS: dict[str, type[Request[Any]]] = {}
+
+
+@dataclass(frozen=True)
+class About:
+    """What a request is about; none of it can be left out.
+
+    call: index of the recorded call. case: the edits of its graph. train: whether gradients are compared too;
+    None: as the script did. hooks_off: kinds of decision whose hooks do not work here, with the reason; they
+    are neither offered nor denied.
+    """
+
+    call: int
+    case: Case
+    train: bool | None
+    hooks_off: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class AboutCase(Request[Answer]):
+    """A request about one case of one recorded call."""
+
+    about: About
+
+
+# -- what was recorded ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """One call of a compiled function, as the script made it.
+
+    entry: the name of what was compiled. nodes: calls in its graph. tolerances: (rtol, atol) of the script's
+    own comparisons by output path, `*` for all. digest: of the inputs. elements: in all inputs together.
+    settings: flags that the script set around it. backend: `custom` for one that has no name.
+    """
+
+    index: int
+    graph: int
+    entry: str
+    nodes: int
+    backward: bool
+    tolerances: Mapping[str, tuple[float, float]]
+    digest: str
+    elements: int
+    devices: tuple[str, ...]
+    settings: Mapping[str, Json]
+    backend: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Versions and devices as torch sees them. isa: the vector instructions that Inductor picks."""
+
+    torch: str | None
+    torch_git: str | None = None
+    isa: str | None = None
+    gpu: str | None = None
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What running the target left.
+
+    scripted: the script compiled something itself. skipped_calls: later calls of graphs that were not kept.
+    ended: how the script ended if it did not reach its last line. eager_disagrees: comparisons of the script
+    that failed although every graph ran in eager. one_at_a_time: the worker cannot fork.
+    """
+
+    calls: tuple[RecordedCall, ...]
+    scripted: bool
+    skipped_calls: int
+    ended: str
+    eager_disagrees: int
+    notes: tuple[str, ...]
+    machine: Machine
+    on_cuda: bool = False
+    one_at_a_time: bool = False
+
+
+@dataclass(frozen=True)
+class Record(Request[Recorded], job="hello", answers=Recorded):
+    """Run the target and record what it compiles. A worker says it once, unasked."""
+
+
+# -- probes --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunProbe(AboutCase[Measurement], job="probe", answers=Measurement):
+    """Compile and run one candidate. trial: counts repetitions, which are asked to run again."""
+
+    candidate: Candidate
+    trial: int = 0
+
+
+@dataclass(frozen=True)
+class RunPasted(AboutCase[Measurement], job="pasted", answers=Measurement):
+    """The default compile after a line of plain torch."""
+
+    line: str
+
+
+@dataclass(frozen=True)
+class VerdictData:
+    """What a verdict needs: the default compile with its errors against float64, and how steady eager is.
+
+    again: eager against eager with the generators running on; restored: with them put back. nudged: eager
+    against eager with each node moved by one ulp. notes: why there is no reference, or which ops ran narrow.
+    """
+
+    default: Measurement
+    again: Measurement
+    restored: Measurement
+    nudged: tuple[Measurement, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunVerdict(AboutCase[VerdictData], job="verdict", answers=VerdictData):
+    """Measure what a verdict needs."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The compiled run node by node, and the outputs of the compile that was followed, against eager's."""
+
+    trace: Trace
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class RunTrace(AboutCase[Traced], job="trace", answers=Traced):
+    """Follow a candidate's compiled run. left_out: nodes whose values are not returned."""
+
+    candidate: Candidate
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Run times of a candidate over those of the default compile, one for each round."""
+
+    ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class TimeSlowdown(AboutCase[Ratios], job="slowdown", answers=Ratios):
+    """Time a candidate and the default in turn. seconds: for all rounds together."""
+
+    candidate: Candidate
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Outcomes on one draw of input values: by default, and with each candidate."""
+
+    default: Outcome
+    fixed: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """One for each draw."""
+
+    draws: tuple[Draw, ...]
+
+
+@dataclass(frozen=True)
+class TryOtherInputs(AboutCase[Draws], job="elsewhere", answers=Draws):
+    """Run candidates on inputs that are drawn anew from the recorded ones' values. draws: how often."""
+
+    candidates: tuple[Candidate, ...]
+    criterion: Criterion
+    draws: int
+
+
+@dataclass(frozen=True)
+class Steered:
+    """The case on other input values; None where no such values were found."""
+
+    case: Case | None
+
+
+@dataclass(frozen=True)
+class SteerInputs(AboutCase[Steered], job="steer", answers=Steered):
+    """Look for input values on which each candidate gives the outcome that is wanted of it.
+
+    tolerances: (rtol, atol) by dtype. seconds: for looking. magnifying: factors where no step is found.
+    """
+
+    wanted: tuple[tuple[Candidate, Outcome], ...]
+    tolerances: Mapping[str, tuple[float, float]]
+    seconds: float
+    magnifying: tuple[float, ...]
+
+
+# -- generated code ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GeneratedCode:
+    """digest: equal for equal code, None where that cannot be told. unread: of the flags that were named
+    those that the compile did not read, so that they cannot change it."""
+
+    digest: str | None
+    unread: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class DigestCode(AboutCase[GeneratedCode], job="code", answers=GeneratedCode):
+    """Generate a candidate's code; nothing is built or run. names: flags whose reads are to be recorded."""
+
+    candidate: Candidate
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Generated code without comments and paths; None where it is not known."""
+
+    text: str | None
+
+
+@dataclass(frozen=True)
+class ShowSource(AboutCase[Source], job="source", answers=Source):
+    """Generate a candidate's code, to read; nothing is built or run."""
+
+    candidate: Candidate
+
+
+# -- the graph, flags and torch itself -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DescribeGraph(AboutCase[GraphInfo], job="info", answers=GraphInfo):
+    """The nodes of a case with shapes and places."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A flag around a call. env: the environment variable torch reads its default from, None without one."""
+
+    value: Json
+    env: str | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """By flag; those that this torch does not have are missing."""
+
+    values: Mapping[str, Setting]
+
+
+@dataclass(frozen=True)
+class ReadFlags(AboutCase[Settings], job="flags", answers=Settings):
+    """The named flags as they stand around the call."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """Torch's own `file:line` of the formula behind a `lower` or `decomp` decision; "" where unknown."""
+
+    places: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FindFormulas(AboutCase[Formulas], job="formulas", answers=Formulas):
+    """Where torch writes the formulas behind these decisions."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HooksTested:
+    """off: kinds whose hooks do not work with this torch, with the reason. not_here: kinds that the
+    subject's devices do not have."""
+
+    off: Mapping[str, str]
+    not_here: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class SelfTest(Request[HooksTested], job="selftest", answers=HooksTested):
+    """Try every hook on a small program of its own."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """Nothing is told."""
+
+
+@dataclass(frozen=True)
+class WarmUp(AboutCase[Done], job="warm", answers=Done):
+    """Compile the case in the worker itself, for the caches that this fills for later probes."""
+
+
+# -- scripts -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ScriptSpec:
+    """How a case is written down.
+
+    header: lines of the comment on top. decisions: those whose nodes must be found in the function. file:
+    the name of the file. fix: what `--fixed` does, None for nothing. seed: of the random state, or None.
+    """
+
+    header: tuple[str, ...]
+    decisions: tuple[str, ...]
+    file: str
+    wording: Wording
+    criterion: Criterion
+    fix: Mapping[str, Json] | None
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Repro:
+    """A repro's text, and that of its function alone."""
+
+    text: str
+    function: str
+
+
+@dataclass(frozen=True)
+class WriteRepro(AboutCase[Repro], job="repro", answers=Repro):
+    """Write the repro of a case."""
+
+    spec: ScriptSpec
+
+
+@dataclass(frozen=True)
+class TestFile:
+    """A test file's text, and the name of the test in it."""
+
+    __test__: ClassVar[bool] = False  # pytest collects classes by their names
+
+    text: str
+    name: str
+
+
+@dataclass(frozen=True)
+class WriteTest(AboutCase[TestFile], job="test", answers=TestFile):
+    """Write a case as a test for pytest."""
+
+    spec: ScriptSpec
+
+
+# -- messages ------------------------------------------------------------------------------------------
+
+
+class Compiles(enum.Enum):
+    """How a worker may answer a probe: by a compile of its own, or by one that answers others of its series,
+    which differ from it in few decisions."""
+
+    OWN = "own"
+    SHARED = "shared"
+
+
+RequestT = TypeVar("RequestT")
+
+
+@dataclass(frozen=True)
+class Ask(Generic[RequestT]):
+    """A request on its way to a worker. timeout_s: seconds that its job may take."""
+
+    id: int
+    timeout_s: float
+    request: RequestT
+    compiles: Compiles = Compiles.OWN
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of a request. answer: JSON of the request's own answer type, if there is one; error: why
+    there is none. ended: the process that answered is gone with this answer."""
+
+    id: int
+    answer: Json = None
+    error: str | None = None
+    ended: bool = field(default=False)

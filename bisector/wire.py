@@ -1,0 +1,74 @@
+"""The types of `core` as JSON and back: what a socket, a journal and a file of options hold.
+
+cattrs makes the conversion from the fields' types, so that no class writes it by hand. What is equal to its
+default is left out, and sets are sorted: equal values have equal texts.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from cattrs.preconf.json import JsonConverter, make_converter
+from cattrs.strategies import configure_union_passthrough
+
+from bisector.core.model import Json
+from bisector.core.protocol import REQUESTS, Ask, Failed, Request
+
+T = TypeVar("T")
+
+
+def _converter() -> JsonConverter:
+    made = make_converter(omit_if_default=True, detailed_validation=False)
+    configure_union_passthrough(int | str | None, made)
+    made.register_unstructure_hook(frozenset, sorted)
+    return made
+
+
+_CONVERTER = _converter()
+
+
+def dump(value: Any) -> Json:
+    """A dataclass of `core` as what json.dumps takes."""
+    return _CONVERTER.unstructure(value)
+
+
+def load(kind: type[T], raw: Json) -> T:
+    """The value that `dump` made `raw` of. Raises an exception where it is none of that type."""
+    return _CONVERTER.structure(raw, kind)
+
+
+def dump_request(request: Request[Any]) -> dict[str, Json]:
+    """A request with the name of its job."""
+    return {"job": request.job, **dump(request)}
+
+
+def load_request(raw: dict[str, Json]) -> Request[Any]:
+    """Raises KeyError for a job that there is none of."""
+    return load(REQUESTS[raw["job"]], {name: value for name, value in raw.items() if name != "job"})
+
+
+def load_answer(request: Request[Any], raw: Json) -> Any:
+    """What a journal or a worker has as an answer: of the request's type, or Failed."""
+    if set(raw) == {"failed"}:
+        return Failed(raw["failed"])
+    return load(request.answers, raw)
+
+
+def dump_failed(reason: str) -> Json:
+    """A failure in the place of an answer."""
+    return {"failed": reason}
+
+
+def dump_ask(ask: Ask[Request[Any]]) -> Json:
+    return {
+        "id": ask.id,
+        "timeout_s": ask.timeout_s,
+        "compiles": ask.compiles.value,
+        "request": dump_request(ask.request),
+    }
+
+
+def text_of(value: Json) -> str:
+    """Equal texts for equal values."""
+    return json.dumps(value, sort_keys=True)

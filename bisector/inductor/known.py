@@ -1,4 +1,7 @@
-"""What this worker has measured already: by compile, and by generated code."""
+"""What this worker has measured already: by compile, and by generated code.
+
+One compile answers for many probes (`held`): those that differ in kernel-local decisions alone.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,23 @@ from dataclasses import replace
 from typing import Any
 
 from .. import wire
-from ..core.model import Candidate, Json, Measurement, OutputMeasurement
+from ..core.model import Base, Candidate, Json, Measurement, OutputMeasurement, kind_of
 from ..core.protocol import Request, RunProbe, RunVerdict, VerdictData
-from .held import split
+
+# Over the plain baseline a vector operation also decides whether its loop is vectorized at all.
+LOCAL = {Base.DEFAULT: frozenset({"cast", "fma", "vec"}), Base.PLAIN: frozenset({"cast", "fma"})}
+LOOP = "vec:loop"
+
+
+def split(candidate: Candidate) -> tuple[Candidate, frozenset[str]]:
+    """The candidate without its kernel-local members, and those."""
+    local = frozenset(m for m in candidate.members if is_local(m, candidate.base))
+    return replace(candidate, members=candidate.members - local), local
+
+
+def is_local(decision_id: str, base: Base) -> bool:
+    """Whether a compile can leave the decision open."""
+    return kind_of(decision_id) in LOCAL[base] and not decision_id.startswith(LOOP)
 
 
 class Known:

@@ -20,7 +20,7 @@ from ..flags.codes import code_of, sources_of
 from ..following import trace
 from ..graph import describe, write
 from ..hooks import selftest, triton_selftest
-from ..known import held_key
+from ..known import held_key, split
 from .holders import REFUSED
 
 
@@ -179,7 +179,7 @@ def held_by(loaded: Loaded, ask: asked.Ask[asked.Request[Any]]) -> str | None:
     request = ask.request
     if not isinstance(request, asked.RunProbe) or ask.compiles is asked.Compiles.OWN:
         return None
-    if request.candidate.backend != "inductor" or not held.split(request.candidate)[1]:
+    if request.candidate.backend != "inductor" or not split(request.candidate)[1]:
         return None
     return held_key(request) if held.pays(request.candidate, loaded.known.compiled_as(request)) else None
 
@@ -189,13 +189,13 @@ def hold(loaded: Loaded, request: asked.RunProbe) -> Callable[[asked.RunProbe], 
     about = request.about
     for kind, reason in about.hooks_off.items():
         hooks.disable(kind, reason)
-    candidate, _ = held.split(request.candidate)
+    candidate, _ = split(request.candidate)
     found = held.hold(
         _call(loaded, request), about.case, candidate, about.train, loaded.known.compiled_as(request)
     )
 
     def run(probe: asked.RunProbe) -> Json:
-        _, local = held.split(probe.candidate)
+        _, local = split(probe.candidate)
         if not found.answers(local):
             return REFUSED
         found.settle()

@@ -211,6 +211,7 @@ def report(run: str, form: str, no_color: bool) -> int:
 @click.argument("run", metavar="RUN")
 @click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
 @click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the rest of the run.")
+@click.option("--again", is_flag=True, help="Start over: nothing is taken from the run but its options.")
 @options(_OUTPUT)
 @one_line_errors
 def resume(run: str, **given: Any) -> int:

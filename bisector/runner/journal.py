@@ -9,13 +9,14 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from .. import wire
 from ..core.model import Json
 from ..errors import BadTarget, MissingTool
+from .head import Head, changed_files, digest_of
 
 # A request that was in flight when a worker died is asked once more; the second time it is to blame.
 MAX_LOSSES = 2
@@ -28,33 +29,65 @@ def key_of(request: Json, asker: str = "") -> str:
 
 
 class Journal:
-    """Answers by request. Lines that a kill cut short are ignored.
+    """Answers by request, under the head that the file begins with. Lines that a kill cut short are ignored.
 
-    One process at a time writes it: opening it a second time raises BadTarget.
+    files: digests of what the target read, by full name. One process at a time writes it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, head: Head | None = None, target: str = "the target") -> None:
+        """head: what holds now; None: whatever holds. target: its name, for messages.
+
+        Raises BadTarget where another process writes the journal, where what the file begins with is not the
+        head, or where a file that the target read has changed.
+        """
         self.path = path
         self.answers: dict[str, Json] = {}
         self.losses: dict[str, int] = {}
+        self.files: dict[str, str] = {}
+        self._head: Head | None = None
         self._file = path.open("a", encoding="utf-8")
         _lock(self._file, path)
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             self._take(line)
         self._file.write("\n" if path.stat().st_size else "")  # a cut line must not swallow the next one
+        if head is not None:
+            self._begin(head, target)
+
+    def _begin(self, head: Head, target: str) -> None:
+        if self._head is None and not self.answers:
+            self._write({"event": "head", "head": wire.dump(head)})
+            return
+        if self._head is None:
+            changed: str | None = "it does not say under what it was made"
+        else:
+            changed = self._head.changed(target, head) or changed_files(self.files)
+        if changed is not None:
+            self.close()
+            raise BadTarget(
+                f"{self.path.parent}: {changed}; `numbisect resume {self.path.parent} --again` starts over"
+            )
+
+    def read(self, files: Iterable[str]) -> None:
+        """The target read these files."""
+        self.files = {name: digest_of(Path(name)) for name in files}
+        self._write({"event": "files", "digests": self.files})
 
     def _take(self, line: str) -> None:
         try:
             record = json.loads(line)
         except ValueError:
             return  # the line that a kill cut short, or the blank one after it
-        if record["event"] == "lost":
+        if record["event"] == "head":
+            self._head = wire.load(Head, record["head"])
+        elif record["event"] == "files":
+            self.files = record["digests"]
+        elif record["event"] == "lost":
             self.losses[record["key"]] = self.losses.get(record["key"], 0) + 1
         elif record["event"] == "done":
             self.answers[record["key"]] = record["answer"]
 
-    def started(self, key: str, request: Json) -> None:
-        self._write({"event": "start", "key": key, "request": request})
+    def started(self, key: str, request: Json, asker: str = "") -> None:
+        self._write({"event": "start", "key": key, "asker": asker, "request": request})
 
     def lost(self, key: str) -> None:
         """The worker died while it had this request. A run that is killed leaves no such line."""

@@ -10,6 +10,7 @@ from .. import wire
 from ..core.model import Json
 from ..core.protocol import Answer, Compiles, Failed, Record, Recorded, Reply, Request
 from ..errors import BadTarget, WorkerLost
+from .head import changed_files
 from .journal import Journal, key_of
 from .worker import Worker, WorkerOptions
 
@@ -106,7 +107,7 @@ class Lab:
 
         def started(index: int) -> None:
             in_flight.add(keys[index])
-            self.journal.started(keys[index], wire.dump_request(requests[index]))
+            self.journal.started(keys[index], wire.dump_request(requests[index]), self.name)
 
         def done(index: int, reply: Reply) -> None:
             self.starts = 0
@@ -146,6 +147,8 @@ class Lab:
     def _start_worker(self) -> Worker:
         if self.starts >= STARTS:
             raise WorkerLost("the worker process keeps dying; see worker.log in the run directory")
+        if changed := changed_files(self.journal.files):
+            raise WorkerLost(f"{changed} while the run was at work; start again")
         self.starts += 1
         self.worker, self.ready = Worker(self.options), False
         return self.worker
@@ -164,6 +167,7 @@ class Lab:
             raise WorkerLost(f"the worker was started again, and now: {error}") from error
         if before is None:
             self.journal.done(key, wire.dump(self._noted(hello)))
+            self.journal.read(hello.files)
         elif _inputs(hello) != _inputs(before):
             raise WorkerLost(
                 "the worker was started again, and the script gave other inputs; seed it, or use --seed"

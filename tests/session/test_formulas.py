@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Outcome
-from bisector.session.deciding import decide
+from bisector.session.culprit_search import decide
 from tests.core.helpers import as_sets
 from tests.session.planted import studied
 

@@ -11,7 +11,7 @@ from bisector.core.case import WHOLE
 from bisector.core.judge import proof
 from bisector.core.model import Outcome
 from bisector.core.search.sets import SetsFound
-from bisector.session.deciding import decide
+from bisector.session.culprit_search import decide
 from tests.core.helpers import any_of, as_sets, ddmin
 from tests.session.planted import Planted, planted
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 
@@ -89,7 +90,7 @@ def _start(options: Mapping[str, Any]) -> tuple[Any, Any]:
     from ..flags import reads
 
     reads.watch()
-    from ..capture import load
+    from ..capture import files, load
     from . import warm
 
     if unknown := warm.unknown_flags(options["config"]):
@@ -98,7 +99,7 @@ def _start(options: Mapping[str, Any]) -> tuple[Any, Any]:
     if options["first"] and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
         warm.build_header()
     load_options = load.LoadOptions(**options["load"], threads=threads)
-    with load.quiet_stdin():
+    with load.quiet_stdin(), files.noted(Path(load_options.target).parent) as read:
         loaded = load.load(load_options)
     sys.stdout.flush()
     if loaded.problem is not None:
@@ -108,7 +109,9 @@ def _start(options: Mapping[str, Any]) -> tuple[Any, Any]:
 
     on_cuda = torch.cuda.is_initialized()
     one_at_a_time = on_cuda if options["forks"] is None else not options["forks"]
-    return replace(summary(loaded), on_cuda=on_cuda, one_at_a_time=one_at_a_time), loaded
+    return replace(
+        summary(loaded), files=tuple(read), on_cuda=on_cuda, one_at_a_time=one_at_a_time
+    ), loaded
 
 
 def _read_line(channel: socket.socket) -> bytes:

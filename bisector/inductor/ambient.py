@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -100,6 +100,16 @@ class Ambient(Modes):
         """The subject's own settings under the names that users write: `inductor.freezing` -> value."""
         named = {f"{module}.{key}": v for module, values in self.configs.items() for key, v in values.items()}
         return {name: value for name, value in named.items() if isinstance(value, (bool, int, float, str))}
+
+    def with_settings(self, flags: Mapping[str, Any]) -> Ambient:
+        """The same, with these flags set, by the names that users write."""
+        configs = {module: dict(values) for module, values in self.configs.items()}
+        backends = dict(self.backends)
+        for name, value in flags.items():
+            family, _, key = name.partition(".")
+            where = backends if family == "backends" else configs.setdefault(family, {})
+            where[key] = value
+        return replace(self, configs=configs, backends=backends)
 
     def script_settings(self) -> dict[str, Any]:
         """`settings`, and what else is not as torch has it by default: all that a script must set before it

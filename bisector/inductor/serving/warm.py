@@ -63,16 +63,7 @@ def build_header() -> None:
 def apply_baseline(loaded: Loaded, config: dict[str, Any]) -> None:
     """Settings of the command line (`-c`), as if the script had made them around every call."""
     for call in loaded.recorder.calls:
-        configs: dict[str, dict[str, Any]] = {k: dict(v) for k, v in call.ambient.configs.items()}
-        backends = dict(call.ambient.backends)
-        for name, value in config.items():
-            family, _, key = name.partition(".")
-            if family == "backends":
-                backends[key] = value
-            else:
-                configs.setdefault(family, {})[key] = value
-        object.__setattr__(call.ambient, "configs", configs)
-        object.__setattr__(call.ambient, "backends", backends)
+        call.ambient = call.ambient.with_settings(config)
 
 
 def unknown_flags(config: dict[str, Any]) -> list[str]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from ..inductor.ambient import Ambient, Modes
 from ..inductor.graph.fixes import setting_statements
 from ..inductor.graph.literals import TensorSource, check_plain
 from ..inductor.graph.ops_source import autocast_source
 from ..inductor.graph.parts import comment, imports_source, joined_blocks
 from ..inductor.graph.statements import Writer
 from ..inductor.graph.values import CannotWrite, call_source, concrete, value_source
+from ..inductor.torch_state import Modes, TorchState
 from .recording import Call, Graph
 
 KEPT = "inputs.pt"
@@ -84,7 +84,7 @@ def program(
     return Program(text, "\n\n".join(functions.functions), kept)
 
 
-def _defaults(around: Ambient) -> list[str]:
+def _defaults(around: TorchState) -> list[str]:
     lines = [f"torch.set_num_threads({around.num_threads})"]
     if around.default_dtype is not torch.float32:
         lines.append(f"torch.set_default_dtype({around.default_dtype})")

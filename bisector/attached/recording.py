@@ -18,8 +18,8 @@ import torch
 from torch import fx
 
 from ..inductor import tensors
-from ..inductor.ambient import Ambient, Modes
 from ..inductor.capture.record import GraphCall
+from ..inductor.torch_state import Modes, TorchState
 
 # Calls beyond these are forgotten, the oldest first: an oracle fails on what it ran last.
 MOST_CALLS = 64
@@ -40,7 +40,7 @@ class Graph:
     gm: fx.GraphModule
     options: Mapping[str, Any]
     dynamic: bool
-    around: Ambient
+    around: TorchState
 
 
 @dataclass(kw_only=True)

@@ -16,11 +16,11 @@ import torch._inductor.config as inductor_config
 
 from ..core.case import Case
 from ..core.model import Base, Candidate, Measurement, OutputMeasurement
-from . import ambient, compiling, execute, probing, source_capture
+from . import compiling, execute, probing, source_capture, torch_state
 from .capture.record import Call
 from .control import Control
 from .hooks import switch
-from .known import LOCAL, is_local
+from .probe_cache import LOCAL, is_local
 from .reference import first_line
 from .threads import run_in_thread
 
@@ -81,8 +81,8 @@ class Held:
 
     def settle(self) -> None:
         """Make the calling thread as the compile's was: settings belong to a thread."""
-        ambient.restore(self.subject.call.ambient)
-        ambient.apply_flags(dict(self.candidate.flags))
+        torch_state.restore(self.subject.call.state)
+        torch_state.apply_flags(dict(self.candidate.flags))
 
 
 def hold(

@@ -185,7 +185,7 @@ def test_what_goes_wrong_in_keeping_leaves_the_program_alone(
     def broken(*_: Any) -> Any:
         raise RuntimeError("no such thing")
 
-    for name, said in (("ambient.default_values", "graph"), ("tensors.snapshot", "inputs")):
+    for name, said in (("torch_state.default_values", "graph"), ("tensors.snapshot", "inputs")):
         torch._dynamo.reset()
         with monkeypatch.context() as patch, pytest.raises(AssertionError):
             patch.setattr(f"bisector.inductor.{name}", broken)

@@ -15,7 +15,7 @@ from bisector.core.judge import judge
 from bisector.core.model import Candidate, Measurement, Outcome
 from bisector.core.trace import NodeTrace, Trace, amplified, amplifier, origin
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
-from bisector.inductor import evidence, execute
+from bisector.inductor import execute, verdict_data
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.following import taps
@@ -233,7 +233,7 @@ def test_values_that_do_not_fit_are_not_held(tmp_path: Path, monkeypatch: pytest
 
 
 def classified(call: Call, told: Trace) -> Verdict:
-    data = evidence.verdict(call, WHOLE, None)
+    data = verdict_data.collect(call, WHOLE, None)
     return classify(Evidence(data.default, data.again, data.restored, data.nudged, told), Criterion(), False)
 
 

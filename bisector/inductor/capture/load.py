@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ..known import Known
+from ..probe_cache import ProbeCache
 from ..reference import first_line
 from ..threads import run_in_thread
 from .artifacts import RUNNERS, CannotLoad
@@ -50,7 +50,7 @@ class Loaded:
     ended: str = ""  # how the script ended, when it did not reach its last line
     problem: str | None = None
     scripted: bool = False  # the script compiled something itself
-    known: Known = field(default_factory=Known)
+    probe_cache: ProbeCache = field(default_factory=ProbeCache)
 
 
 def load(options: LoadOptions) -> Loaded:

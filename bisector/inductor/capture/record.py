@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from .. import ambient, tensors
+from .. import tensors, torch_state
 
 # Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls
 # already show whether it diverges; later ones are looked at only up to this number and memory.
@@ -74,7 +74,7 @@ class Call(GraphCall):
     tolerances: the script's own, by path."""
 
     graph: GraphRecord
-    ambient: ambient.Ambient
+    state: torch_state.TorchState
     originals: list[Any] = field(default_factory=list)
     output_ids: list[int] = field(default_factory=list)
     output_storages: list[int] = field(default_factory=list)
@@ -141,7 +141,7 @@ class Recorder:
         dynamic: overrides what the script says of dynamic shapes; None leaves it to the script.
         """
         self.dynamic = dynamic
-        self.start = ambient.config_values()
+        self.start = torch_state.config_values()
 
     def entry(self, name: str, backend: Any, options: dict[str, Any], dynamic: Any, fullgraph: Any) -> Entry:
         found = Entry(len(self.entries), name, backend, options, dynamic, bool(fullgraph))
@@ -177,7 +177,7 @@ class Recorder:
             graph=graph,
             args=tensors.snapshot(args),
             requires_grad=tensors.grad_flags(args),
-            ambient=ambient.take(self.start),
+            state=torch_state.take(self.start),
             originals=list(args),
         )
         graph.calls.append(call)

@@ -11,7 +11,7 @@ import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch._inductor import cpu_vec_isa
 
-from .. import ambient, hooks, source_capture
+from .. import hooks, source_capture, torch_state
 from ..capture.load import Loaded
 
 
@@ -63,9 +63,9 @@ def build_header() -> None:
 def apply_baseline(loaded: Loaded, config: dict[str, Any]) -> None:
     """Settings of the command line (`-c`), as if the script had made them around every call."""
     for call in loaded.recorder.calls:
-        call.ambient = call.ambient.with_settings(config)
+        call.state = call.state.with_settings(config)
 
 
 def unknown_flags(config: dict[str, Any]) -> list[str]:
     """The names in `config` that this torch does not have."""
-    return [name for name in config if not ambient.has_flag(name)]
+    return [name for name in config if not torch_state.has_flag(name)]

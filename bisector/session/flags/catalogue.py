@@ -92,7 +92,7 @@ def _row(flag: Flag, live: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _live(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     done = subprocess.run(
-        [sys.executable, "-m", "bisector.inductor.flags.live", json.dumps(names)],
+        [sys.executable, "-m", "bisector.inductor.flags.installed", json.dumps(names)],
         capture_output=True,
         text=True,
         check=False,

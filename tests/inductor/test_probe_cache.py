@@ -13,7 +13,7 @@ from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Measurement, OutputMeasurement
 from bisector.core.protocol import About, RunProbe, RunVerdict, VerdictData
 from bisector.inductor import source_capture
-from bisector.inductor.known import Known, held_key
+from bisector.inductor.probe_cache import ProbeCache, compile_key
 from tests.inductor.helpers import compile_only
 
 DIGEST = "a digest"
@@ -26,8 +26,8 @@ def request(candidate: Candidate | None = None, trial: int = 0, **about: Any) ->
     return RunProbe(replace(ABOUT, **about), candidate or Candidate(), trial)
 
 
-def knowing(answer: Measurement = ANSWER) -> Known:
-    known = Known()
+def knowing(answer: Measurement = ANSWER) -> ProbeCache:
+    known = ProbeCache()
     known.learn(request(), wire.dump(answer))
     return known
 
@@ -59,14 +59,15 @@ def test_a_crash_teaches_nothing() -> None:
 
 
 def test_probes_that_differ_in_kernel_local_decisions_share_a_compile() -> None:
-    default = held_key(request())
-    assert held_key(request(Candidate.deny(["vec:erf@erf", "cast:float16@half", "fma:sub@mul"]))) == default
-    assert held_key(request(Candidate.deny(["vec:loop@erf"]))) != default
-    assert held_key(request(Candidate.deny(["inline:aten.mul@mul"]))) != default
+    default = compile_key(request())
+    in_kernels = Candidate.deny(["vec:erf@erf", "cast:float16@half", "fma:sub@mul"])
+    assert compile_key(request(in_kernels)) == default
+    assert compile_key(request(Candidate.deny(["vec:loop@erf"]))) != default
+    assert compile_key(request(Candidate.deny(["inline:aten.mul@mul"]))) != default
 
 
 def test_the_default_compile_of_a_verdict_is_known_like_a_probe() -> None:
-    known = Known()
+    known = ProbeCache()
     known.learn(RunVerdict(ABOUT), wire.dump(VerdictData(ANSWER, ANSWER, ANSWER, (), ())))
     assert known.program(request(), DIGEST) == OUTPUTS
     assert list(known.compiled_as(request())) == [frozenset()]

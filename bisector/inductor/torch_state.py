@@ -1,4 +1,4 @@
-"""The settings around a compiled call: taken in the script's thread, put back in each probe.
+"""The state of torch around a compiled call: taken in the script's thread, put back in each probe.
 
 Grad mode, autocast and (since torch 2.12) the values of the config modules belong to a thread, and the
 random generators move on with every draw; so a probe that is to repeat the user's call sets all of them.
@@ -81,7 +81,7 @@ class Modes:
 
 
 @dataclass(frozen=True)
-class Ambient(Modes):
+class TorchState(Modes):
     """One snapshot. `configs` holds, for each config module, the settings that differ from the start."""
 
     default_dtype: torch.dtype
@@ -101,7 +101,7 @@ class Ambient(Modes):
         named = {f"{module}.{key}": v for module, values in self.configs.items() for key, v in values.items()}
         return {name: value for name, value in named.items() if isinstance(value, (bool, int, float, str))}
 
-    def with_settings(self, flags: Mapping[str, Any]) -> Ambient:
+    def with_settings(self, flags: Mapping[str, Any]) -> TorchState:
         """The same, with these flags set, by the names that users write."""
         configs = {module: dict(values) for module, values in self.configs.items()}
         backends = dict(self.backends)
@@ -143,7 +143,7 @@ def default_values() -> dict[str, dict[str, Any]]:
     }
 
 
-def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
+def take(start: Mapping[str, Mapping[str, Any]]) -> TorchState:
     """The settings of the calling thread; `start`: `config_values()` before the script ran, or
     `default_values()`."""
     now = config_values()
@@ -155,7 +155,7 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
         }
         for name, values in now.items()
     }
-    return Ambient(
+    return TorchState(
         **vars(Modes.now()),
         default_dtype=torch.get_default_dtype(),
         deterministic=torch.are_deterministic_algorithms_enabled(),
@@ -171,30 +171,30 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
     )
 
 
-def restore(ambient: Ambient) -> None:
+def restore(torch_state: TorchState) -> None:
     """Make the calling thread as it was at the snapshot, the random generators included."""
-    torch.set_num_threads(ambient.num_threads)
-    if ambient.cuda_device is not None:
-        torch.cuda.set_device(ambient.cuda_device)
-    if ambient.inference_mode:
+    torch.set_num_threads(torch_state.num_threads)
+    if torch_state.cuda_device is not None:
+        torch.cuda.set_device(torch_state.cuda_device)
+    if torch_state.inference_mode:
         _INFERENCE_GUARDS.append(torch._C._InferenceMode(True))
-    torch.set_grad_enabled(ambient.grad_enabled)
-    torch.set_default_dtype(ambient.default_dtype)
-    torch.use_deterministic_algorithms(ambient.deterministic, warn_only=ambient.deterministic_warns)
-    torch.set_float32_matmul_precision(ambient.matmul_precision)
-    for device, (enabled, dtype) in ambient.autocast.items():
+    torch.set_grad_enabled(torch_state.grad_enabled)
+    torch.set_default_dtype(torch_state.default_dtype)
+    torch.use_deterministic_algorithms(torch_state.deterministic, warn_only=torch_state.deterministic_warns)
+    torch.set_float32_matmul_precision(torch_state.matmul_precision)
+    for device, (enabled, dtype) in torch_state.autocast.items():
         torch.set_autocast_enabled(device, enabled)
         torch.set_autocast_dtype(device, dtype)
-    torch.set_autocast_cache_enabled(ambient.autocast_cache)
-    for name, value in ambient.backends.items():
+    torch.set_autocast_cache_enabled(torch_state.autocast_cache)
+    for name, value in torch_state.backends.items():
         if _read_backend(name) != value:
             set_backend_flag(name, value)
-    for name, enabled in ambient.attention.items():
+    for name, enabled in torch_state.attention.items():
         getattr(torch.backends.cuda, f"enable_{name}_sdp")(enabled)
-    for module, values in ambient.configs.items():
+    for module, values in torch_state.configs.items():
         for key, value in values.items():
             setattr(config_module(module), key, value)
-    restore_rng(ambient)
+    restore_rng(torch_state)
 
 
 def reset(start: Mapping[str, Mapping[str, Any]]) -> None:
@@ -206,11 +206,11 @@ def reset(start: Mapping[str, Mapping[str, Any]]) -> None:
                 setattr(config_module(module), key, value)
 
 
-def restore_rng(ambient: Ambient) -> None:
+def restore_rng(torch_state: TorchState) -> None:
     """Put the random generators alone back: eager and compiled then draw the same numbers."""
-    torch.set_rng_state(ambient.rng)
-    if ambient.cuda_rng:
-        torch.cuda.set_rng_state_all(ambient.cuda_rng)
+    torch.set_rng_state(torch_state.rng)
+    if torch_state.cuda_rng:
+        torch.cuda.set_rng_state_all(torch_state.cuda_rng)
 
 
 def apply_flags(flags: Mapping[str, Any]) -> None:

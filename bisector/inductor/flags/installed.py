@@ -1,4 +1,4 @@
-"""Prints what the installed torch says of flags: `python -m bisector.inductor.flags.live NAMES`.
+"""Prints what the installed torch says of flags: `python -m bisector.inductor.flags.installed NAMES`.
 
 NAMES: a JSON list.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from .. import ambient
+from .. import torch_state
 from . import env_variables
 
 _TORCH = Path(torch.__file__).parent
@@ -30,18 +30,20 @@ def facts(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 def variable(name: str) -> str | None:
     """The environment variable that the flag's default is read from, if any."""
     family, _, key = name.partition(".")
-    return _variables(family).get(key) if family in ambient.CONFIG_MODULES else None
+    return _variables(family).get(key) if family in torch_state.CONFIG_MODULES else None
 
 
 def _has(name: str) -> bool:
     family, _, key = name.partition(".")
-    return key in _module(family)._config if family in ambient.CONFIG_MODULES else ambient.has_flag(name)
+    if family not in torch_state.CONFIG_MODULES:
+        return torch_state.has_flag(name)
+    return key in _module(family)._config
 
 
 def _of(name: str) -> dict[str, Any]:
     family, _, key = name.partition(".")
-    if family not in ambient.CONFIG_MODULES:
-        value = ambient.current_flag(name)
+    if family not in torch_state.CONFIG_MODULES:
+        value = torch_state.current_flag(name)
         return {"type": type(value).__name__, "default": None, "value": value, "env": None}
     entry = _module(family)._config[key]
     return {
@@ -56,7 +58,7 @@ def _of(name: str) -> dict[str, Any]:
 def _module(family: str) -> Any:
     """The config module without what its package imports (all of Dynamo, a second and more): the package is
     a bare one, which this process uses for nothing else."""
-    name = ambient.CONFIG_MODULES[family]
+    name = torch_state.CONFIG_MODULES[family]
     package = name.rpartition(".")[0]
     if package not in sys.modules:
         bare = ModuleType(package)
@@ -67,7 +69,7 @@ def _module(family: str) -> Any:
 
 
 def _file(family: str) -> Path:
-    return _TORCH.parent.joinpath(*ambient.CONFIG_MODULES[family].split(".")).with_suffix(".py")
+    return _TORCH.parent.joinpath(*torch_state.CONFIG_MODULES[family].split(".")).with_suffix(".py")
 
 
 @cache

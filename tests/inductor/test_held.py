@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from bisector import wire
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Measurement
+from bisector.core.protocol import About, Compiles, Reply, RunProbe
 from bisector.inductor import held
 from bisector.runner.worker import Worker, WorkerOptions
 
@@ -71,16 +72,13 @@ class Asked:
         self.worker.wait_until_ready()
 
     def probe(self, *candidates: Candidate, series: bool = False) -> list[Measurement]:
-        requests = [self._request(candidate, series) for candidate in candidates]
-        answers: dict[int, Any] = {}
-        self.worker.ask(requests, 2, answers.__setitem__)
-        assert [reply["error"] for reply in answers.values() if "error" in reply] == []
-        return [Measurement.from_json(answers[i]["answer"]) for i in range(len(requests))]
-
-    def _request(self, candidate: Candidate, series: bool) -> dict[str, Any]:
-        hints = {"series": True} if series else {}
-        what = {"job": "probe", "call": 0, "case": WHOLE.to_json(), "train": None, "timeout_s": 120}
-        return {**what, "candidate": candidate.to_json(), **hints}
+        about = About(call=0, case=WHOLE, train=None, hooks_off={})
+        requests = [RunProbe(about, candidate) for candidate in candidates]
+        compiles = Compiles.SHARED if series else Compiles.OWN
+        replies: dict[int, Reply] = {}
+        self.worker.ask(requests, 120, compiles, 2, replies.__setitem__)
+        assert [reply.error for reply in replies.values() if reply.error is not None] == []
+        return [wire.load(Measurement, replies[i].answer) for i in range(len(requests))]
 
 
 @pytest.fixture

@@ -121,8 +121,6 @@ def minimize(target: str, **given: Any) -> int:
 @click.argument("target", required=False)
 @click.option("--against", metavar="FILE", help="YAML of flags: which of them make the difference.")
 @click.option("--family", metavar="NAME", help="Of the catalogue, this family alone.")
-@click.option("--all", "every", is_flag=True, help="The catalogue, and every other setting of torch.")
-@click.option("--unknown", is_flag=True, help="Settings that shape code and that the catalogue lacks.")
 @options(_PROBING, _OUTPUT)
 @one_line_errors
 def flags(target: str | None, **given: Any) -> int:

@@ -31,7 +31,7 @@ SHOWN_RUN = "numbisect-runs/case-1"
 RUN_HERE = {
     "numbisect flags": 0,
     "numbisect flags --family fma": 0,
-    "numbisect flags --unknown --json -": 0,
+    "numbisect flags --device cuda --json -": 0,
     "numbisect flags repros/fp16_round_trip/case.py": 0,
     "numbisect check repros/fp16_round_trip/case.py": 1,
     "numbisect check repros/fp16_round_trip/case.py --profile low-precision": 0,

@@ -19,9 +19,9 @@ import torch._inductor.compile_fx
 import torch.testing._comparison
 from torch import fx
 
+from ..inductor import torch_state
 from ..inductor.reference import first_line
 from .recording import Call, Graph, Recording, current
-from .settings import surroundings
 
 STAND_IN = "numbisect_stand_in"
 _COMPILING: ContextVar[bool] = ContextVar("compiling", default=False)
@@ -98,7 +98,8 @@ def _graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Mapping[s
     try:
         # The same nodes over the same parameters: Inductor changes the graph that it is given.
         own = fx.GraphModule(gm, copy.deepcopy(gm.graph))
-        return Graph(own, options, _is_dynamic(example_inputs), surroundings())
+        around = torch_state.take(torch_state.default_values())
+        return Graph(own, options, _is_dynamic(example_inputs), around)
     except Exception as error:  # noqa: BLE001 - whatever the graph holds
         return f"its graph cannot be copied: {first_line(error)}"
 

@@ -14,8 +14,8 @@ from ..inductor.graph.ops_source import autocast_source
 from ..inductor.graph.parts import comment, imports_source, joined_blocks
 from ..inductor.graph.statements import Writer
 from ..inductor.graph.values import CannotWrite, call_source, concrete, value_source
-from .recording import Call, Graph, Modes
-from .settings import Surroundings
+from ..inductor.torch_state import Modes, TorchState
+from .recording import Call, Graph
 
 KEPT = "inputs.pt"
 LOAD = f'''\
@@ -69,7 +69,7 @@ def program(
             names[id(call.graph.gm)] = functions.globals.take("graph")
             functions.function(call.graph.gm, names[id(call.graph.gm)])
     around = calls[-1].graph.around
-    settings = setting_statements(around.settings)
+    settings = setting_statements(around.script_settings())
     blocks = [
         "\n".join([*_defaults(around), *settings.lines]),
         *functions.functions,
@@ -84,7 +84,7 @@ def program(
     return Program(text, "\n\n".join(functions.functions), kept)
 
 
-def _defaults(around: Surroundings) -> list[str]:
+def _defaults(around: TorchState) -> list[str]:
     lines = [f"torch.set_num_threads({around.num_threads})"]
     if around.default_dtype is not torch.float32:
         lines.append(f"torch.set_default_dtype({around.default_dtype})")
@@ -98,9 +98,9 @@ def _run(calls: Sequence[Call]) -> str:
         '    """What the function returns for the inputs of this call, and the gradients of the inputs."""',
         '    kept = load()["calls"][call]',
     ]
-    if any(call.modes.rng is not None for call in calls):
+    if any(call.drew for call in calls):
         lines += ['    if "rng" in kept:', '        torch.set_rng_state(kept["rng"])']
-    if not any(call.grads for call in calls):
+    if not any(call.grad_outputs for call in calls):
         lines[1] = lines[1].replace(", and the gradients of the inputs", "")
         return "\n".join([*lines, '    return function(*kept["inputs"])'])
     return "\n".join([
@@ -136,15 +136,15 @@ def _compile_arguments(graph: Graph) -> list[str]:
 
 
 def _with(modes: Modes) -> list[str]:
-    grad = [] if modes.grad else ["torch.no_grad()"]
-    first = ["torch.inference_mode()"] if modes.inference else grad
-    return first + [autocast_source(device, dtype) for device, dtype in modes.autocast.items()]
+    grad = [] if modes.grad_enabled else ["torch.no_grad()"]
+    first = ["torch.inference_mode()"] if modes.inference_mode else grad
+    return first + [autocast_source(device, dtype) for device, dtype in modes.autocast_on()]
 
 
 def _kept(call: Call) -> dict[str, Any]:
     if call.overwritten:
         raise CannotWrite("an input too large to be copied was written into after the call")
-    inputs = [concrete(value) for value in call.inputs]
+    inputs = [concrete(value) for value in call.args]
     for value in inputs:
         if isinstance(value, torch.Tensor):
             check_plain(value)
@@ -152,10 +152,10 @@ def _kept(call: Call) -> dict[str, Any]:
             value_source(value)  # what has no source form is no number either that a file would hold
     flags = zip(inputs, call.requires_grad, strict=True)
     kept: dict[str, Any] = {"inputs": [_leaf(value, flag) for value, flag in flags]}
-    if call.modes.rng is not None:
+    if call.drew:
         kept["rng"] = call.modes.rng
-    if call.grads:
-        kept["grads"] = dict(call.grads)
+    if call.grad_outputs:
+        kept["grads"] = dict(call.grad_outputs)
     return kept
 
 

@@ -1,9 +1,13 @@
-"""What is kept of the compiled calls that a scope saw: graphs, inputs, modes, and what was compared."""
+"""What is kept of the compiled calls that a scope saw: graphs, inputs, modes, and what was compared.
+
+`inductor.capture` keeps more of a script that it runs itself: every setting and the first calls of each
+graph, in place of the compile. This is beside the user's own run, which may make a million calls, so it keeps
+what is cheap to read at a call, and the last calls. Both keep a `GraphCall`.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -14,7 +18,8 @@ import torch
 from torch import fx
 
 from ..inductor import tensors
-from .settings import Surroundings
+from ..inductor.capture.record import GraphCall
+from ..inductor.torch_state import Modes, TorchState
 
 # Calls beyond these are forgotten, the oldest first: an oracle fails on what it ran last.
 MOST_CALLS = 64
@@ -28,62 +33,35 @@ class Graph:
     """One graph as Dynamo gave it to the backend.
 
     gm: nobody changes it; parameters are those of the program itself. options: those of torch.compile.
-    dynamic: whether some size in it is symbolic. around: the settings under which it was compiled, which a
+    dynamic: whether some size in it is symbolic. around: the state of torch when it was compiled, which a
     scope may have left by the time of a failure.
     """
 
     gm: fx.GraphModule
     options: Mapping[str, Any]
     dynamic: bool
-    around: Surroundings
+    around: TorchState
 
 
-@dataclass
-class Modes:
-    """What belongs to the calling thread, as it was at the call. autocast: device type -> dtype, where it is
-    on. rng: state of the CPU's generator, where the call moved it."""
+@dataclass(kw_only=True)
+class Call(GraphCall):
+    """One run of a graph. modes: those of its thread before it; drew: whether it moved the CPU's generator.
+    versions: of inputs that were not copied, to see whether they were written into since."""
 
-    grad: bool
-    inference: bool
-    autocast: Mapping[str, torch.dtype]
-    rng: torch.Tensor | None
-
-    @classmethod
-    def now(cls) -> Modes:
-        devices = [device for device in ("cpu", "cuda") if torch.is_autocast_enabled(device)]
-        return cls(
-            grad=torch.is_grad_enabled(),
-            inference=torch.is_inference_mode_enabled(),
-            autocast={device: torch.get_autocast_dtype(device) for device in devices},
-            rng=torch.get_rng_state(),
-        )
-
-
-@dataclass
-class Call:
-    """One run of a graph. number: among all calls of the recording. versions: of inputs that were not copied,
-    to see whether they were written into since; grads: by the index of an output, what came back to it."""
-
-    number: int
     graph: Graph
-    inputs: list[Any]
-    requires_grad: list[bool]
     modes: Modes
+    drew: bool = True
     versions: list[int | None] = field(default_factory=list)
-    grads: dict[int, torch.Tensor] = field(default_factory=dict)
 
     @property
     def overwritten(self) -> list[int]:
         """Positions of the inputs that are no longer what the call was given."""
-        pairs = zip(self.versions, map(_version, self.inputs), strict=False)
+        pairs = zip(self.versions, map(_version, self.args), strict=False)
         return [position for position, (then, now) in enumerate(pairs) if then != now]
 
     def returned(self, outputs: Any) -> None:
-        if self.modes.rng is not None and torch.equal(self.modes.rng, torch.get_rng_state()):
-            self.modes.rng = None
-        for position, output in enumerate(tensors.as_list(outputs)):
-            if isinstance(output, torch.Tensor) and output.requires_grad:
-                output.register_hook(functools.partial(_remember, self.grads, position))
+        self.drew = not torch.equal(self.modes.rng, torch.get_rng_state())
+        self.keep_gradients(tensors.as_list(outputs))
 
 
 class Recording:
@@ -110,9 +88,9 @@ class Recording:
             self._bytes.popleft()
         copied = size <= COPIED_BYTES
         call = Call(
-            number=self._made,
+            index=self._made,
             graph=graph,
-            inputs=tensors.snapshot(args) if copied else list(args),
+            args=tensors.snapshot(args) if copied else list(args),
             requires_grad=tensors.grad_flags(args),
             modes=Modes.now(),
             versions=[] if copied else [_version(value) for value in args],
@@ -131,7 +109,7 @@ class Recording:
 
     def suspects(self) -> list[Call]:
         """The calls that the last failed comparison was about; all of them where none was seen to fail."""
-        return [call for call in self.calls if call.number >= self._failed_from]
+        return [call for call in self.calls if call.index >= self._failed_from]
 
 
 _OPEN: ContextVar[Recording | None] = ContextVar("open", default=None)
@@ -157,7 +135,3 @@ def _version(value: Any) -> int | None:
     if not isinstance(value, torch.Tensor) or value.is_inference():
         return None  # the tensors of inference mode do not count how often they are written into
     return int(value._version)
-
-
-def _remember(grads: dict[int, torch.Tensor], position: int, grad: torch.Tensor) -> None:
-    grads.setdefault(position, grad.detach())

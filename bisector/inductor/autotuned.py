@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from . import compiling
 from .hooks.patching import HookUnavailable, wrap
 
 _COUNT = re.compile(r"_\d+$")
@@ -34,11 +35,9 @@ def pin(path: str) -> None:
             wrap(CachingAutotuner, "benchmark_all_configs", _pinned)
         except HookUnavailable:
             _file = None  # this torch chooses elsewhere: as a plain run of the script would
-
-
-def settings() -> dict[str, Any]:
-    """Inductor remembers choices by the source, which a probe varies: off where they are pinned."""
-    return {} if _file is None else {"autotune_local_cache": False}
+            return
+    # Inductor remembers choices by the source, which a probe varies.
+    compiling.CACHES_OFF["autotune_local_cache"] = False
 
 
 def _pinned(original: Callable[..., dict[Any, float]]) -> Callable[..., dict[Any, float]]:

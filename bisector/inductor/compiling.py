@@ -13,8 +13,8 @@ from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from . import autotuned
-
+# Settings of Inductor's caches in every probe; `autotuned` adds to them.
+CACHES_OFF = {"fx_graph_cache": False, "fx_graph_remote_cache": False}
 BACKWARD_AT_ONCE = "force_non_lazy_backward_lowering"  # torch/_functorch/config.py
 
 
@@ -65,9 +65,9 @@ def probe_caches(threads: int) -> Iterator[None]:
     On CUDA the backward graph is compiled together with the forward one: autograd would have it compiled in
     a thread of its own for the device, where none of a probe's settings hold, these neither.
     """
-    caches = {"fx_graph_cache": False, "fx_graph_remote_cache": False} | autotuned.settings()
+    inductor = {**CACHES_OFF, "compile_threads": threads}
     autograd = {"enable_autograd_cache": False} | _backward_at_once()
-    with inductor_config.patch(caches | {"compile_threads": threads}), functorch_config.patch(autograd):
+    with inductor_config.patch(inductor), functorch_config.patch(autograd):
         yield
 
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..core.case import WHOLE, Case
 from ..core.model import Base, Candidate
-from . import ambient, compiling, control, measure, tensors
+from . import compiling, control, measure, tensors, torch_state
 from .capture.record import Call
 from .graph import edit
 from .reference import first_line
@@ -46,20 +46,20 @@ class Subject:
 
 def prepare(call: Call, case: Case, train: bool | None) -> Subject:
     """Apply the case. train: compare gradients too; None: as the script did (it called backward or not)."""
-    ambient.restore(call.ambient)
+    torch_state.restore(call.state)
     training = bool(call.grad_outputs) if train is None else train
     if case == WHOLE:
         edited = edit.Edited(call.graph.gm, call.args, call.requires_grad, True)
     else:
         edited = edit.apply(
-            call.graph.gm, call.args, call.requires_grad, case, lambda: ambient.restore_rng(call.ambient)
+            call.graph.gm, call.args, call.requires_grad, case, lambda: torch_state.restore_rng(call.state)
         )
     return Subject(call, edited, case == WHOLE, training)
 
 
 def run(subject: Subject, fn: Callable[..., Any], args: list[Any] | None = None) -> Outputs:
     """Outputs, gradients and mutated inputs of one run from the recorded state of the generators."""
-    ambient.restore_rng(subject.call.ambient)
+    torch_state.restore_rng(subject.call.state)
     return run_again(subject, fn, args)
 
 
@@ -145,7 +145,7 @@ def compile_once(call: Call, case: Case, train: bool | None) -> None:
     With shapes of its own: the call's tracing context and graph stay as Dynamo left them.
     """
     subject = prepare(call, case, train)
-    before = partial(ambient.restore_rng, call.ambient)
+    before = partial(torch_state.restore_rng, call.state)
     edited = edit.apply(call.graph.gm, call.args, call.requires_grad, case, before)
     with active(control_for(Candidate()), threads=1):  # children will be forked from here
         compile_subject(replace(subject, edited=edited, whole=False), Candidate())
@@ -172,9 +172,9 @@ def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any
     entry = subject.call.graph.entry
     flags = dict(candidate.flags)
     try:
-        ambient.apply_flags(flags)
-        if COMMAND_LINE_FLAGS & flags.keys() and ambient.has_flag(HEADER_FLAG):
-            ambient.apply_flags({HEADER_FLAG: False})
+        torch_state.apply_flags(flags)
+        if COMMAND_LINE_FLAGS & flags.keys() and torch_state.has_flag(HEADER_FLAG):
+            torch_state.apply_flags({HEADER_FLAG: False})
     except KeyError as error:
         raise NotCompiled(f"this torch has no flag {error}") from error
     backend: Any = candidate.backend

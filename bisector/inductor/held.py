@@ -15,17 +15,15 @@ import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 
 from ..core.case import Case
-from ..core.model import Base, Candidate, Measurement, OutputMeasurement, kind_of
-from . import ambient, compiling, execute, probing, source_capture
+from ..core.model import Base, Candidate, Measurement, OutputMeasurement
+from . import compiling, execute, probing, source_capture, torch_state
 from .capture.record import Call
 from .control import Control
 from .hooks import switch
+from .probe_cache import LOCAL, is_local
 from .reference import first_line
 from .threads import run_in_thread
 
-# Over the plain baseline a vector operation also decides whether its loop is vectorized at all.
-LOCAL = {Base.DEFAULT: frozenset({"cast", "fma", "vec"}), Base.PLAIN: frozenset({"cast", "fma"})}
-LOOP = "vec:loop"
 # A compile that leaves its decisions open costs two or three plain ones. It pays where a search among so many
 # decisions will ask more than that, or has done so.
 MANY_OPEN = 8
@@ -34,17 +32,6 @@ SEVERAL_COMPILED = 3
 
 class NotHeld(Exception):
     """This case cannot be held; the message says why. Its probes are compiled one by one."""
-
-
-def split(candidate: Candidate) -> tuple[Candidate, frozenset[str]]:
-    """The candidate without its kernel-local members, and those."""
-    local = frozenset(m for m in candidate.members if is_local(m, candidate.base))
-    return replace(candidate, members=candidate.members - local), local
-
-
-def is_local(decision_id: str, base: Base) -> bool:
-    """Whether a compile can leave the decision open."""
-    return kind_of(decision_id) in LOCAL[base] and not decision_id.startswith(LOOP)
 
 
 def pays(candidate: Candidate, plain: Mapping[frozenset[str], Measurement]) -> bool:
@@ -94,8 +81,8 @@ class Held:
 
     def settle(self) -> None:
         """Make the calling thread as the compile's was: settings belong to a thread."""
-        ambient.restore(self.subject.call.ambient)
-        ambient.apply_flags(dict(self.candidate.flags))
+        torch_state.restore(self.subject.call.state)
+        torch_state.apply_flags(dict(self.candidate.flags))
 
 
 def hold(

@@ -23,7 +23,7 @@ from .execute import (
 )
 from .reference import first_line
 
-Known = Callable[[str], tuple[OutputMeasurement, ...] | None]  # what a program of this digest gave before
+Lookup = Callable[[str], tuple[OutputMeasurement, ...] | None]  # what a program of this digest gave before
 
 
 def _nothing_known(digest: str) -> None:
@@ -31,7 +31,7 @@ def _nothing_known(digest: str) -> None:
 
 
 def probe(
-    call: Call, case: Case, candidate: Candidate, train: bool | None, known: Known = _nothing_known
+    call: Call, case: Case, candidate: Candidate, train: bool | None, known: Lookup = _nothing_known
 ) -> Measurement:
     """Compile and run one candidate on one case; errors of either become Measurement.error.
 
@@ -52,7 +52,7 @@ def compiled_measurement(
     candidate: Candidate,
     eager: Outputs,
     reference: Outputs | None = None,
-    known: Known = _nothing_known,
+    known: Lookup = _nothing_known,
 ) -> Measurement:
     """Compile under the candidate, run, and measure against eager."""
     decisions = control_for(candidate)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.case import Case
 from ..core.model import Candidate
-from . import ambient, execute, tensors
+from . import execute, tensors, torch_state
 from .graph import edit
 
 
@@ -23,8 +23,8 @@ class Program:
 
     @contextmanager
     def flags_set(self) -> Iterator[None]:
-        with ambient.kept(self.flags):
-            ambient.apply_flags(self.flags)
+        with torch_state.kept(self.flags):
+            torch_state.apply_flags(self.flags)
             yield
 
     def inputs(self) -> list[Any]:
@@ -41,7 +41,7 @@ def program(subject: execute.Subject, case: Case, candidate: Candidate) -> Progr
     call, flags = subject.call, dict(candidate.flags)
     edited = edit.apply(call.graph.gm, call.args, call.requires_grad, case, lambda: None)
     copied = replace(subject, edited=edited, whole=False)
-    with ambient.kept([*flags, execute.HEADER_FLAG]), execute.active(execute.control_for(candidate)):
+    with torch_state.kept([*flags, execute.HEADER_FLAG]), execute.active(execute.control_for(candidate)):
         made = Program(copied, execute.compile_subject(copied, candidate), flags)
         execute.run(copied, made.compiled)
     return made

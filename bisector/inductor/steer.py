@@ -20,7 +20,7 @@ import torch
 
 from ..core.case import Case
 from ..core.model import Candidate, Outcome
-from . import ambient, execute, source_capture, tensors
+from . import execute, source_capture, tensors, torch_state
 from .capture.record import Call
 from .graph.drawn import SEEDS
 from .graph.smaller_inputs import scale, simplify
@@ -79,7 +79,7 @@ class _Runs:
         return args
 
     def outputs(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[torch.Tensor]:
-        ambient.restore_rng(self.subject.call.ambient)
+        torch_state.restore_rng(self.subject.call.state)
         result = fn(*tensors.fresh(args, self.subject.edited.requires_grad))
         return [value.detach() for value in tensors.as_list(result) if isinstance(value, torch.Tensor)]
 
@@ -146,7 +146,7 @@ def _programs(subject: execute.Subject, wanted: Wanted) -> list[tuple[Callable[.
     asked_of: dict[str, Outcome] = {}
     for candidate, outcome in wanted:
         with (
-            ambient.kept([*dict(candidate.flags), execute.HEADER_FLAG]),
+            torch_state.kept([*dict(candidate.flags), execute.HEADER_FLAG]),
             source_capture.collected() as sources,
             execute.active(execute.control_for(candidate)),
         ):

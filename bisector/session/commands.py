@@ -103,15 +103,14 @@ def report(path: str, form: str, no_color: bool) -> int:
 
 def walk_flags(target: str, given: Mapping[str, Any]) -> int:
     """`numbisect flags TARGET`. Raises BadOption for an option of the catalogue."""
-    for option, value in {"family": "family", "all": "every", "unknown": "unknown"}.items():
-        if given[value]:
-            raise BadOption(f"--{option} is for the catalogue; leave it out, or leave out {target}")
+    if given["family"]:
+        raise BadOption(f"--family is for the catalogue; leave it out, or leave out {target}")
     return probing("flags", target, given)
 
 
 def list_flags(given: Mapping[str, Any]) -> int:
-    """The curated flags with what the installed torch says of them, or what else torch has."""
-    asked = catalogue.Asked(given["family"], given["device"], given["every"], given["unknown"])
+    """The curated flags with what the installed torch says of them."""
+    asked = catalogue.Asked(given["family"], given["device"])
     rows = catalogue.rows(asked)
     if given["json_path"] is not None:
         _write_json(given["json_path"], rows)

@@ -185,10 +185,10 @@ def test_what_goes_wrong_in_keeping_leaves_the_program_alone(
     def broken(*_: Any) -> Any:
         raise RuntimeError("no such thing")
 
-    for name, said in (("listening.surroundings", "graph"), ("recording.Modes.now", "inputs")):
+    for name, said in (("torch_state.default_values", "graph"), ("tensors.snapshot", "inputs")):
         torch._dynamo.reset()
         with monkeypatch.context() as patch, pytest.raises(AssertionError):
-            patch.setattr(f"bisector.attached.{name}", broken)
+            patch.setattr(f"bisector.inductor.{name}", broken)
             with bisector.attach(tmp_path) as scope:
                 compare(round_trip, torch.rand(16))
         assert f"its {said} cannot be copied: RuntimeError: no such thing" in str(scope.problem)
@@ -222,6 +222,19 @@ def test_gradients_that_came_back_are_asked_again(tmp_path: Path) -> None:
     done = numbisect("check", scope.bundles[0], "--json", "-", folder=tmp_path)
     outputs = [o["path"] for o in json.loads(done.stdout)["verdict"]["outputs"]]
     assert any(path.startswith("grad[") for path in outputs), outputs
+
+
+def test_gradients_are_kept_as_they_came_back_though_they_are_added_to(tmp_path: Path) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.arange(4.0)  # its gradient is the output's own, whose memory becomes `x.grad`
+
+    x = torch.zeros(4, requires_grad=True)
+    with bisector.attach(tmp_path) as scope:
+        (torch.compile(program)(x) * torch.full((4,), 3.0)).sum().backward()
+        (x * 2).sum().backward()
+        torch.testing.assert_close(x.grad, torch.zeros(4))
+    (call,) = torch.load(scope.bundles[0] / "inputs.pt", weights_only=True)["calls"]
+    assert call["grads"][0].tolist() == [3.0] * 4
 
 
 def test_graph_breaks_and_symbolic_sizes_are_written_out(tmp_path: Path) -> None:

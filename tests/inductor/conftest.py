@@ -33,13 +33,13 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def undisturbed() -> Iterator[None]:
     """Puts back what a script and a probe do to the process that runs them; in the worker it is their own."""
     torch = pytest.importorskip("torch")
-    from bisector.inductor import ambient
+    from bisector.inductor import torch_state
 
     argv, path, main = sys.argv, list(sys.path), sys.modules["__main__"]
-    settings, threads = ambient.config_values(), torch.get_num_threads()
+    settings, threads = torch_state.config_values(), torch.get_num_threads()
     torch._dynamo.reset()
     yield
     torch.set_num_threads(threads)  # sums of another order are other bits
-    ambient.reset(settings)
+    torch_state.reset(settings)
     sys.argv, sys.path[:] = argv, path
     sys.modules["__main__"] = main

@@ -279,7 +279,7 @@ def test_an_assert_close_that_fails_is_noted_and_does_not_end_the_script(run: An
         torch.testing.assert_close(c, x, rtol=0, atol=0)
         torch.compile(Net())(x)
     """)
-    assert [c.agreed for c in loaded.comparisons.seen] == [False]
+    assert [c.agreed for c in loaded.recorder.comparisons] == [False]
     assert [e.name for e in loaded.recorder.entries] == ["fn", "Net"]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from bisector.inductor.dispatched_ops import DispatchedOps
 from bisector.inductor.following.gain import gain
 from bisector.inductor.following.local_error import difference, local, same
-from bisector.inductor.listed import Listed
 
 EPS = torch.finfo(torch.float32).eps
 ONES = torch.ones(8)
@@ -102,9 +102,9 @@ def test_rounding_a_small_number_up_to_a_large_one_is_no_gain() -> None:
 
 
 def test_operations_are_known_by_what_they_call() -> None:
-    def listed(fn: Any) -> Listed:
+    def listed(fn: Any) -> DispatchedOps:
         x = torch.rand(4, 4)
-        with Listed() as ops:
+        with DispatchedOps() as ops:
             fn(x)
         return ops
 
@@ -126,7 +126,7 @@ def test_an_operation_that_takes_one_shape_alone_is_held_against_its_own_inputs(
 
 
 def listed(fn: Any) -> tuple[tuple[str, ...], int]:
-    with Listed() as ops:
+    with DispatchedOps() as ops:
         fn()
     return ops.names, ops.computing
 

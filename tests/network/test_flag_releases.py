@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from bisector.inductor.flags.source import settings
+from bisector.inductor.flags.env_variables import of_settings
 from bisector.session.flags.catalogue import Flag, catalogue
 
 pytestmark = pytest.mark.network
@@ -86,7 +86,7 @@ def releases() -> dict[str, set[str]]:
             found[f"2.{minor}"] = {
                 f"{family}.{name}"
                 for family, package in MODULES.items()
-                for name in settings(wheel.read(f"torch/{package}/config.py").decode())
+                for name in of_settings(wheel.read(f"torch/{package}/config.py").decode())
             }
     return found
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from bisector.inductor import autotuned
+from bisector.inductor import autotuned, compiling
 
 
 class Kernel:
@@ -47,6 +47,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(triton_heuristics, "CachingAutotuner", Kernel)
     original = Kernel.benchmark_all_configs
     monkeypatch.setattr(autotuned, "_file", None)
+    monkeypatch.setattr(compiling, "CACHES_OFF", dict(compiling.CACHES_OFF))
     autotuned.pin(str(tmp_path / "choices"))
     yield tmp_path / "choices"
     Kernel.benchmark_all_configs = original  # type: ignore[method-assign]
@@ -74,12 +75,19 @@ def test_a_configuration_that_is_not_offered_any_more_is_timed_and_not_recorded(
     assert Kernel(0, {256: 1.0, 512: 2.0}).chosen() == 512
 
 
-def test_inductors_own_memory_of_choices_is_off_where_they_are_pinned(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert autotuned.settings() == {"autotune_local_cache": False}
-    monkeypatch.setattr(autotuned, "_file", None)
-    assert autotuned.settings() == {}
+def test_inductors_own_memory_of_choices_is_off_in_a_probe_where_they_are_pinned(file: Path) -> None:
+    import torch._inductor.config as inductor_config
+
+    assert inductor_config.autotune_local_cache
+    with compiling.probe_caches(threads=1):
+        assert not inductor_config.autotune_local_cache
+
+
+def test_inductors_own_memory_of_choices_is_left_alone_where_none_are_pinned() -> None:
+    import torch._inductor.config as inductor_config
+
+    with compiling.probe_caches(threads=1):
+        assert inductor_config.autotune_local_cache
 
 
 def test_the_patched_method_is_there_in_this_torch() -> None:

@@ -12,40 +12,19 @@ import functools
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch._dynamo.repro.after_aot
 import torch._dynamo.repro.after_dynamo
-import torch.utils._pytree as pytree
 
 from .artifacts import run_repro_stand_in
-from .record import Call, Recorder, storage_of
-
-
-@dataclass
-class Comparison:
-    """One comparison that the script made after a compiled call.
-
-    tolerance: (rtol, atol), or None for the defaults by dtype. matched: (call, output path) of the
-    compiled outputs and gradients among what was compared. agreed: the comparison's own answer, on
-    outputs that were computed in eager.
-    """
-
-    tolerance: tuple[float, float] | None
-    matched: list[tuple[Call, str]]
-    agreed: bool
-
-
-@dataclass
-class Comparisons:
-    seen: list[Comparison] = field(default_factory=list)
+from .record import Recorder
 
 
 @contextlib.contextmanager
-def intercepted(recorder: Recorder, comparisons: Comparisons, script: Path) -> Iterator[None]:
+def intercepted(recorder: Recorder, script: Path) -> Iterator[None]:
     """Put the stand-ins in place for a `with` block in which the script is run."""
     run_repro = run_repro_stand_in(script, recorder.notes.append)
     ours = threading.local()  # whether torch._dynamo.optimize is called by our own torch.compile
@@ -54,11 +33,11 @@ def intercepted(recorder: Recorder, comparisons: Comparisons, script: Path) -> I
         (torch._dynamo.repro.after_dynamo, "run_repro", run_repro),
         (torch, "compile", _compile_stand_in(recorder, torch.compile, ours)),
         (torch._dynamo, "optimize", _optimize_stand_in(recorder, torch._dynamo.optimize, ours)),
-        (torch.testing, "assert_close", _assert_close(recorder, comparisons, torch.testing.assert_close)),
-        (torch, "allclose", _allclose(recorder, comparisons, torch.allclose)),
-        (torch.Tensor, "allclose", _allclose(recorder, comparisons, torch.Tensor.allclose)),
-        (torch, "equal", _equal(recorder, comparisons, torch.equal)),
-        (torch.Tensor, "equal", _equal(recorder, comparisons, torch.Tensor.equal)),
+        (torch.testing, "assert_close", _assert_close(recorder, torch.testing.assert_close)),
+        (torch, "allclose", _allclose(recorder, torch.allclose)),
+        (torch.Tensor, "allclose", _allclose(recorder, torch.Tensor.allclose)),
+        (torch, "equal", _equal(recorder, torch.equal)),
+        (torch.Tensor, "equal", _equal(recorder, torch.Tensor.equal)),
         (signal, "signal", _signal_outside_main_thread(signal.signal)),
     ]
     with contextlib.ExitStack() as stack:
@@ -131,77 +110,40 @@ def _name(model: Any) -> str:
     return named if isinstance(named, str) else type(model).__name__
 
 
-def _find(recorder: Recorder, compared: Any) -> list[tuple[Call, str]]:
-    """The compiled outputs, and gradients of compiled inputs, among the compared tensors."""
-    found: list[tuple[Call, str]] = []
-    for leaf in pytree.tree_leaves(compared):
-        if not isinstance(leaf, torch.Tensor):
-            continue
-        for call in recorder.calls:
-            found += [(call, path) for path in _paths(call, leaf)]
-    return found
-
-
-def _paths(call: Call, tensor: torch.Tensor) -> list[str]:
-    if id(tensor) in call.output_ids:
-        return [f"output[{call.output_ids.index(id(tensor))}]"]
-    for name, original in call.original_args():
-        if original is not None and original.grad is tensor:
-            return [f"grad[{name}]"]
-    storage = storage_of(tensor)
-    if storage and storage in call.output_storages:
-        return [f"output[{call.output_storages.index(storage)}]"]
-    return []
-
-
-def _note(
-    recorder: Recorder, comparisons: Comparisons, compared: Any, tolerance: Any, agreed: bool
-) -> None:
-    if recorder.calls:
-        matched = _find(recorder, compared)
-        comparisons.seen.append(Comparison(tolerance, matched, agreed))
-
-
-def _assert_close(
-    recorder: Recorder, comparisons: Comparisons, original: Callable[..., Any]
-) -> Callable[..., Any]:
+def _assert_close(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def assert_close(actual: Any, expected: Any, *args: Any, **kwargs: Any) -> None:
         rtol, atol = kwargs.get("rtol"), kwargs.get("atol")
         tolerance = (float(rtol), float(atol)) if rtol is not None and atol is not None else None
+        agreed = False
         try:
             original(actual, expected, *args, **kwargs)
+            agreed = True
         except AssertionError:
-            _note(recorder, comparisons, (actual, expected), tolerance, agreed=False)
             if not recorder.calls:
                 raise
-            return
-        _note(recorder, comparisons, (actual, expected), tolerance, agreed=True)
+        recorder.compared((actual, expected), tolerance, agreed)
 
     return assert_close
 
 
-def _allclose(
-    recorder: Recorder, comparisons: Comparisons, original: Callable[..., Any]
-) -> Callable[..., Any]:
+def _allclose(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def allclose(
         input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> bool:
         agreed: bool = original(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
-        _note(recorder, comparisons, (input, other), (float(rtol), float(atol)), agreed)
+        recorder.compared((input, other), (float(rtol), float(atol)), agreed)
         return agreed
 
     return allclose
 
 
-def _equal(
-    recorder: Recorder, comparisons: Comparisons, original: Callable[..., Any]
-) -> Callable[..., Any]:
+def _equal(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def equal(input: Any, other: Any) -> bool:
-        agreed = original(input, other)
-        _note(recorder, comparisons, (input, other), (0.0, 0.0), agreed)
+        agreed: bool = original(input, other)
+        recorder.compared((input, other), (0.0, 0.0), agreed)
         return agreed
 
     return equal

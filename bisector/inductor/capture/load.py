@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from ..known import Known
+from ..probe_cache import ProbeCache
 from ..reference import first_line
 from ..threads import run_in_thread
 from .artifacts import RUNNERS, CannotLoad
-from .intercept import Comparisons, intercepted
+from .intercept import intercepted
 from .record import Recorder
 
 
@@ -47,11 +47,10 @@ class Loaded:
     """What running the target left. `problem` is a line for the user when there is nothing to study."""
 
     recorder: Recorder
-    comparisons: Comparisons = field(default_factory=Comparisons)
     ended: str = ""  # how the script ended, when it did not reach its last line
     problem: str | None = None
     scripted: bool = False  # the script compiled something itself
-    known: Known = field(default_factory=Known)
+    probe_cache: ProbeCache = field(default_factory=ProbeCache)
 
 
 def load(options: LoadOptions) -> Loaded:
@@ -63,7 +62,7 @@ def load(options: LoadOptions) -> Loaded:
     loaded = Loaded(Recorder())
     if not run_in_thread(lambda: _run(options, loaded), "subject", options.timeout_s):
         loaded.ended = f"stopped after {options.timeout_s:g} s"
-    _note_script_comparisons(loaded)
+    _note_tolerances(loaded.recorder)
     loaded.problem = loaded.problem or _problem(options, loaded)
     return loaded
 
@@ -75,7 +74,7 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
         torch.manual_seed(options.seed)
     path = Path(options.target)
     try:
-        with intercepted(loaded.recorder, loaded.comparisons, path):
+        with intercepted(loaded.recorder, path):
             namespace = RUNNERS.get(options.kind, _run_script)(path)
             loaded.scripted = bool(loaded.recorder.entries)
             if not loaded.scripted:
@@ -130,26 +129,19 @@ def _convention_callable(namespace: Mapping[str, Any], entry: str | None) -> Cal
     return made
 
 
-def _note_script_comparisons(loaded: Loaded) -> None:
+def _note_tolerances(recorder: Recorder) -> None:
     """Tolerances of the script's own comparisons, on the outputs they were about.
 
     A comparison of something computed from the outputs speaks for all outputs of the calls before it,
     unless one that names an output directly is there. Two for one output: the stricter holds.
     """
-    direct = [c for c in loaded.comparisons.seen if c.matched]
-    for comparison in direct:
-        for call, path in comparison.matched:
+    everything = [(call, "*") for call in recorder.calls]
+    some_direct = any(comparison.matched for comparison in recorder.comparisons)
+    for comparison in recorder.comparisons:
+        for call, path in comparison.matched if some_direct else everything:
             if comparison.tolerance is not None:
                 old = call.tolerances.get(path, comparison.tolerance)
                 call.tolerances[path] = min(old, comparison.tolerance)
-    if direct:
-        return
-    for comparison in loaded.comparisons.seen:
-        if comparison.tolerance is not None:
-            for call in loaded.recorder.calls:
-                call.tolerances["*"] = min(
-                    call.tolerances.get("*", comparison.tolerance), comparison.tolerance
-                )
 
 
 def _problem(options: LoadOptions, loaded: Loaded) -> str | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 
-from .. import ambient, tensors
+from .. import tensors, torch_state
 
 # Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls
 # already show whether it diverges; later ones are looked at only up to this number and memory.
@@ -41,20 +43,42 @@ class GraphRecord:
     skipped_calls: int = 0
 
 
-@dataclass
-class Call:
-    """One run of a graph: inputs before it, settings, outputs, and the gradients that came back if any."""
+@dataclass(kw_only=True)
+class GraphCall:
+    """One run of a graph, as far as every recorder keeps it.
+
+    index: its place among the calls of the recorder. args: copies of the inputs before it. grad_outputs: what
+    came back to an output in the backward pass, by the output's index.
+    """
 
     index: int
-    graph: GraphRecord
     args: list[Any]
     requires_grad: list[bool]
-    ambient: ambient.Ambient
-    originals: list[Any] = field(default_factory=list)  # the caller's own tensors: their .grad is compared
+    grad_outputs: dict[int, torch.Tensor] = field(default_factory=dict)
+
+    def keep_gradients(self, outputs: Sequence[Any]) -> None:
+        """From now on what comes back to these outputs is kept in `grad_outputs`."""
+        for index, output in enumerate(outputs):
+            if isinstance(output, torch.Tensor) and output.requires_grad:
+                output.register_hook(functools.partial(_keep_gradient, self.grad_outputs, index))
+
+
+def _keep_gradient(kept: dict[int, torch.Tensor], index: int, grad: torch.Tensor) -> None:
+    if index not in kept:
+        kept[index] = grad.detach().clone()  # autograd may make its memory a leaf's `.grad`, and add to it
+
+
+@dataclass(kw_only=True)
+class Call(GraphCall):
+    """One run of a script's graph. originals: the caller's own tensors, whose `.grad` a script compares;
+    tolerances: the script's own, by path."""
+
+    graph: GraphRecord
+    state: torch_state.TorchState
+    originals: list[Any] = field(default_factory=list)
     output_ids: list[int] = field(default_factory=list)
     output_storages: list[int] = field(default_factory=list)
-    grad_outputs: dict[int, torch.Tensor] = field(default_factory=dict)
-    tolerances: dict[str, tuple[float, float]] = field(default_factory=dict)  # the script's own, by path
+    tolerances: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def input_names(self) -> list[str]:
         """Names of the graph's inputs, in the order of `args`."""
@@ -70,6 +94,32 @@ class Call:
         pairs = zip(self.input_names(), self.originals, strict=True)
         return [(n, o if isinstance(o, torch.Tensor) and o.is_leaf else None) for n, o in pairs]
 
+    def paths(self, tensor: torch.Tensor) -> list[str]:
+        """What the tensor is to this call: `output[0]`, a view of it, `grad[x]`; none where it is neither."""
+        if id(tensor) in self.output_ids:
+            return [f"output[{self.output_ids.index(id(tensor))}]"]
+        for name, original in self.original_args():
+            if original is not None and original.grad is tensor:
+                return [f"grad[{name}]"]
+        storage = _storage_of(tensor)
+        if storage and storage in self.output_storages:
+            return [f"output[{self.output_storages.index(storage)}]"]
+        return []
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison that the script made after a compiled call.
+
+    tolerance: (rtol, atol), or None for the defaults by dtype. matched: (call, output path) of the
+    compiled outputs and gradients among what was compared. agreed: the comparison's own answer, on
+    outputs that were computed in eager.
+    """
+
+    tolerance: tuple[float, float] | None
+    matched: list[tuple[Call, str]]
+    agreed: bool
+
 
 class Recorder:
     """Collects calls; `backend(entry)` is the Dynamo backend that runs the graph in eager and records it."""
@@ -80,6 +130,7 @@ class Recorder:
         self.entries: list[Entry] = []
         self.graphs: list[GraphRecord] = []
         self.calls: list[Call] = []
+        self.comparisons: list[Comparison] = []
         self.bytes_held = 0
         self.notes: list[str] = []
         self.alive: list[Any] = []  # outputs are matched by id(): they must not be freed meanwhile
@@ -90,7 +141,7 @@ class Recorder:
         dynamic: overrides what the script says of dynamic shapes; None leaves it to the script.
         """
         self.dynamic = dynamic
-        self.start = ambient.config_values()
+        self.start = torch_state.config_values()
 
     def entry(self, name: str, backend: Any, options: dict[str, Any], dynamic: Any, fullgraph: Any) -> Entry:
         found = Entry(len(self.entries), name, backend, options, dynamic, bool(fullgraph))
@@ -126,7 +177,7 @@ class Recorder:
             graph=graph,
             args=tensors.snapshot(args),
             requires_grad=tensors.grad_flags(args),
-            ambient=ambient.take(self.start),
+            state=torch_state.take(self.start),
             originals=list(args),
         )
         graph.calls.append(call)
@@ -137,20 +188,18 @@ class Recorder:
         flat = tensors.as_list(outputs)
         self.alive.append(flat)
         call.output_ids = [id(o) for o in flat]
-        call.output_storages = [storage_of(o) for o in flat]
-        for i, output in enumerate(flat):
-            if isinstance(output, torch.Tensor) and output.requires_grad:
-                output.register_hook(_remember(call.grad_outputs, i))
+        call.output_storages = [_storage_of(o) for o in flat]
+        call.keep_gradients(flat)
+
+    def compared(self, values: Any, tolerance: tuple[float, float] | None, agreed: bool) -> None:
+        """The script has compared these; of no interest before its first compiled call."""
+        if self.calls:
+            tensors = [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+            matched = [(call, path) for leaf in tensors for call in self.calls for path in call.paths(leaf)]
+            self.comparisons.append(Comparison(tolerance, matched, agreed))
 
 
-def _remember(grads: dict[int, torch.Tensor], index: int) -> Callable[[torch.Tensor], None]:
-    def hook(grad: torch.Tensor) -> None:
-        grads.setdefault(index, grad.detach().clone())
-
-    return hook
-
-
-def storage_of(value: Any) -> int:
+def _storage_of(value: Any) -> int:
     """Address of a tensor's storage, 0 where there is none: views of one output are that output."""
     if isinstance(value, torch.Tensor) and value.layout is torch.strided:
         return value.untyped_storage().data_ptr()

@@ -20,10 +20,10 @@ from ...core.case import Case
 from ...core.model import Candidate, Measurement
 from ...core.protocol import CannotAnswer, Traced
 from ...core.trace import NodeTrace, Trace
-from .. import ambient, execute, measure, naming, tensors
+from .. import execute, measure, naming, tensors, torch_state
 from ..capture.record import Call
+from ..dispatched_ops import DispatchedOps
 from ..graph import edit, liveness
-from ..listed import Listed
 from ..reference import Float64, NoReference, first_line, widen
 from . import gain as gains
 from . import local_error, taps
@@ -50,7 +50,7 @@ def trace(
 
 def _followed(subject: execute.Subject, candidate: Candidate, left_out: Collection[str]) -> Traced:
     values = taps.Values(subject.edited.gm)
-    ambient.restore_rng(subject.call.ambient)
+    torch_state.restore_rng(subject.call.state)
     before = _generators()
     eager = _outputs(subject, values.run)
     if not all(torch.equal(a, b) for a, b in zip(before, _generators(), strict=False)):
@@ -58,7 +58,7 @@ def _followed(subject: execute.Subject, candidate: Candidate, left_out: Collecti
     tapped = taps.tapped(subject, values, left_out)
     flags = [*dict(candidate.flags), execute.HEADER_FLAG]
     with (
-        ambient.kept(flags),
+        torch_state.kept(flags),
         execute.active(execute.control_for(candidate)),
         inductor_config.patch(_ANY_STRIDES),
     ):
@@ -80,7 +80,7 @@ def _generators() -> list[torch.Tensor]:
 
 def _outputs(subject: execute.Subject, fn: Callable[..., Any]) -> list[Any]:
     """The outputs of one run from the recorded state of the generators, without gradients."""
-    ambient.restore_rng(subject.call.ambient)
+    torch_state.restore_rng(subject.call.state)
     result = fn(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
     return [v.detach() if isinstance(v, torch.Tensor) else v for v in tensors.as_list(result)]
 
@@ -102,7 +102,7 @@ class Following(torch.fx.Interpreter):
         self.returned = returned
         self.nodes: list[NodeTrace] = []
         self.compiled: dict[torch.fx.Node, Any] = {}  # eager's own object where both runs had the same bits
-        self.ops: dict[torch.fx.Node, Listed] = {}
+        self.ops: dict[torch.fx.Node, DispatchedOps] = {}
 
     def run_node(self, n: torch.fx.Node) -> Any:
         if not n.op.startswith("call"):
@@ -111,7 +111,7 @@ class Following(torch.fx.Interpreter):
         moved = [i for i in n.all_input_nodes if self.compiled[i] is not self.env[i]]
         inputs = [(self.compiled[i], self.env[i]) for i in moved]
         expected = self._on_compiled(n) if moved else None
-        with Listed() as ops:
+        with DispatchedOps() as ops:
             result = super().run_node(n)
         self.ops[n] = self._maker_of(n) or ops
         self._note(n, result, expected if moved else result, inputs)
@@ -119,7 +119,7 @@ class Following(torch.fx.Interpreter):
             self.compiled.pop(last, None)
         return result
 
-    def _maker_of(self, n: torch.fx.Node) -> Listed | None:
+    def _maker_of(self, n: torch.fx.Node) -> DispatchedOps | None:
         """The operations of the node that made the tuple of which this one takes a part."""
         source = n.args[0] if n.target is operator.getitem else None
         made = isinstance(source, torch.fx.Node) and source in self.values.makers

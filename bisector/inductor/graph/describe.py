@@ -11,11 +11,11 @@ from torch._ops import HigherOrderOperator
 
 from ...core.graphinfo import GraphInfo, NodeInfo
 from ...core.protocol import Machine, Recorded, RecordedCall
-from .. import ambient, naming, tensors
+from .. import naming, tensors, torch_state
 from ..capture.load import Loaded
 from ..capture.record import Call
+from ..dispatched_ops import DispatchedOps
 from ..execute import Subject
-from ..listed import Listed
 from . import arguments, edit, liveness
 
 _OPS = {"placeholder": "input", "get_attr": "constant", "call_function": "call", "call_method": "call"}
@@ -29,7 +29,7 @@ def summary(loaded: Loaded) -> Recorded:
         scripted=loaded.scripted,
         skipped_calls=sum(graph.skipped_calls for graph in recorder.graphs),
         ended=loaded.ended,
-        eager_disagrees=sum(not comparison.agreed for comparison in loaded.comparisons.seen),
+        eager_disagrees=sum(not comparison.agreed for comparison in recorder.comparisons),
         notes=tuple(recorder.notes),
         machine=machine(),
     )
@@ -47,7 +47,7 @@ def _recorded(call: Call) -> RecordedCall:
         digest=tensors.digest(call.args),
         elements=sum(a.numel() for a in call.args if isinstance(a, torch.Tensor)),
         devices=tuple(sorted(call.devices())),
-        settings=call.ambient.settings() | _named(entry.options),
+        settings=call.state.settings() | _named(entry.options),
         backend=entry.backend if isinstance(entry.backend, str) else "custom",
     )
 
@@ -68,7 +68,7 @@ def describe(subject: Subject) -> GraphInfo:
     """The nodes of the edited graph with the shapes that eager gives them, and its ATen calls."""
     gm = subject.edited.gm
     run = _Run(gm)
-    ambient.restore_rng(subject.call.ambient)
+    torch_state.restore_rng(subject.call.state)
     run.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
     nodes = tuple(_node(n, run) for n in gm.graph.nodes if n.op in _OPS)
     return GraphInfo(nodes, tuple(subject.edited.output_names()), tuple(run.calls), sum(run.parts.values()))
@@ -90,7 +90,7 @@ class _Run(torch.fx.Interpreter):
             self.calls.append(str(n.target))
             self.parts[n.name] = 1
         else:
-            with Listed() as ops:
+            with DispatchedOps() as ops:
                 result = super().run_node(n)
             self.calls += ops.names
             self.parts[n.name] = ops.computing

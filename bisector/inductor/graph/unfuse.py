@@ -16,7 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
 from torch.fx.traceback import NodeSource
 
-from ..listed import is_silent
+from ..dispatched_ops import is_silent
 
 
 class CannotUnfuse(Exception):

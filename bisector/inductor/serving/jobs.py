@@ -12,15 +12,26 @@ from ... import wire
 from ...core import protocol as asked
 from ...core.graphinfo import GraphInfo
 from ...core.model import Json, Measurement
-from .. import ambient, evidence, execute, formula, held, hooks, pasted, probing, source_capture, steer
+from .. import (
+    execute,
+    formula,
+    held,
+    hooks,
+    pasted,
+    probing,
+    source_capture,
+    steer,
+    torch_state,
+    verdict_data,
+)
 from ..capture.load import Loaded
 from ..capture.record import Call
-from ..flags import elsewhere, live, reads, timing
+from ..flags import installed, other_inputs, reads, timing
 from ..flags.codes import code_of, sources_of
 from ..following import trace
 from ..graph import describe, write
 from ..hooks import selftest, triton_selftest
-from ..known import held_key
+from ..probe_cache import compile_key, split
 from .holders import REFUSED
 
 
@@ -42,7 +53,7 @@ def _prepared(loaded: Loaded, request: asked.AboutCase[Any]) -> execute.Subject:
 
 def _probe(loaded: Loaded, request: asked.RunProbe) -> Measurement:
     about = request.about
-    known = partial(loaded.known.program, request)
+    known = partial(loaded.probe_cache.program, request)
     return probing.probe(_call(loaded, request), about.case, request.candidate, about.train, known)
 
 
@@ -52,7 +63,7 @@ def _pasted(loaded: Loaded, request: asked.RunPasted) -> Measurement:
 
 
 def _verdict(loaded: Loaded, request: asked.RunVerdict) -> asked.VerdictData:
-    return evidence.verdict(_call(loaded, request), request.about.case, request.about.train)
+    return verdict_data.collect(_call(loaded, request), request.about.case, request.about.train)
 
 
 def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:
@@ -67,7 +78,7 @@ def _slowdown(loaded: Loaded, request: asked.TimeSlowdown) -> asked.Ratios:
 
 def _other_inputs(loaded: Loaded, request: asked.TryOtherInputs) -> asked.Draws:
     about, call = request.about, _call(loaded, request)
-    return elsewhere.elsewhere(
+    return other_inputs.try_candidates(
         call, about.case, request.candidates, request.criterion, about.train, request.draws
     )
 
@@ -106,15 +117,15 @@ def _test(loaded: Loaded, request: asked.WriteTest) -> asked.TestFile:
 
 def _flags(loaded: Loaded, request: asked.ReadFlags) -> asked.Settings:
     call = _call(loaded, request)
-    ambient.restore(call.ambient)
+    torch_state.restore(call.state)
     values: dict[str, asked.Setting] = {}
     for name in request.names:
         option = call.graph.entry.options.get(name.removeprefix("inductor."))
         try:
-            value = ambient.current_flag(name) if option is None else option
+            value = torch_state.current_flag(name) if option is None else option
         except KeyError:
             continue
-        values[name] = asked.Setting(value, live.variable(name))
+        values[name] = asked.Setting(value, installed.variable(name))
     return asked.Settings(values)
 
 
@@ -132,7 +143,7 @@ def _warm(loaded: Loaded, request: asked.WarmUp) -> asked.Done:
 def _selftest(loaded: Loaded, request: asked.SelfTest) -> asked.HooksTested:
     calls = loaded.recorder.calls
     flags = selftest.flags_on(lambda flag: any(_inductor_setting(call, flag) for call in calls))
-    ambient.reset(loaded.recorder.start)  # the script's own settings are no part of the test
+    torch_state.reset(loaded.recorder.start)  # the script's own settings are no part of the test
     tried = selftest.run(flags)
     if torch.cuda.is_initialized():
         tried |= triton_selftest.run()
@@ -144,8 +155,8 @@ def _selftest(loaded: Loaded, request: asked.SelfTest) -> asked.HooksTested:
 def _inductor_setting(call: Call, flag: str) -> Any:
     """The value of an Inductor flag around the call, None where this torch has no such flag."""
     name = f"inductor.{flag}"
-    current = ambient.current_flag(name) if ambient.has_flag(name) else None
-    return call.graph.entry.options.get(flag, call.ambient.configs.get("inductor", {}).get(flag, current))
+    current = torch_state.current_flag(name) if torch_state.has_flag(name) else None
+    return call.graph.entry.options.get(flag, call.state.configs.get("inductor", {}).get(flag, current))
 
 
 _JOBS: dict[type[asked.Request[Any]], Callable[[Loaded, Any], Any]] = {
@@ -179,9 +190,10 @@ def held_by(loaded: Loaded, ask: asked.Ask[asked.Request[Any]]) -> str | None:
     request = ask.request
     if not isinstance(request, asked.RunProbe) or ask.compiles is asked.Compiles.OWN:
         return None
-    if request.candidate.backend != "inductor" or not held.split(request.candidate)[1]:
+    if request.candidate.backend != "inductor" or not split(request.candidate)[1]:
         return None
-    return held_key(request) if held.pays(request.candidate, loaded.known.compiled_as(request)) else None
+    pays = held.pays(request.candidate, loaded.probe_cache.compiled_as(request))
+    return compile_key(request) if pays else None
 
 
 def hold(loaded: Loaded, request: asked.RunProbe) -> Callable[[asked.RunProbe], Json]:
@@ -189,13 +201,13 @@ def hold(loaded: Loaded, request: asked.RunProbe) -> Callable[[asked.RunProbe], 
     about = request.about
     for kind, reason in about.hooks_off.items():
         hooks.disable(kind, reason)
-    candidate, _ = held.split(request.candidate)
+    candidate, _ = split(request.candidate)
     found = held.hold(
-        _call(loaded, request), about.case, candidate, about.train, loaded.known.compiled_as(request)
+        _call(loaded, request), about.case, candidate, about.train, loaded.probe_cache.compiled_as(request)
     )
 
     def run(probe: asked.RunProbe) -> Json:
-        _, local = held.split(probe.candidate)
+        _, local = split(probe.candidate)
         if not found.answers(local):
             return REFUSED
         found.settle()

@@ -20,7 +20,7 @@ import torch._dynamo.utils
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from torch._inductor import async_compile, decomposition, lowering, metrics
 
-from .. import ambient, control, pasted
+from .. import control, pasted, torch_state
 from ..capture.load import Loaded
 from ..capture.record import GraphRecord
 from ..reference import first_line
@@ -30,8 +30,8 @@ class Pristine:
     """The state of the process after the script, and of what the script's calls left for a compile."""
 
     def __init__(self, loaded: Loaded) -> None:
-        self.settings = ambient.take(loaded.recorder.start)
-        self.configs = ambient.config_values()
+        self.settings = torch_state.take(loaded.recorder.start)
+        self.configs = torch_state.config_values()
         self.environ = dict(os.environ)
         self.random = random.getstate()
         self.numpy = _numpy_random().get_state() if "numpy" in sys.modules else None
@@ -58,8 +58,8 @@ class Pristine:
         for graph in self.graphs:
             graph.restore()
         # Where the values of a config module belong to the process, not to a thread (before torch 2.12).
-        ambient.reset(self.configs)
-        ambient.restore(self.settings)
+        torch_state.reset(self.configs)
+        torch_state.restore(self.settings)
         random.setstate(self.random)
         if self.numpy is not None:
             _numpy_random().set_state(self.numpy)

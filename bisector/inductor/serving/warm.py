@@ -11,7 +11,7 @@ import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch._inductor import cpu_vec_isa
 
-from .. import ambient, hooks, source_capture
+from .. import hooks, source_capture, torch_state
 from ..capture.load import Loaded
 
 
@@ -63,18 +63,9 @@ def build_header() -> None:
 def apply_baseline(loaded: Loaded, config: dict[str, Any]) -> None:
     """Settings of the command line (`-c`), as if the script had made them around every call."""
     for call in loaded.recorder.calls:
-        configs: dict[str, dict[str, Any]] = {k: dict(v) for k, v in call.ambient.configs.items()}
-        backends = dict(call.ambient.backends)
-        for name, value in config.items():
-            family, _, key = name.partition(".")
-            if family == "backends":
-                backends[key] = value
-            else:
-                configs.setdefault(family, {})[key] = value
-        object.__setattr__(call.ambient, "configs", configs)
-        object.__setattr__(call.ambient, "backends", backends)
+        call.state = call.state.with_settings(config)
 
 
 def unknown_flags(config: dict[str, Any]) -> list[str]:
     """The names in `config` that this torch does not have."""
-    return [name for name in config if not ambient.has_flag(name)]
+    return [name for name in config if not torch_state.has_flag(name)]

@@ -74,7 +74,7 @@ def _serve_forks(channel: socket.socket, run_job: Any, options: Mapping[str, Any
         server.Server(held_channel, run_held, load, memory_bytes, log_path).serve()
 
     holders: Holders[Any] = Holders(partial(jobs.held_by, loaded), partial(jobs.hold, loaded), serve_held)
-    learn = loaded.known.learn
+    learn = loaded.probe_cache.learn
     server.Server(
         channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn, holders
     ).serve()

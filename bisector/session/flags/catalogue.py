@@ -17,9 +17,7 @@ from bisector.errors import BadOption, MissingTool
 
 _PULL = "https://github.com/pytorch/pytorch/pull/"
 _BLOB = "https://github.com/pytorch/pytorch/blob/v{}/{}"
-ABSENT: Mapping[str, Any] = {
-    "type": None, "default": None, "value": None, "env": None, "comment": "", "read_by": []
-}  # fmt: skip
+ABSENT: Mapping[str, Any] = {"type": None, "default": None, "value": None, "env": None}
 DEVICES = ("cpu", "cuda")
 _READ_AT = "2.13.0"  # the release whose files the catalogue refers to where it names no other
 
@@ -52,13 +50,10 @@ class Flag:
 
 @dataclass(frozen=True)
 class Asked:
-    """What of the catalogue to show. family, device: None for any. every: also settings that nobody
-    curated; unknown: of these, those that code which shapes graphs or kernels reads, and nothing else."""
+    """What of the catalogue to show. family, device: None for any."""
 
     family: str | None = None
     device: str | None = None
-    every: bool = False
-    unknown: bool = False
 
 
 @cache
@@ -84,14 +79,10 @@ def rows(asked: Asked) -> list[dict[str, Any]]:
         raise BadOption(f"--family {asked.family}: there is none; one of: {', '.join(families())}")
     if asked.device not in (None, *DEVICES):
         raise BadOption(f"--device {asked.device}: no flag is about it; one of: {', '.join(DEVICES)}")
-    curated = [] if asked.unknown else catalogue([asked.device] if asked.device else None)
-    shown = [f for f in curated if asked.family in (None, f.family)]
-    live = _live({"names": [f.name for f in _read()], "all": asked.every, "unknown": asked.unknown})
-    found = [_row(flag, live.get(flag.name)) for flag in shown]
-    if (asked.every or asked.unknown) and asked.family is None:
-        known = {flag.name for flag in _read()}
-        found += [{"name": n, "family": None, "present": True} | f for n, f in live.items() if n not in known]
-    return found
+    curated = catalogue([asked.device] if asked.device else None)
+    shown = [flag for flag in curated if asked.family in (None, flag.family)]
+    live = _live([flag.name for flag in shown])
+    return [_row(flag, live.get(flag.name)) for flag in shown]
 
 
 def _row(flag: Flag, live: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -99,9 +90,9 @@ def _row(flag: Flag, live: Mapping[str, Any] | None) -> dict[str, Any]:
     return curated | dict(ABSENT if live is None else live)
 
 
-def _live(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _live(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     done = subprocess.run(
-        [sys.executable, "-m", "bisector.inductor.flags.live", json.dumps(request)],
+        [sys.executable, "-m", "bisector.inductor.flags.installed", json.dumps(names)],
         capture_output=True,
         text=True,
         check=False,

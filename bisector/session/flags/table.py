@@ -10,16 +10,15 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-NOT_CURATED = "not curated"
 BACKENDS = {"cpp": "C++ code", "triton": "Triton code", "aten": "library calls"}
 
 
 def table(rows: Sequence[Mapping[str, Any]], width: int, color: bool) -> str:
-    """The flags a family at a time, those that nobody curated last."""
+    """The flags, a family at a time."""
     out = StringIO()
     console = Console(file=out, width=width, force_terminal=color, no_color=not color, highlight=False)
     for family in dict.fromkeys(row["family"] for row in rows):
-        console.print(Text(family or NOT_CURATED, style="bold"))
+        console.print(Text(family, style="bold"))
         for row in (r for r in rows if r["family"] == family):
             console.print(Padding(Text(_head(row)), (0, 0, 0, 2), expand=False))
             for line in _about(row):
@@ -31,14 +30,11 @@ def _head(row: Mapping[str, Any]) -> str:
     if not row["present"]:
         return f"{row['name']}: absent in this torch (since {row['since']})"
     changed = row["default"] is not None and row["default"] != row["value"]
-    value = f"{row['name']} = {row['value']!r}" + (f" (default {row['default']!r})" if changed else "")
-    return value if row["family"] is None else f"{value}, conservative {row['conservative']!r}"
+    default = f" (default {row['default']!r})" if changed else ""
+    return f"{row['name']} = {row['value']!r}{default}, conservative {row['conservative']!r}"
 
 
 def _about(row: Mapping[str, Any]) -> list[str]:
-    if row["family"] is None:
-        read = f"read by {', '.join(row['read_by'])}" if row["read_by"] else ""
-        return [line for line in (row["comment"], read) if line]
     where = [
         row["device"] and f"on {row['device']}",
         BACKENDS.get(row["backend"]),

@@ -28,7 +28,7 @@ SHRINK = (0.5, 1.0)
 Outputs = execute.Outputs
 
 
-def elsewhere(
+def try_candidates(
     call: Call,
     case: Case,
     candidates: Sequence[Candidate],

@@ -9,26 +9,25 @@ import pytest
 import torch
 
 from bisector import wire
-from bisector.core.case import Case
+from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Measurement, OutputMeasurement
-from bisector.core.protocol import RunProbe, RunVerdict, VerdictData
+from bisector.core.protocol import About, RunProbe, RunVerdict, VerdictData
 from bisector.inductor import source_capture
-from bisector.inductor.known import Known, held_key
+from bisector.inductor.probe_cache import ProbeCache, compile_key
 from tests.inductor.helpers import compile_only
-from tests.inductor.workers import ABOUT
 
 DIGEST = "a digest"
 OUTPUTS = (OutputMeasurement(0, "output[0]", "float32", (4,), 4, n_diff=1, max_abs=0.5),)
 ANSWER = Measurement(OUTPUTS, code=DIGEST)
-CRASHED = Measurement(error="crash: signal 11")
+ABOUT = About(call=0, case=WHOLE, train=None, hooks_off={})
 
 
-def request(candidate: Candidate | None = None, trial: int = 0, **changes: Any) -> RunProbe:
-    return RunProbe(replace(ABOUT, **changes), candidate or Candidate(), trial)
+def request(candidate: Candidate | None = None, trial: int = 0, **about: Any) -> RunProbe:
+    return RunProbe(replace(ABOUT, **about), candidate or Candidate(), trial)
 
 
-def knowing(answer: Measurement = ANSWER) -> Known:
-    known = Known()
+def knowing(answer: Measurement = ANSWER) -> ProbeCache:
+    known = ProbeCache()
     known.learn(request(), wire.dump(answer))
     return known
 
@@ -42,31 +41,34 @@ def test_the_same_code_on_the_same_case_is_known_whatever_was_denied_for_it() ->
     [
         request(call=1),
         request(train=True),
-        request(case=Case(outputs=("mul",))),
+        request(hooks_off={"fma": "does not bite"}),
+        request(case=replace(WHOLE, outputs=("mul",))),
         request(Candidate.with_flags({"inductor.cpp.simdlen": 1})),
         request(trial=1),
     ],
-    ids=["call", "train", "case", "flags", "repetition"],
+    ids=["call", "train", "hooks off", "case", "flags", "repetition"],
 )
 def test_the_same_code_elsewhere_or_once_more_is_not_known(other: RunProbe) -> None:
     assert knowing().program(other, DIGEST) is None
 
 
 def test_a_crash_teaches_nothing() -> None:
-    assert knowing(CRASHED).program(request(), DIGEST) is None
-    assert not knowing(CRASHED).compiled_as(request())
+    known = knowing(Measurement(error="crash: signal 11", code=DIGEST))
+    assert known.program(request(), DIGEST) is None
+    assert not known.compiled_as(request())
 
 
 def test_probes_that_differ_in_kernel_local_decisions_share_a_compile() -> None:
-    default = held_key(request())
-    assert held_key(request(Candidate.deny(["vec:erf@erf", "cast:float16@half", "fma:sub@mul"]))) == default
-    assert held_key(request(Candidate.deny(["vec:loop@erf"]))) != default
-    assert held_key(request(Candidate.deny(["inline:aten.mul@mul"]))) != default
+    default = compile_key(request())
+    in_kernels = Candidate.deny(["vec:erf@erf", "cast:float16@half", "fma:sub@mul"])
+    assert compile_key(request(in_kernels)) == default
+    assert compile_key(request(Candidate.deny(["vec:loop@erf"]))) != default
+    assert compile_key(request(Candidate.deny(["inline:aten.mul@mul"]))) != default
 
 
 def test_the_default_compile_of_a_verdict_is_known_like_a_probe() -> None:
-    known = Known()
-    known.learn(RunVerdict(ABOUT), wire.dump(VerdictData(ANSWER, CRASHED, CRASHED, (), ())))
+    known = ProbeCache()
+    known.learn(RunVerdict(ABOUT), wire.dump(VerdictData(ANSWER, ANSWER, ANSWER, (), ())))
     assert known.program(request(), DIGEST) == OUTPUTS
     assert list(known.compiled_as(request())) == [frozenset()]
 

@@ -1,4 +1,4 @@
-"""Which ATen calls a piece of a program makes."""
+"""Which ATen ops a piece of a program dispatches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class Listed(TorchDispatchMode):
+class DispatchedOps(TorchDispatchMode):
     """Notes the ATen calls that are made under it."""
 
     def __init__(self) -> None:

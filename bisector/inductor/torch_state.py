@@ -1,4 +1,4 @@
-"""The settings around a compiled call: taken in the script's thread, put back in each probe.
+"""The state of torch around a compiled call: taken in the script's thread, put back in each probe.
 
 Grad mode, autocast and (since torch 2.12) the values of the config modules belong to a thread, and the
 random generators move on with every draw; so a probe that is to repeat the user's call sets all of them.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -35,6 +35,14 @@ BACKEND_FLAGS = (
     "cudnn.benchmark",
     "cudnn.deterministic",
 )
+# Their defaults as torch's documentation has them; the others have none that holds on every machine.
+_BACKEND_DEFAULTS = {
+    "mkldnn.deterministic": False,
+    "cuda.matmul.allow_tf32": False,
+    "cudnn.allow_tf32": True,
+    "cudnn.benchmark": False,
+    "cudnn.deterministic": False,
+}
 # Which attention kernels eager may take (torch.nn.attention.sdpa_kernel); functions, not attributes.
 _ATTENTION = ("flash", "mem_efficient", "math", "cudnn")
 # Set by torch.compile(dynamic=…) itself around a call; the repro says `dynamic` instead.
@@ -44,22 +52,47 @@ _AUTOCAST_DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True)
-class Ambient:
-    """One snapshot. `configs` holds, for each config module, the settings that differ from the start."""
+class Modes:
+    """What belongs to the calling thread and takes microseconds to read.
+
+    autocast: device type -> (whether it is on, dtype). rng: the state of the CPU's generator.
+    """
 
     grad_enabled: bool
     inference_mode: bool
+    autocast: Mapping[str, tuple[bool, torch.dtype]]
+    rng: torch.Tensor
+
+    @classmethod
+    def now(cls) -> Modes:
+        """Those of the calling thread."""
+        return cls(
+            grad_enabled=torch.is_grad_enabled(),
+            inference_mode=torch.is_inference_mode_enabled(),
+            autocast={
+                d: (torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _AUTOCAST_DEVICES
+            },
+            rng=torch.get_rng_state(),
+        )
+
+    def autocast_on(self) -> list[tuple[str, torch.dtype]]:
+        """The device types for which autocast is on, each with its dtype."""
+        return [(device, dtype) for device, (enabled, dtype) in self.autocast.items() if enabled]
+
+
+@dataclass(frozen=True)
+class TorchState(Modes):
+    """One snapshot. `configs` holds, for each config module, the settings that differ from the start."""
+
     default_dtype: torch.dtype
     deterministic: bool
     deterministic_warns: bool
     matmul_precision: str
     num_threads: int
-    autocast: Mapping[str, tuple[bool, torch.dtype]]
     autocast_cache: bool
     backends: Mapping[str, Any]
     attention: Mapping[str, bool]
     configs: Mapping[str, Mapping[str, Any]]
-    rng: Any
     cuda_rng: list[Any] = field(default_factory=list)
     cuda_device: int | None = None  # the current one, which belongs to a thread; None before CUDA is up
 
@@ -67,6 +100,29 @@ class Ambient:
         """The subject's own settings under the names that users write: `inductor.freezing` -> value."""
         named = {f"{module}.{key}": v for module, values in self.configs.items() for key, v in values.items()}
         return {name: value for name, value in named.items() if isinstance(value, (bool, int, float, str))}
+
+    def with_settings(self, flags: Mapping[str, Any]) -> TorchState:
+        """The same, with these flags set, by the names that users write."""
+        configs = {module: dict(values) for module, values in self.configs.items()}
+        backends = dict(self.backends)
+        for name, value in flags.items():
+            family, _, key = name.partition(".")
+            where = backends if family == "backends" else configs.setdefault(family, {})
+            where[key] = value
+        return replace(self, configs=configs, backends=backends)
+
+    def script_settings(self) -> dict[str, Any]:
+        """`settings`, and what else is not as torch has it by default: all that a script must set before it
+        compiles, beside modes, the default dtype and the number of threads."""
+        found = self.settings()
+        for name, default in _BACKEND_DEFAULTS.items():
+            if self.backends.get(name, default) != default:
+                found[f"backends.{name}"] = self.backends[name]
+        if self.deterministic:
+            found["torch.use_deterministic_algorithms"] = True
+        if self.matmul_precision != "highest":
+            found["torch.set_float32_matmul_precision"] = self.matmul_precision
+        return found
 
 
 def config_module(name: str) -> Any:
@@ -79,8 +135,17 @@ def config_values() -> dict[str, dict[str, Any]]:
     return {name: config_module(name).get_config_copy() for name in CONFIG_MODULES}
 
 
-def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
-    """The settings of the calling thread; `start` is config_values() before the script ran."""
+def default_values() -> dict[str, dict[str, Any]]:
+    """The values of the config modules where nobody set another, not even by an environment variable."""
+    return {
+        name: {key: entry.default for key, entry in config_module(name)._config.items()}
+        for name in CONFIG_MODULES
+    }
+
+
+def take(start: Mapping[str, Mapping[str, Any]]) -> TorchState:
+    """The settings of the calling thread; `start`: `config_values()` before the script ran, or
+    `default_values()`."""
     now = config_values()
     changed = {
         name: {
@@ -90,49 +155,46 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> Ambient:
         }
         for name, values in now.items()
     }
-    return Ambient(
-        grad_enabled=torch.is_grad_enabled(),
-        inference_mode=torch.is_inference_mode_enabled(),
+    return TorchState(
+        **vars(Modes.now()),
         default_dtype=torch.get_default_dtype(),
         deterministic=torch.are_deterministic_algorithms_enabled(),
         deterministic_warns=torch.is_deterministic_algorithms_warn_only_enabled(),
         matmul_precision=torch.get_float32_matmul_precision(),
         num_threads=torch.get_num_threads(),
-        autocast={d: (torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _AUTOCAST_DEVICES},
         autocast_cache=torch.is_autocast_cache_enabled(),
         backends={name: value for name in BACKEND_FLAGS if (value := _read_backend(name)) is not None},
         attention={name: getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in _ATTENTION},
         configs={name: values for name, values in changed.items() if values},
-        rng=torch.get_rng_state(),
         cuda_rng=torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
         cuda_device=torch.cuda.current_device() if torch.cuda.is_initialized() else None,
     )
 
 
-def restore(ambient: Ambient) -> None:
+def restore(torch_state: TorchState) -> None:
     """Make the calling thread as it was at the snapshot, the random generators included."""
-    torch.set_num_threads(ambient.num_threads)
-    if ambient.cuda_device is not None:
-        torch.cuda.set_device(ambient.cuda_device)
-    if ambient.inference_mode:
+    torch.set_num_threads(torch_state.num_threads)
+    if torch_state.cuda_device is not None:
+        torch.cuda.set_device(torch_state.cuda_device)
+    if torch_state.inference_mode:
         _INFERENCE_GUARDS.append(torch._C._InferenceMode(True))
-    torch.set_grad_enabled(ambient.grad_enabled)
-    torch.set_default_dtype(ambient.default_dtype)
-    torch.use_deterministic_algorithms(ambient.deterministic, warn_only=ambient.deterministic_warns)
-    torch.set_float32_matmul_precision(ambient.matmul_precision)
-    for device, (enabled, dtype) in ambient.autocast.items():
+    torch.set_grad_enabled(torch_state.grad_enabled)
+    torch.set_default_dtype(torch_state.default_dtype)
+    torch.use_deterministic_algorithms(torch_state.deterministic, warn_only=torch_state.deterministic_warns)
+    torch.set_float32_matmul_precision(torch_state.matmul_precision)
+    for device, (enabled, dtype) in torch_state.autocast.items():
         torch.set_autocast_enabled(device, enabled)
         torch.set_autocast_dtype(device, dtype)
-    torch.set_autocast_cache_enabled(ambient.autocast_cache)
-    for name, value in ambient.backends.items():
+    torch.set_autocast_cache_enabled(torch_state.autocast_cache)
+    for name, value in torch_state.backends.items():
         if _read_backend(name) != value:
             set_backend_flag(name, value)
-    for name, enabled in ambient.attention.items():
+    for name, enabled in torch_state.attention.items():
         getattr(torch.backends.cuda, f"enable_{name}_sdp")(enabled)
-    for module, values in ambient.configs.items():
+    for module, values in torch_state.configs.items():
         for key, value in values.items():
             setattr(config_module(module), key, value)
-    restore_rng(ambient)
+    restore_rng(torch_state)
 
 
 def reset(start: Mapping[str, Mapping[str, Any]]) -> None:
@@ -144,11 +206,11 @@ def reset(start: Mapping[str, Mapping[str, Any]]) -> None:
                 setattr(config_module(module), key, value)
 
 
-def restore_rng(ambient: Ambient) -> None:
+def restore_rng(torch_state: TorchState) -> None:
     """Put the random generators alone back: eager and compiled then draw the same numbers."""
-    torch.set_rng_state(ambient.rng)
-    if ambient.cuda_rng:
-        torch.cuda.set_rng_state_all(ambient.cuda_rng)
+    torch.set_rng_state(torch_state.rng)
+    if torch_state.cuda_rng:
+        torch.cuda.set_rng_state_all(torch_state.cuda_rng)
 
 
 def apply_flags(flags: Mapping[str, Any]) -> None:

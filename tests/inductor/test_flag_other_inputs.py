@@ -12,7 +12,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import CannotAnswer, Draw, Draws
 from bisector.inductor.capture.load import LoadOptions, load
-from bisector.inductor.flags.elsewhere import elsewhere, redrawn
+from bisector.inductor.flags.other_inputs import redrawn, try_candidates
 
 pytestmark = pytest.mark.usefixtures("compiler", "undisturbed")
 SCRIPT = """
@@ -34,7 +34,7 @@ def test_each_draw_has_an_outcome_by_default_and_for_each_candidate(tmp_path: Pa
     (call,) = load(LoadOptions(str(script))).recorder.calls
     casts = Candidate.with_flags({"inductor.emulate_precision_casts": True})
     idle = Candidate.with_flags({"functorch.cse": False})
-    answer = elsewhere(call, WHOLE, [casts, idle], Criterion((1e-5, 1e-6)), train, 3)
+    answer = try_candidates(call, WHOLE, [casts, idle], Criterion((1e-5, 1e-6)), train, 3)
     assert answer == Draws((Draw(Outcome.FAIL, (Outcome.PASS, Outcome.FAIL)),) * 3)
 
 
@@ -42,8 +42,9 @@ def test_a_flag_that_this_torch_lacks_is_said_to_be_the_problem(tmp_path: Path) 
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     (call,) = load(LoadOptions(str(script))).recorder.calls
-    with pytest.raises(CannotAnswer, match=r"no flag 'inductor\.nothing'"):
-        elsewhere(call, WHOLE, [Candidate.with_flags({"inductor.nothing": 1})], Criterion(), None, 1)
+    unknown = Candidate.with_flags({"inductor.nothing": 1})
+    with pytest.raises(CannotAnswer, match="this torch has no flag"):
+        try_candidates(call, WHOLE, [unknown], Criterion(), None, 1)
 
 
 def test_drawn_values_are_other_ones_in_the_range_and_layout_of_the_recorded() -> None:

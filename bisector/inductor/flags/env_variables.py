@@ -1,6 +1,6 @@
-"""What the source of a config module says of its settings: the comment above each, the variable it reads.
+"""The environment variable that each setting of a config module is read from, by the module's source.
 
-Neither is kept when the module is imported. Parsed as text, so torch is not imported for it; exercised on the
+It is not kept when the module is imported. Parsed as text, so torch is not imported for it; exercised on the
 modules of torch 2.1 to 2.15 (torch/_inductor/config.py, torch/_functorch/config.py, torch/_dynamo/config.py).
 """
 
@@ -8,61 +8,37 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 # Arguments of torch.utils._config_module.Config that name an environment variable.
 _ENV_ARGUMENTS = ("env_name_default", "env_name_force")
 
 
-@dataclass(frozen=True)
-class Written:
-    """One assignment. comment: the lines above it and the one behind it, empty if there are none; env: the
-    environment variable that its value is read from; line: where it is, from 1."""
-
-    comment: str
-    env: str | None
-    line: int
-
-
-def settings(source: str) -> dict[str, Written]:
-    """Each setting of the module by its name; those of a class by `class.name`."""
+def of_settings(source: str) -> dict[str, str | None]:
+    """The variable of each setting, None where it has none; a setting of a class is named `class.name`."""
     tree = ast.parse(source)
-    lines = source.splitlines()
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    found: dict[str, Written] = {}
-    for name, node, value in _assignments(tree.body, ""):
+    found: dict[str, str | None] = {}
+    for name, value in _assignments(tree.body, ""):
         if name not in found:  # a later one is another branch of an `if`
-            comment = _comment(lines, node.lineno, node.end_lineno or node.lineno)
-            found[name] = Written(comment, _env(value, functions), node.lineno)
+            found[name] = _variable(value, functions)
     return found
 
 
-def _assignments(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.stmt, ast.expr]]:
+def _assignments(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.expr]]:
     for node in body:
         if isinstance(node, ast.ClassDef):
             yield from _assignments(node.body, f"{prefix}{node.name}.")
         elif isinstance(node, ast.If):
             yield from _assignments([*node.body, *node.orelse], prefix)
         elif isinstance(node, ast.AnnAssign) and node.value and isinstance(node.target, ast.Name):
-            yield prefix + node.target.id, node, node.value
+            yield prefix + node.target.id, node.value
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
-                    yield prefix + target.id, node, node.value
+                    yield prefix + target.id, node.value
 
 
-def _comment(lines: list[str], first: int, last: int) -> str:
-    above: list[str] = []
-    for line in reversed(lines[: first - 1]):
-        if not line.strip().startswith("#"):
-            break
-        above.insert(0, line)
-    _, mark, behind = lines[last - 1].partition("  # ")
-    texts = [line.strip().lstrip("#").strip() for line in above] + ([behind] if mark else [])
-    return " ".join(text for text in texts if text)
-
-
-def _env(value: ast.expr, functions: Mapping[str, ast.FunctionDef]) -> str | None:
+def _variable(value: ast.expr, functions: Mapping[str, ast.FunctionDef]) -> str | None:
     """The first variable that the value reads, by itself or by a function of the module that it calls."""
     for node in ast.walk(value):
         if (name := _read_by(node)) is not None:

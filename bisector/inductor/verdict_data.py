@@ -20,7 +20,7 @@ NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five
 MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
 
 
-def verdict(call: Call, case: Case, train: bool | None) -> VerdictData:
+def collect(call: Call, case: Case, train: bool | None) -> VerdictData:
     """The default compile with its float64 reference, and how steady and how sensitive eager is."""
     started = time.perf_counter()
     try:

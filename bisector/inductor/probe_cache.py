@@ -1,4 +1,7 @@
-"""What this worker has measured already: by compile, and by generated code."""
+"""What this worker has measured already: by compile, and by generated code.
+
+One compile answers for many probes (`held`): those that differ in kernel-local decisions alone.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,26 @@ from dataclasses import replace
 from typing import Any
 
 from .. import wire
-from ..core.model import Candidate, Json, Measurement, OutputMeasurement
+from ..core.model import Base, Candidate, Json, Measurement, OutputMeasurement, kind_of
 from ..core.protocol import Request, RunProbe, RunVerdict, VerdictData
-from .held import split
+
+# Over the plain baseline a vector operation also decides whether its loop is vectorized at all.
+LOCAL = {Base.DEFAULT: frozenset({"cast", "fma", "vec"}), Base.PLAIN: frozenset({"cast", "fma"})}
+LOOP = "vec:loop"
 
 
-class Known:
+def split(candidate: Candidate) -> tuple[Candidate, frozenset[str]]:
+    """The candidate without its kernel-local members, and those."""
+    local = frozenset(m for m in candidate.members if is_local(m, candidate.base))
+    return replace(candidate, members=candidate.members - local), local
+
+
+def is_local(decision_id: str, base: Base) -> bool:
+    """Whether a compile can leave the decision open."""
+    return kind_of(decision_id) in LOCAL[base] and not decision_id.startswith(LOOP)
+
+
+class ProbeCache:
     """Answers of earlier probes, learned in the process that later ones are forked from."""
 
     def __init__(self) -> None:
@@ -31,12 +48,12 @@ class Known:
         if measurement.error is not None:
             return
         _, local = split(request.candidate)
-        self._held.setdefault(held_key(request), {})[local] = measurement
+        self._held.setdefault(compile_key(request), {})[local] = measurement
         self._programs.setdefault((_place(request), measurement.code), measurement.outputs)
 
     def compiled_as(self, request: RunProbe) -> Mapping[frozenset[str], Measurement]:
         """What is known of the compiles that differ from the request's in kernel-local decisions alone."""
-        return self._held.get(held_key(request), {})
+        return self._held.get(compile_key(request), {})
 
     def program(self, request: RunProbe, digest: str) -> tuple[OutputMeasurement, ...] | None:
         """What a program of this digest gave on the request's case; None if unknown, and for repetitions,
@@ -44,7 +61,7 @@ class Known:
         return None if request.trial else self._programs.get((_place(request), digest))
 
 
-def held_key(request: RunProbe) -> str:
+def compile_key(request: RunProbe) -> str:
     """Equal for probes that one compile answers: they differ in kernel-local decisions alone."""
     candidate, _ = split(request.candidate)
     return wire.text_of([_place(request), wire.dump(candidate)])

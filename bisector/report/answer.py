@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bisector.core.model import kind_of
+from bisector.core.model import detail_of, kind_of, middle_of
 from bisector.report.contrast import contrast_lines
-from bisector.report.fixes import fix_title
 from bisector.report.words import (
     CLASS_SENTENCES,
     DIVERGING,
@@ -15,8 +14,7 @@ from bisector.report.words import (
     Result,
     conjunction,
     count,
-    detail_of,
-    middle_of,
+    fix_title,
     percent,
     short_decision,
     stopped,

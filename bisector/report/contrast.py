@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bisector.report.words import conjunction, python_literal
+from bisector.core.fix_source import python_literal
+from bisector.report.words import conjunction
 
 
 def contrast_lines(contrast: Mapping[str, Any]) -> list[str]:

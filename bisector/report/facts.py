@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bisector.core.fix_source import python_literal
 from bisector.report.words import (
     BACKEND_SENTENCES,
     Result,
@@ -12,7 +13,6 @@ from bisector.report.words import (
     count,
     number,
     percent,
-    python_literal,
     tensor,
 )
 

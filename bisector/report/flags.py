@@ -7,10 +7,11 @@ from typing import Any
 
 from rich.text import Text
 
+from bisector.core.fix_source import python_literal
 from bisector.report import facts
 from bisector.report.contrast import contrast_lines
 from bisector.report.page import Page
-from bisector.report.words import Result, bar, conjunction, percent, python_literal
+from bisector.report.words import Result, bar, conjunction, percent
 
 MAX_IDLE_FLAGS = 12  # names of flags that changed nothing
 

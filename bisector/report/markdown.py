@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bisector.core.fix_source import python_literal
 from bisector.report import answer, builds, facts
 from bisector.report.contrast import contrast_lines
-from bisector.report.fixes import fix_title
 from bisector.report.markup import code, escape, fenced, table, without_folders, without_folders_in_comments
 from bisector.report.nearest import nearest_markdown
 from bisector.report.words import (
@@ -21,8 +21,8 @@ from bisector.report.words import (
     decision_sentence,
     decision_source,
     decision_where,
+    fix_title,
     percent,
-    python_literal,
     short_decision,
     stopped,
 )

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from rich.text import Text
 
 from bisector.report import answer, builds, facts, flags
-from bisector.report.fixes import fix_title
 from bisector.report.nearest import nearest_sentence
 from bisector.report.page import Page
 from bisector.report.words import (
@@ -19,6 +18,7 @@ from bisector.report.words import (
     decision_sentence,
     decision_source,
     decision_where,
+    fix_title,
     number,
     percent,
     short_decision,

@@ -6,11 +6,11 @@ words is in docs/words.md; a test holds that page and the tables here together.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bisector.core.model import Json, kind_of, node_of
+from bisector.core.fix_source import python_literal
+from bisector.core.model import Json, detail_of, kind_of, node_of
 
 Result = Mapping[str, Any]
 
@@ -142,17 +142,6 @@ def stopped(text: str) -> str:
     return text if text.endswith((".", "!", "?")) or not text else f"{text}."
 
 
-def middle_of(decision_id: str) -> str:
-    """What stands between the kind and the node of an ID."""
-    return decision_id.partition(":")[2].rpartition("@")[0]
-
-
-def detail_of(decision_id: str) -> str:
-    """The middle of an ID, without the `/name` that tells nodes of one Dynamo node apart."""
-    middle = middle_of(decision_id)
-    return middle.rpartition("/")[0] or middle
-
-
 def short_decision(decision_id: str) -> str:
     """A decision in a few words: "the FMA contraction of `mul`"."""
     kind, node = kind_of(decision_id), node_of(decision_id)
@@ -161,6 +150,24 @@ def short_decision(decision_id: str) -> str:
     if kind in ("config", "pass", "cudagraph"):  # decisions about the whole graph
         return f"the {KINDS[kind].noun} `{detail_of(decision_id)}`"
     return f"the {INSTANCES.get((kind, detail_of(decision_id)), KINDS[kind].noun)} of `{node}`"
+
+
+def fix_title(fix: Mapping[str, Any]) -> str:
+    """A fix in one phrase."""
+    members = fix["id"].split(" + ")
+    if fix["kind"] == "flag" and fix["set"]:
+        return ", ".join(f"{name} = {python_literal(value)}" for name, value in fix["set"].items())
+    if fix["kind"] == "backend":
+        return f"the backend {fix['id'].removeprefix('backend=')}"
+    if fix["kind"] == "decision":
+        return f"without {conjunction([short_decision(member) for member in members])}"
+    names = conjunction(list(dict.fromkeys(detail_of(member) for member in members)))
+    title = {
+        "pass": "without the pass {}",
+        "lowering": "every {} by its ATen kernel",
+        "decomposition": "every {} left whole",
+    }.get(fix["kind"], "{}")
+    return title.format(names)
 
 
 def decision_sentence(result: Result, decision_id: str) -> str:
@@ -179,8 +186,3 @@ def decision_source(result: Result, decision_id: str) -> str:
     """Where torch writes the formula of a decision, in a sentence; empty where it is not known."""
     source = str(result.get("decisions", {}).get(decision_id, {}).get("source", ""))
     return f"Its formula is in {source}." if source else ""
-
-
-def python_literal(value: Json) -> str:
-    """A JSON value as Python source, strings in double quotes."""
-    return json.dumps(value) if isinstance(value, str) else repr(value)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.fix_source import PASSES, PER_GRAPH
 from bisector.core.judge import judge
 from bisector.core.model import Candidate
 from bisector.core.probe import BudgetSpent
@@ -17,7 +18,6 @@ from bisector.core.protocol import Request
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import Verdict
-from bisector.report.fixes import PASSES, PER_GRAPH
 
 from . import following, reproducing
 from .answer import Answer

@@ -1,26 +1,17 @@
-"""Sentences and lines to paste, each alone."""
+"""Sentences, each alone."""
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import pytest
 
-from bisector.report import answer, facts, fixes, words
+from bisector.report import answer, facts, words
 from tests.report import samples
 
 
 def fix(kind: str = "flag", id: str = "flag:x", **values: Any) -> dict[str, Any]:
     return {"id": id, "kind": kind, "set": values.pop("set", None)}
-
-
-OVERRIDE = "TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS"
-VARIABLES = {
-    "inductor.emulate_precision_casts": "TORCHINDUCTOR_EMULATE_PRECISION_CASTS",
-    "inductor.disabled_passes": "TORCHINDUCTOR_DISABLED_PASSES",
-    fixes.PER_GRAPH: OVERRIDE,
-}
 
 
 def elsewhere(**values: Any) -> dict[str, Any]:
@@ -64,96 +55,6 @@ def test_a_flag_that_repairs_nothing_says_which_way_it_moves_the_difference(
 
 
 @pytest.mark.parametrize(
-    ("change", "lines"),
-    [
-        (
-            fix(set={"inductor.emulate_precision_casts": True}),
-            [
-                "torch._inductor.config.emulate_precision_casts = True",
-                'options = {"emulate_precision_casts": True}  # torch.compile(..., options=options)',
-                'patch = torch._inductor.config.patch({"emulate_precision_casts": True})'
-                "  # with patch: the first call",
-                f"export {OVERRIDE}='>=0:emulate_precision_casts=True'",
-                "export TORCHINDUCTOR_EMULATE_PRECISION_CASTS=1",
-            ],
-        ),
-        (
-            fix(set={"inductor.a": 1, "inductor.b": None}),
-            [
-                "torch._inductor.config.a = 1; torch._inductor.config.b = None",
-                'options = {"a": 1, "b": None}  # torch.compile(..., options=options)',
-                'patch = torch._inductor.config.patch({"a": 1, "b": None})  # with patch: the first call',
-                f"export {OVERRIDE}='>=0:a=1,b=None'",
-            ],
-        ),
-        (
-            fix(set={"functorch.cse": False}),
-            ["import torch._functorch.config; torch._functorch.config.cse = False"],
-        ),
-        (
-            fix(set={"backends.cuda.matmul.allow_tf32": False}),
-            ["torch.backends.cuda.matmul.allow_tf32 = False"],
-        ),
-        (fix(set={"env.ATEN_CPU_CAPABILITY": "avx2"}), ["export ATEN_CPU_CAPABILITY=avx2"]),
-        (fix(set={"env.A": "x y"}), ["export A='x y'"]),
-        (
-            fix("pass", "pass:remove_noop_ops@graph + pass:reinplace@graph"),
-            [
-                'torch._inductor.config.disabled_passes = "remove_noop_ops,reinplace"',
-                'options = {"disabled_passes": "remove_noop_ops,reinplace"}'
-                "  # torch.compile(..., options=options)",
-                'patch = torch._inductor.config.patch({"disabled_passes": "remove_noop_ops,reinplace"})'
-                "  # with patch: the first call",
-                "export TORCHINDUCTOR_DISABLED_PASSES=remove_noop_ops,reinplace",
-            ],
-        ),
-        (
-            fix("lowering", "lower:aten.erf@erf + lower:aten.mul/mul_1@gelu"),
-            [
-                "torch._inductor.config.force_disable_caches = True; "
-                "from torch._inductor.lowering import make_fallback; "
-                "make_fallback(torch.ops.aten.erf, override_decomp=True); "
-                "make_fallback(torch.ops.aten.mul, override_decomp=True)"
-            ],
-        ),
-        (
-            fix("decomposition", "decomp:aten.gelu@gelu"),
-            [
-                "torch._inductor.config.force_disable_caches = True; "
-                "from torch._inductor.lowering import decompositions as table, make_fallback; "
-                "[table.pop(op) and make_fallback(op, warn=False) for op in list(table) "
-                "if str(op).startswith('aten.gelu.')]"
-            ],
-        ),
-        (
-            fix("backend", "backend=aot_eager"),
-            ['backend = "aot_eager"  # torch.compile(..., backend=backend)'],
-        ),
-        (fix("decision", "fma:sub@mul"), []),
-        (fix("lowering", "lower:my_op@my_op"), []),
-    ],
-)
-def test_a_fix_is_written_as_lines_to_paste(change: dict[str, Any], lines: list[str]) -> None:
-    assert fixes.fix_lines(change, variables=VARIABLES) == lines
-    for line in lines:
-        if not line.startswith("export "):
-            ast.parse(line)
-
-
-def test_a_variable_that_torch_does_not_read_is_not_offered() -> None:
-    lines = fixes.fix_lines(fix(set={"inductor.cpp.simdlen": 1}))
-    assert len(lines) == 3
-    assert not any(line.startswith("export") for line in lines)
-
-
-def test_a_variable_is_no_way_to_set_what_the_subject_sets_itself() -> None:
-    change = fix(set={"inductor.emulate_precision_casts": True})
-    told = fixes.fix_lines(change, {"inductor.emulate_precision_casts": False}, VARIABLES)
-    assert not any("TORCHINDUCTOR" in line for line in told)
-    assert any(OVERRIDE in line for line in told)
-
-
-@pytest.mark.parametrize(
     ("change", "title"),
     [
         (fix(id="inductor.a=1", set={"inductor.a": 1}), "inductor.a = 1"),
@@ -168,7 +69,7 @@ def test_a_variable_is_no_way_to_set_what_the_subject_sets_itself() -> None:
     ],
 )
 def test_a_fix_has_a_title(change: dict[str, Any], title: str) -> None:
-    assert fixes.fix_title(change) == title
+    assert words.fix_title(change) == title
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ words is in docs/words.md; a test holds that page and the tables here together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -35,9 +36,6 @@ BACKEND_SENTENCES = {
     "inductor": "generated code",
 }
 DIVERGING = frozenset({"compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding"})
-
-
-BAR_WIDTH = 8
 
 
 class KindWords(NamedTuple):
@@ -112,16 +110,6 @@ def percent(fraction: Json) -> str:
     return f"{fraction:.0%}"
 
 
-def bar(fraction: float | None) -> str:
-    """A fraction as a bar; full and empty are drawn only where they are exact."""
-    if fraction is None:
-        return ""
-    filled = round(fraction * BAR_WIDTH)
-    if 0 < fraction < 1:
-        filled = min(max(filled, 1), BAR_WIDTH - 1)
-    return "█" * filled + "░" * (BAR_WIDTH - filled)
-
-
 def tensor(dtype: str, shape: Iterable[int]) -> str:
     """`float32[64, 4]`, as torch's own logs write it."""
     return f"{dtype.removeprefix('torch.')}[{', '.join(str(size) for size in shape)}]"
@@ -135,6 +123,11 @@ def conjunction(items: Sequence[str], word: str = "and") -> str:
 def count(n: int, noun: str) -> str:
     """`1 probe`, `2 probes`."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def file_name(path: str) -> str:
+    """A path without its folders."""
+    return re.split(r"[\\/]", path)[-1]
 
 
 def stopped(text: str) -> str:

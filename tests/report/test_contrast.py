@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bisector.report.contrast import contrast_lines
+from bisector.report.sentences import contrast_lines
 
 FOUND: dict[str, Any] = {
     "with": "good.yaml",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bisector.report import answer, facts, words
+from bisector.report import facts, sentences, words
 from tests.report import samples
 
 
@@ -89,13 +89,13 @@ def test_decisions_with_one_short_name_are_told_apart_in_the_first_line() -> Non
     result = samples.two_causes()
     result["causes"] = [result["causes"][0] | {"decisions": ["vec:erf@gelu", "vec:loop/mul_1@gelu"]}]
     first = "the vectorization of `gelu` (erf) and the vectorization of `gelu` (loop) together."
-    assert answer.answer(result).endswith(first)
+    assert sentences.answer(result).endswith(first)
 
 
 def test_a_verdict_without_a_reference_still_names_the_cause() -> None:
     result = samples.two_causes()
     result["verdict"]["class"] = "unresolved"
-    assert answer.answer(result).startswith("torch.compile differs from eager, for 2 independent reasons")
+    assert sentences.answer(result).startswith("torch.compile differs from eager, for 2 independent reasons")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def repair(*members: str) -> dict[str, Any]:
     ],
 )
 def test_repairs_are_said_in_words(repairs: list[dict[str, Any]], lines: list[str]) -> None:
-    assert answer.repair_lines(repairs, str) == lines
+    assert sentences.repair_lines(repairs, str) == lines
 
 
 def test_evidence_that_differs_from_member_to_member_is_listed() -> None:
@@ -167,4 +167,4 @@ def test_evidence_that_differs_from_member_to_member_is_listed() -> None:
         "confirmed": False,
         "evidence": {"alone": "FAIL", "without_each": ["PASS", "FAIL"]},
     }
-    assert "the outcomes are PASS, FAIL" in answer.cause_evidence(cause)
+    assert "the outcomes are PASS, FAIL" in sentences.cause_evidence(cause)

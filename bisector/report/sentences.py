@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bisector.core.fix_source import python_literal
 from bisector.core.model import detail_of, kind_of, middle_of
-from bisector.report.contrast import contrast_lines
-from bisector.report.words import (
+
+from .words import (
     CLASS_SENTENCES,
     DIVERGING,
     KINDS,
@@ -29,6 +30,7 @@ _LEADS = {
 
 MAX_NAMED = 4  # decisions, or causes, named in the first line
 PLACE = "With the ATen kernel there the outputs agree, but that also breaks fusion around the node."
+RMS_ERROR = "Compiled against eager; rms error is the distance to eager in float64."
 FORMULA = "The plain baseline diverges too: the lowering's own formula is to blame."
 
 
@@ -200,6 +202,49 @@ def confirmation_sentence(result: Result) -> str:
     if set(repairs) == {"PASS"}:
         return f"{text}, with {'the repair' if len(repairs) == 1 else 'each repair'} it agrees."
     return f"{text}, with the repairs it {conjunction([says[outcome] for outcome in repairs])}."
+
+
+def repair_heading(repairs: Sequence[Mapping[str, Any]]) -> str:
+    """What the list of repairs says as a whole."""
+    which = "this" if len(repairs) == 1 else "any one of these"
+    return f"disabling {which} makes compiled agree with eager"
+
+
+def unchanged_code(flags: int) -> str:
+    """Of flags that were told by the code that they generate."""
+    verb = "1 generates identical code and was" if flags == 1 else f"{flags} generate identical code and were"
+    return f"Of these {verb} not run."
+
+
+def contrast_lines(contrast: Mapping[str, Any]) -> list[str]:
+    """What two configurations of one target are to each other, then the settings that make it so."""
+    sides = ["as it is", f"under {contrast['with']}"]
+    diverging, agreeing = sides if contrast["target"] == "FAIL" else reversed(sides)
+    repairs, causes, unknown = contrast["repairs"], contrast["causes"], contrast["unknown"]
+    if not (repairs or causes):
+        return [f"What makes the difference is not established: {unknown}."]
+    lines = [f"The target diverges {diverging} and agrees {agreeing}."]
+    if repairs:
+        lines.append(f"What makes it agree {diverging}: {_settings(repairs)}.")
+    if causes:
+        lines.append(f"What makes it diverge {agreeing}: {_settings(causes)}.")
+    return lines + ([f"There might be more: {unknown}."] if unknown else [])
+
+
+def _settings(sets: Sequence[Mapping[str, Any]]) -> str:
+    said = [conjunction([f"{n} = {python_literal(v)}" for n, v in settings.items()]) for settings in sets]
+    return "; or ".join(said)
+
+
+def nearest_sentence(result: Result) -> str:
+    """What must change in the minimal case to make it agree; empty where no such case is known."""
+    neighbour = result["neighbour"]
+    if not neighbour:
+        return ""
+    said = f"The nearest case that agrees: {stopped(neighbour['differs_by'])}"
+    if not neighbour["artifact_diff"]:
+        return f"{said} Its generated code is the same, or is not known."
+    return f"{said} How its generated code differs: {neighbour['artifact_diff']}"
 
 
 def not_established(result: Result) -> list[str]:

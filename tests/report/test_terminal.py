@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bisector.report import text
+from bisector.report import sections, terminal
 from tests.report import samples
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -17,7 +17,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def render(result: dict[str, Any], width: int = 100) -> str:
-    return text.render(result, width=width, color=False)
+    return terminal.render(sections.report(result), width, color=False)
 
 
 def flat(page: str) -> str:
@@ -41,7 +41,7 @@ def test_a_pair_is_said_to_need_both_and_either_repairs_it() -> None:
         "torch.compile is farther from the float64 reference than eager, because of the recomputation of "
         "`mul` and the FMA contraction of `mul` together."
     )
-    assert "Why  needs both" in page
+    assert "Causes  needs both" in page
     assert "Either one alone repairs it: denying the recomputation of `mul` [1] or the FMA" in flat(page)
     assert "[2] fma:sub@mul  /home/ada/models/softmax.py:11" in page
     assert "become one multiply-add" in page
@@ -89,7 +89,7 @@ def test_a_place_is_not_called_a_cause_and_the_kind_not_examined_is_named() -> N
     page = flat(render(samples.place()))
     assert "it happens at `gelu`, but which decision there is to blame is not known." in page
     assert "Where a place, not a cause" in page
-    assert "Why" not in page
+    assert "Causes" not in page
     assert "Decisions of kind fma (FMA contraction) were not examined: its self-test failed" in page
 
 
@@ -127,7 +127,7 @@ def test_nothing_to_find_is_short() -> None:
     page = render(samples.agrees())
     assert page.startswith("Nothing to find: eager and torch.compile agree on 1 output, bit for bit.\n")
     assert len(page.splitlines()) < 12
-    for title in ("Verdict", "Why", "Repairs", "Fixes", "Flags", "Minimal", "Not established"):
+    for title in ("Verdict", "Causes", "Repairs", "Fixes", "Flags", "Minimal", "Not established"):
         assert f"\n{title}" not in page
 
 
@@ -185,7 +185,7 @@ def test_only_lines_to_copy_are_longer_than_the_terminal(name: str, width: int) 
 @pytest.mark.parametrize("name", samples.ALL)
 def test_color_changes_nothing_but_the_color(name: str) -> None:
     result = samples.ALL[name]()
-    colored = text.render(result, width=100, color=True)
+    colored = terminal.render(sections.report(result), 100, color=True)
     assert ANSI.search(colored)
     plain = "\n".join(line.rstrip() for line in ANSI.sub("", colored).splitlines())
     assert plain == render(result).rstrip("\n")
@@ -237,7 +237,7 @@ def test_many_outputs_and_flags_are_cut_with_a_count() -> None:
     ],
 )
 def test_a_bar_is_full_or_empty_only_where_that_is_exact(fraction: float | None, drawn: str) -> None:
-    assert text.bar(fraction) == drawn
+    assert terminal.bar(fraction) == drawn
 
 
 def test_members_that_read_alike_are_told_apart_by_as_much_of_their_ids_as_it_takes() -> None:

@@ -135,10 +135,10 @@ def _elsewhere(others: Mapping[str, Any] | None) -> list[str]:
         return []
     tried = count(others["tried"], "other input")
     if others["nearer"]:
-        nearer = f"nearer to eager at {conjunction(others['nearer'])}, and something is left"
+        nearer = f"it brings {conjunction(others['nearer'])} nearer to eager, and a difference remains"
         return [f"fails on {others['failed']} of {tried} ({nearer})"]
     if others["failed"]:
-        why = "not known to take a cause away" if others["nearer"] is None else "it only moves rounding"
+        why = "not known to remove a cause" if others["nearer"] is None else "it only changes rounding"
         return [f"fails on {others['failed']} of {tried} ({why})"]
     if not others["diverging"]:
         return [f"none of {tried} diverges"]

@@ -157,8 +157,8 @@ def fix_title(fix: Mapping[str, Any]) -> str:
     names = conjunction(list(dict.fromkeys(detail_of(member) for member in members)))
     title = {
         "pass": "without the pass {}",
-        "lowering": "every {} by its ATen kernel",
-        "decomposition": "every {} left whole",
+        "lowering": "the ATen kernel for every {}",
+        "decomposition": "no decomposition of {}",
     }.get(fix["kind"], "{}")
     return title.format(names)
 

@@ -41,7 +41,7 @@ def test_a_pair_has_title_summary_repro_numbers_causes_and_fixes() -> None:
         "1.14e+05",
     ]
     assert "```python\n# made from softmax.py\nimport torch\n" in page
-    assert "Either one alone repairs it: denying the recomputation of `mul` [1] or" in page
+    assert "Disabling either the recomputation of `mul` [1] or" in page
     assert "- [1] `inline:aten.mul@mul` (softmax.py:11)\n\n  the product `mul` is" in page
     assert 'options = {"cpp.enable_floating_point_contract_flag": "off"}' in page
     assert cells(page, "`inductor.cpp.simdlen`")[1:] == ["`None`", "`1`", "FAIL", "<1%", "partial"]
@@ -98,9 +98,9 @@ def test_without_a_repro_there_is_no_section_on_reproducing() -> None:
 
 def test_two_causes_are_each_listed_and_their_joint_repair_once() -> None:
     page = render(samples.two_causes(), REPRO)
-    assert page.count("With it alone over the plain baseline the outputs diverge") == 2
-    assert page.count("Repaired only by denying both") == 1
-    assert "## Causes: 2 independent causes: either will do to make the outputs diverge\n" in page
+    assert page.count("Enabling only this in an otherwise unoptimized compile reproduces the mismatch") == 2
+    assert page.count("Only disabling both the") == 1
+    assert "## Causes: 2 independent causes: either is enough to make the outputs diverge\n" in page
     assert cells(page, "inductor")[3] == "none known"
     assert "## Fixes" not in page
 
@@ -108,12 +108,12 @@ def test_two_causes_are_each_listed_and_their_joint_repair_once() -> None:
 def test_shares_are_a_table_with_whether_they_add_up() -> None:
     page = render(samples.shares(), None)
     assert "| 80% | 75% | `lower:aten.sum@total` \\[1\\] |" in page
-    assert "They add up: 100% in sum, and denied together they remove 100%." in page
+    assert "They add up: 100% in sum, and disabled together they remove 100%." in page
     assert "Its formula is in torch/_inductor/lowering.py:7472." in page
 
 
 def test_a_pair_is_said_to_need_both() -> None:
-    assert "## Causes: needs both\n" in render(samples.softmax_pair(), None)
+    assert "## Causes: both decisions are needed\n" in render(samples.softmax_pair(), None)
 
 
 def test_a_place_stands_under_where_and_not_under_cause() -> None:
@@ -163,7 +163,7 @@ def test_kinds_that_the_device_lacks_are_named_and_are_not_missing_from_the_answ
 
 
 def test_the_nearest_case_that_agrees_is_shown_with_the_lines_that_differ() -> None:
-    neighbour = {"differs_by": "denying a", "artifact_diff": "neighbour.diff", "diff": ["-x * y", "+z"]}
+    neighbour = {"differs_by": "disabling a", "artifact_diff": "neighbour.diff", "diff": ["-x * y", "+z"]}
     page = render(samples.softmax_pair() | {"neighbour": neighbour}, REPRO)
-    assert "The nearest case that agrees: denying a. How its generated code differs: neighbour.diff" in page
+    assert "The nearest case that agrees: disabling a. How its generated code differs: neighbour.diff" in page
     assert "```diff\n-x * y\n+z\n```" in page

@@ -24,11 +24,12 @@ def elsewhere(**values: Any) -> dict[str, Any]:
         (elsewhere(), "holds on 4 of 4 other inputs that diverge"),
         (elsewhere(held=3), "holds on 3 of 4 other inputs that diverge"),
         (elsewhere(diverging=0, held=0), "none of 5 other inputs diverges"),
-        (elsewhere(failed=2), "fails on 2 of 5 other inputs (not known to take a cause away)"),
-        (elsewhere(failed=1, tried=1, nearer=[]), "fails on 1 of 1 other input (it only moves rounding)"),
+        (elsewhere(failed=2), "fails on 2 of 5 other inputs (not known to remove a cause)"),
+        (elsewhere(failed=1, tried=1, nearer=[]), "fails on 1 of 1 other input (it only changes rounding)"),
         (
             elsewhere(failed=2, nearer=["conv", "conv_1"]),
-            "fails on 2 of 5 other inputs (nearer to eager at conv and conv_1, and something is left)",
+            "fails on 2 of 5 other inputs "
+            "(it brings conv and conv_1 nearer to eager, and a difference remains)",
         ),
     ],
 )
@@ -59,8 +60,8 @@ def test_a_flag_that_repairs_nothing_says_which_way_it_moves_the_difference(
     [
         (fix(id="inductor.a=1", set={"inductor.a": 1}), "inductor.a = 1"),
         (fix("pass", "pass:reinplace@graph"), "without the pass reinplace"),
-        (fix("lowering", "lower:aten.mul@mul + lower:aten.mul@mul_1"), "every aten.mul by its ATen kernel"),
-        (fix("decomposition", "decomp:aten.gelu@gelu"), "every aten.gelu left whole"),
+        (fix("lowering", "lower:aten.mul@mul + lower:aten.mul@mul_1"), "the ATen kernel for every aten.mul"),
+        (fix("decomposition", "decomp:aten.gelu@gelu"), "no decomposition of aten.gelu"),
         (fix("backend", "backend=aot_eager"), "the backend aot_eager"),
         (
             fix("decision", "fma:sub@mul + fuse:exp@sub"),
@@ -137,22 +138,22 @@ def repair(*members: str) -> dict[str, Any]:
     ("repairs", "lines"),
     [
         ([], []),
-        ([repair("a")], ["This alone repairs it: denying a."]),
-        ([repair("a"), repair("b")], ["Either one alone repairs it: denying a or b."]),
-        ([repair(x) for x in "abc"], ["Any one of these alone repairs it: denying a, b or c."]),
+        ([repair("a")], ["Disabling a makes the outputs agree."]),
+        ([repair("a"), repair("b")], ["Disabling either a or b makes the outputs agree."]),
+        ([repair(x) for x in "abc"], ["Disabling any one of a, b or c makes the outputs agree."]),
         (
             [repair("a") | {"confirmed": False, "removed_fraction": 0.5}, repair("b")],
             [
-                "This alone repairs it: denying b.",
-                "Denying a alone does not (not confirmed; removes 50% of the difference).",
+                "Disabling b makes the outputs agree.",
+                "Disabling a does not (not confirmed; removes 50% of the difference).",
             ],
         ),
         (
             [repair("a"), repair("b", "c"), repair("d", "e", "f")],
             [
-                "This alone repairs it: denying a.",
-                "Repaired by denying both: b and c.",
-                "Repaired by denying all of these: d, e and f.",
+                "Disabling a makes the outputs agree.",
+                "Disabling both b and c makes the outputs agree.",
+                "Disabling all of d, e and f makes the outputs agree.",
             ],
         ),
     ],

@@ -1,4 +1,4 @@
-"""Every workaround that a report prints is run exactly as printed, in plain torch around the script."""
+"""Every fix that a report prints is run exactly as printed, in plain torch around the script."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def failing(folder: Path, lines: list[str], program: str = PROGRAM) -> dict[str,
     return {line: done.stderr for line, done in zip(lines, ended, strict=True) if done.returncode != 0}
 
 
-def test_without_a_workaround_the_script_fails(tmp_path: Path) -> None:
+def test_without_a_fix_the_script_fails(tmp_path: Path) -> None:
     assert "Tensor-likes are not close" in failing(tmp_path, ["pass"])["pass"]
 
 

@@ -259,7 +259,8 @@ def _fixes(result: Result) -> Section | None:
         blocks.append(Item(f"{position}.", _fix_head(fix), body=tuple(body)))
     if len(result["fixes"]) > MAX_FIXES:
         blocks.append(Paragraph(f"{len(result['fixes']) - MAX_FIXES} more in result.json.", Tone.QUIET))
-    note = "each alone makes the outputs agree; any one line of a fix will do"
+    sure = "" if all(fix["confirmed"] for fix in result["fixes"][:MAX_FIXES]) else ", where it is confirmed"
+    note = f"each alone makes the outputs agree{sure}; any one line of a fix will do"
     return Section("Fixes", tuple(blocks), note)
 
 

@@ -215,7 +215,8 @@ def confirmation_sentence(result: Result) -> str:
 def repair_heading(repairs: Sequence[Mapping[str, Any]]) -> str:
     """What the list of repairs says as a whole."""
     which = "this set" if len(repairs) == 1 else "any one of these sets"
-    return f"disabling {which} makes compiled match eager"
+    makes = "makes" if any(repair["confirmed"] for repair in repairs) else "seems to make"
+    return f"disabling {which} {makes} compiled match eager"
 
 
 def unchanged_code(flags: int) -> str:

@@ -151,6 +151,7 @@ def test_without_a_verdict_the_reason_comes_first_and_no_cause_is_claimed(name: 
 def test_a_spent_budget_is_said_with_the_partial_answer_and_how_to_go_on() -> None:
     page = flat(render(samples.out_of_budget()))
     assert "disabling the vectorization of `erf_1` seems to make the outputs agree, but the cause" in page
+    assert "disabling this set seems to make compiled match eager" in page
     assert "Stopped early: the budget of 60 s was spent after 14 of about 40 probes." in page
     assert "(not confirmed; removes >99% of the difference)" in page
     assert "To go on: numbisect resume numbisect-out/case-1" in page

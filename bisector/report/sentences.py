@@ -111,7 +111,7 @@ def cause_heading(causes: Sequence[Mapping[str, Any]]) -> str:
     """What the list of causes says as a whole."""
     if len(causes) > 1:
         how = "either is enough" if len(causes) == 2 else "any one is enough"
-        return f"{len(causes)} independent causes: {how} to make the outputs diverge"
+        return f"{len(causes)} independent ones; {how} to make the outputs diverge"
     size = len(causes[0]["decisions"])
     if size == 1:
         return "one decision is enough"

@@ -79,7 +79,7 @@ def test_the_minimal_case_is_shown_as_source() -> None:
 def test_two_causes_are_said_to_be_independent_and_need_one_repair_of_both() -> None:
     page = flat(render(samples.two_causes()))
     assert "for 2 independent reasons: (1) the layout change of `conv2d_2`; (2) the vectorization" in page
-    assert "2 independent causes: either is enough to make the outputs diverge" in page
+    assert "2 independent ones; either is enough to make the outputs diverge" in page
     assert "Only disabling both the layout change of `conv2d_2` [1] and the" in page
     assert "No single change is known that makes the outputs agree." in page
     assert "Disabling either" not in page

@@ -21,6 +21,8 @@ WIRING = ("session", "cli", "__main__")  # these alone join stages; a later one 
 WORKER = "inductor"  # runs in its own process; the others start it and speak with it
 ATTACHED = "attached"  # runs in the user's process, beside torch, and writes with the worker's own means
 WORKER_LIBRARIES = {"torch", "triton"}
+# What prints: the rest of the session finds the answer, and knows nothing of how it is told.
+PRINTING = ("bisector.session.commands", "bisector.session.triage")
 SERVING = "bisector.inductor.serving"  # the processes; what is done in them knows nothing of them
 
 # The core computes and does nothing else: no process, clock, file, thread or machine.
@@ -65,6 +67,8 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
             found.append(f"{module} imports {name}: the core has no effects")
         if f"{name}.".startswith(f"{SERVING}.") and not f"{module}.".startswith(f"{SERVING}."):
             found.append(f"{module} imports {name}: only {SERVING} does")
+        if stage == "session" and stage_of(name) == "report" and not within(module, PRINTING):
+            found.append(f"{module} imports {name}: only what prints imports bisector.report")
         if library == "bisector" and not may_import(stage, stage_of(name)):
             found.append(f"{module} imports {name}: against the arrows")
     if stage == "core":
@@ -72,6 +76,10 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
         names = (func.id for func in calls if isinstance(func, ast.Name))
         found += [f"{module} calls {name}: the core has no effects" for name in names if name in EFFECT_CALLS]
     return found
+
+
+def within(module: str, packages: tuple[str, ...]) -> bool:
+    return any(f"{module}.".startswith(f"{package}.") for package in packages)
 
 
 def may_import(importer: str, imported_stage: str) -> bool:
@@ -128,6 +136,8 @@ def test_the_check_sees_the_modules() -> None:
         ("bisector.inductor.probing", "from .serving.holders import Holders"),
         ("bisector.inductor.capture.load", "from .. import serving"),
         ("bisector.session", "from bisector import cli"),
+        ("bisector.session.explaining", "from bisector.report import words"),
+        ("bisector.session.commands_of_search", "from bisector.report import words"),
         ("bisector.runner.worker", "from bisector import session"),
         ("bisector.errors", "from bisector.core import model"),
         ("bisector", "from bisector.core import model"),
@@ -145,7 +155,7 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
         ("bisector.inductor.serving.worker", "import torch\nfrom ...core import model\nfrom . import jobs"),
         ("bisector.runner.worker", "import subprocess, os\nfrom bisector.errors import WorkerLost"),
         ("bisector.report.html", "print(open('page'))\nfrom bisector import __version__"),
-        ("bisector.session", "from bisector import errors, report, runner, subject\nimport rich"),
+        ("bisector.session.commands", "from bisector import errors, report, runner, subject\nimport rich"),
         ("bisector.cli", "import click\nfrom bisector import session\nfrom bisector.report import html"),
     ],
 )

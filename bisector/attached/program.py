@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from ..inductor.graph.fixes import setting_statements
 from ..inductor.graph.literals import TensorSource, check_plain
 from ..inductor.graph.ops_source import autocast_source
 from ..inductor.graph.parts import comment, imports_source, joined_blocks
+from ..inductor.graph.settings_source import setting_statements
 from ..inductor.graph.statements import Writer
 from ..inductor.graph.values import CannotWrite, call_source, concrete, value_source
 from ..inductor.torch_state import Modes, TorchState

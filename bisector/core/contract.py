@@ -33,25 +33,25 @@ class ContractCheck:
 
 
 _CAUSES = {
-    Breach.DEFAULT_PASSES: "with every decision enabled over the plain baseline nothing diverges ({reason}): "
-    "the divergence comes from something that is no decision; no cause can be searched, search repairs alone",
-    Breach.DEFAULT_UNRESOLVED: "with every decision enabled the plain baseline cannot be judged ({reason}): "
-    "no cause can be searched; search repairs alone",
-    Breach.PLAIN_FAILS: "the plain baseline diverges too ({reason}): the formula of a lowering is to blame, "
-    "or something that is no decision; search the places (`lower`) instead of the causes",
-    Breach.PLAIN_UNRESOLVED: "the plain baseline cannot be judged ({reason}): no cause can be searched; "
-    "search repairs alone",
+    Breach.DEFAULT_PASSES: "with every decision enabled in an otherwise unoptimized compile nothing diverges "
+    "({reason}): the mismatch comes from something that is no decision; only repairs were searched",
+    Breach.DEFAULT_UNRESOLVED: "with every decision enabled in an otherwise unoptimized compile it could not "
+    "be told whether it diverges ({reason}); only repairs were searched",
+    Breach.PLAIN_FAILS: "the unoptimized compile diverges too ({reason}): the formula of a lowering is to "
+    "blame, or something that is no decision; no causes were searched",
+    Breach.PLAIN_UNRESOLVED: "it could not be told whether the unoptimized compile diverges ({reason}); "
+    "only repairs were searched",
 }
 
 _REPAIRS = {
     Breach.DEFAULT_PASSES: "the default compile agrees with eager ({reason}): there is nothing to repair; "
     "if it diverged before, probe it more often with `--repeat`",
-    Breach.DEFAULT_UNRESOLVED: "the default compile cannot be judged ({reason}): no search can start before "
-    "it can; for a timeout raise `--timeout`, for trials that disagree fix the seed with `--seed`",
-    Breach.PLAIN_FAILS: "with every decision denied the compile still diverges ({reason}): no set of "
-    "decisions repairs it; search the places (`lower`), then the flags",
-    Breach.PLAIN_UNRESOLVED: "with every decision denied the compile cannot be judged ({reason}): no repair "
-    "can be searched among the decisions; search the flags",
+    Breach.DEFAULT_UNRESOLVED: "it could not be told whether the default compile diverges ({reason}): no "
+    "search can start; for a timeout raise `--timeout`, for trials that disagree fix the seed with `--seed`",
+    Breach.PLAIN_FAILS: "with every decision disabled the compile still diverges ({reason}): no set of "
+    "decisions repairs it; single nodes were run by their ATen kernels instead",
+    Breach.PLAIN_UNRESOLVED: "with every decision disabled it could not be told whether the compile diverges "
+    "({reason}); single nodes were run by their ATen kernels instead",
 }
 
 

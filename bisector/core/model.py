@@ -74,6 +74,18 @@ def node_of(decision_id: str) -> str:
     return decision_id.rpartition("@")[2]
 
 
+def middle_of(decision_id: str) -> str:
+    """What stands between the kind and the node of an ID."""
+    return decision_id.partition(":")[2].rpartition("@")[0]
+
+
+def detail_of(decision_id: str) -> str:
+    """The middle of an ID, without the `/name` that tells nodes of one Dynamo node apart: `sub` of
+    `fma:sub@mul_1`, `aten.mul` of `lower:aten.mul/mul_1@gelu`."""
+    middle = middle_of(decision_id)
+    return middle.rpartition("/")[0] or middle
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One set of choices to compile and run.

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from .case import Case, Wording
 from .criterion import Criterion
+from .fix_source import PlainFix
 from .graphinfo import GraphInfo
 from .model import Candidate, Json, Measurement, Outcome
 from .trace import Trace
@@ -363,7 +364,7 @@ class ScriptSpec:
     file: str
     wording: Wording
     criterion: Criterion
-    fix: Mapping[str, Json] | None
+    fix: PlainFix | None
     seed: int | None
 
 

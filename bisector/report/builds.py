@@ -1,13 +1,12 @@
-"""The answer about builds as text for the terminal and for an issue."""
+"""The sections of a report that are about builds of torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.text import Text
-
-from bisector.report.page import Page
+from .blocks import Link, Paragraph, Report, Section, Span, Table, Tone, cell, items
+from .words import file_name
 
 Result = Mapping[str, Any]
 OUTCOMES = {"PASS": "agrees", "FAIL": "diverges", "UNRESOLVED": "cannot tell"}
@@ -31,55 +30,36 @@ def alone(result: Result) -> bool:
     return result["builds"] is not None and result["minimal"] is None
 
 
-def render(result: Result, width: int, color: bool) -> str:
-    """The text of a run that asked for builds alone, at a terminal width; with color, ANSI sequences."""
+def report(result: Result) -> Report:
+    """The report of a run that asked for builds alone."""
     builds = result["builds"]
-    page = Page(width, color)
-    page.headline(sentence(builds), "green" if builds["confirmed"] else "yellow")
-    _rest(page, builds)
-    return page.text()
+    answer = Span(sentence(builds), Tone.GOOD if builds["confirmed"] else Tone.DOUBTFUL)
+    return Report(f"{file_name(result['target'])}: what changed between builds", answer, tuple(_rest(builds)))
 
 
-def section(page: Page, result: Result) -> None:
-    """The same as a part of a longer report; nothing where builds were not asked."""
-    if result["builds"] is not None:
-        page.heading("Builds")
-        page.paragraph(sentence(result["builds"]))
-        _rest(page, result["builds"])
+def sections(builds: Mapping[str, Any]) -> Sequence[Section]:
+    """The same as a part of a longer report."""
+    return [Section("Builds", (Paragraph(sentence(builds)),)), *_rest(builds)]
 
 
-def _rest(page: Page, builds: Mapping[str, Any]) -> None:
-    if builds["moved"] is not None:
-        page.paragraph(_moved(builds["moved"]))
-    for line in _known_of(builds):
-        page.paragraph(line)
+def _rest(builds: Mapping[str, Any]) -> Iterator[Section]:
+    moved = [] if builds["moved"] is None else [_moved(builds["moved"])]
+    if known := [*moved, *_known_of(builds)]:
+        yield Section("What changed", tuple(map(Paragraph, known)))
     if builds["changes"]:
-        page.heading("Changes")
-        page.table([[Text(cell) for cell in row] for row in changes(builds)], ["before", "after", "then it"])
+        yield Section("Changes", (_table(("before", "after", "then it"), changes(builds)),))
     if builds["tried"]:
-        page.heading("Builds tried", f"{len(builds['tried'])}, in this order")
-        page.table([[Text(cell) for cell in row] for row in tried(builds)], ["build", "commit", "outcome"])
+        table = _table(("build", "commit", "outcome"), tried(builds))
+        yield Section("Builds tried", (table,), f"{len(builds['tried'])}, in this order")
     if builds["compare"] or builds["commits"]:
-        page.heading("Between them")
-        page.verbatim("\n".join([*commits(builds), builds["compare"] or ""]))
+        compare = (Link(builds["compare"]),) if builds["compare"] else ()
+        yield Section("Between them", (*items(commits(builds)), *compare))
     if builds["not_established"]:
-        page.heading("Not established by the builds")
-        for line in builds["not_established"]:
-            page.item("-", line)
+        yield Section("Not established by the builds", items(builds["not_established"]))
 
 
-def markdown(builds: Mapping[str, Any]) -> str:
-    """The same to paste into an issue."""
-    lines = [f"**{sentence(builds)}**", ""]
-    if builds["moved"] is not None:
-        lines += [_moved(builds["moved"]), ""]
-    for line in _known_of(builds):
-        lines += [line, ""]
-    lines += ["| build | commit | outcome |", "|---|---|---|"]
-    lines += [f"| {' | '.join(row)} |" for row in tried(builds)]
-    lines += ["", *(f"- {commit}" for commit in commits(builds)), builds["compare"] or ""]
-    lines += ["", *(f"- Not established: {line}" for line in builds["not_established"])]
-    return "\n".join(lines).rstrip() + "\n"
+def _table(header: tuple[str, ...], rows: Sequence[Sequence[str]]) -> Table:
+    return Table(tuple(tuple(map(cell, row)) for row in rows), header)
 
 
 def sentence(builds: Mapping[str, Any]) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bisector.report.words import (
+from bisector.core.fix_source import python_literal
+
+from .blocks import Table, cell
+from .words import (
     BACKEND_SENTENCES,
     Result,
     conjunction,
     count,
     number,
     percent,
-    python_literal,
     tensor,
 )
 
@@ -36,16 +38,13 @@ def differing_outputs(result: Result) -> list[Mapping[str, Any]]:
     return [output for output in outputs if output["n_diff"] or output["nonfinite_mismatches"]]
 
 
-def outputs_table(outputs: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]], frozenset[int]]:
-    """Header, rows and the numbers of the numeric columns; a column without any number is left out."""
+def outputs_table(outputs: Sequence[Mapping[str, Any]]) -> Table:
+    """A row for each output; a column without any number is left out."""
     rows = [_output_cells(output) for output in outputs]
     kept = [column for column in range(len(_OUTPUT_HEADER)) if any(row[column] != "-" for row in rows)]
     numeric = frozenset(place for place, column in enumerate(kept) if column in _NUMERIC)
-    return (
-        [_OUTPUT_HEADER[column] for column in kept],
-        [[row[column] for column in kept] for row in rows],
-        numeric,
-    )
+    cells = tuple(tuple(cell(row[column]) for column in kept) for row in rows)
+    return Table(cells, tuple(_OUTPUT_HEADER[column] for column in kept), numeric)
 
 
 def _output_cells(output: Mapping[str, Any]) -> list[str]:
@@ -136,10 +135,10 @@ def _elsewhere(others: Mapping[str, Any] | None) -> list[str]:
         return []
     tried = count(others["tried"], "other input")
     if others["nearer"]:
-        nearer = f"nearer to eager at {conjunction(others['nearer'])}, and something is left"
+        nearer = f"it brings {conjunction(others['nearer'])} nearer to eager, and a difference remains"
         return [f"fails on {others['failed']} of {tried} ({nearer})"]
     if others["failed"]:
-        why = "not known to take a cause away" if others["nearer"] is None else "it only moves rounding"
+        why = "not known to remove a cause" if others["nearer"] is None else "it only changes rounding"
         return [f"fails on {others['failed']} of {tried} ({why})"]
     if not others["diverging"]:
         return [f"none of {tried} diverges"]

@@ -1,4 +1,4 @@
-"""The report as Markdown, to paste into a PyTorch issue.
+"""A report as Markdown, to paste into a PyTorch issue.
 
 Names only files, never folders: an issue must not show where things lie on the user's machine.
 """
@@ -6,244 +6,132 @@ Names only files, never folders: an issue must not show where things lie on the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from bisector.report import answer, builds, facts
-from bisector.report.contrast import contrast_lines
-from bisector.report.fixes import fix_title
-from bisector.report.markup import code, escape, fenced, table, without_folders, without_folders_in_comments
-from bisector.report.nearest import nearest_markdown
-from bisector.report.words import (
-    CLASS_SENTENCES,
-    Result,
-    conjunction,
-    decision_sentence,
-    decision_source,
-    decision_where,
-    percent,
-    python_literal,
-    short_decision,
-    stopped,
+from .blocks import (
+    Block,
+    Cell,
+    Folded,
+    Item,
+    Link,
+    Paragraph,
+    Report,
+    Section,
+    Share,
+    Shown,
+    Span,
+    Table,
+    Tone,
+    Verbatim,
 )
+from .words import file_name, percent
 
-INLINE_LINES = 80  # a repro of fewer lines is read in place, a longer one is folded away
-MAX_FIXES = 3
-_VERSIONS = ("torch", "torch_git", "triton", "python", "os", "cpu", "isa", "gpu", "cxx", "numbisect")
-
-
-def render(result: Result, repro_source: str | None) -> str:
-    """The Markdown text of a result; `repro_source` is the repro file's text, if one was written."""
-    sections = [
-        [f"# {_title(result)}"],
-        [without_folders(answer.answer(result))],
-        _triage(result),
-        _reproduce(result, repro_source),
-        _numbers(result),
-        _why(result),
-        _workaround(result),
-        _flags(result),
-        _compared(result),
-        _builds(result),
-        _unknown(result),
-        _versions(result),
-    ]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+# The folders of an absolute path. "@" cannot be in one, so that no decision ID (`match:/pass.name@node`) is
+# taken for a path; after a letter, digit, dot, slash or hyphen it is part of a relative path or a URL.
+_PATH = re.compile(r"""(?<![\w./\\-])(?:[A-Za-z]:[\\/]|~?/)(?:[^\s:'"`<>|()@,;\\/]+[\\/])+""")
 
 
-def _builds(result: Result) -> list[str]:
-    return ["## Builds", "", *builds.markdown(result["builds"]).splitlines()] if result["builds"] else []
+def render(report: Report) -> str:
+    """The Markdown text."""
+    parts = [f"# {without_folders(report.title)}", without_folders(report.answer.text)]
+    parts += [_section(section) for section in report.sections if section.shown is not Shown.TERMINAL]
+    return "\n\n".join(parts) + "\n"
 
 
-def _title(result: Result) -> str:
-    ops = [op.split(".")[1] if "." in op else op for op in (result["minimal"] or {}).get("ops", [])]
-    what = ", ".join(ops[:4]) + (", ..." if len(ops) > 4 else "") if ops else _file_name(result["target"])
-    tail = {
-        "agrees": "eager and torch.compile agree",
-        "compiled-worse": "torch.compile is less accurate than eager",
-        "compiled-better": "torch.compile differs from eager (and is more accurate)",
-        "equally-accurate": "torch.compile differs from eager (equally accurate)",
-        "amplified-rounding": "torch.compile differs from eager (amplified rounding)",
-        "nondeterministic": "results differ from run to run",
-        "unresolved": "no verdict on torch.compile against eager",
-    }[result["verdict"]["class"]]
-    backend = result["verdict"]["first_bad_backend"]
-    return f"{f'[{backend}] ' if backend else ''}{what}: {tail}"
+def _section(section: Section) -> str:
+    title = f"## {section.title}" + (f": {without_folders(section.note)}" if section.note else "")
+    return "\n\n".join([title, *_blocks(section.blocks)])
 
 
-def _file_name(path: str) -> str:
-    return re.split(r"[\\/]", path)[-1]
+def _blocks(blocks: Iterable[Block]) -> Iterator[str]:
+    """The blocks; items that follow one another and have no body are one list."""
+    listed: list[str] = []
+    for block in blocks:
+        if isinstance(block, Item) and not block.body:
+            listed.append(_item(block))
+            continue
+        if listed:
+            yield "\n".join(listed)
+            listed = []
+        yield _block(block)
+    if listed:
+        yield "\n".join(listed)
 
 
-def _triage(result: Result) -> list[str]:
-    """One row that says where the bug belongs: backend, kinds of decision, the decisions, what helps."""
-    if not answer.diverges(result):
-        return []
-    sets = [entry["decisions"] for entry in (result["causes"] or result["repairs"])]
-    members = list(dict.fromkeys(member for members in sets for member in members)) or result.get(
-        "places", []
+def _block(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        return without_folders(block.text)
+    if isinstance(block, Verbatim):
+        return _fenced(block)
+    if isinstance(block, Link):
+        return block.url
+    if isinstance(block, Table):
+        return _table(block)
+    if isinstance(block, Item):
+        return _item(block)
+    assert isinstance(block, Folded)
+    parts = ["<details>\n<summary>" + block.summary + "</summary>", *_blocks(block.blocks), "</details>"]
+    return "\n\n".join(parts)
+
+
+def _item(item: Item) -> str:
+    """The body is indented as far as Markdown wants it below the mark of the list."""
+    ordered = item.label.endswith(".")
+    mark = f"{item.label} " if ordered else "- "
+    label = f"{item.label} " if not ordered and item.label != "-" else ""
+    place = f" ({file_name(item.place)})" if item.place else ""
+    head = f"{mark}{label}{_span(item.head)}{place}"
+    body = "\n\n".join(_blocks(item.body))
+    indented = [" " * len(mark) + line if line else "" for line in body.splitlines()]
+    return "\n".join([head, "", *indented]) if indented else head
+
+
+def _span(span: Span) -> str:
+    text = without_folders(span.text)
+    return code(text) if span.tone is Tone.NAME else text
+
+
+def _table(table: Table) -> str:
+    """A bar ends a cell even inside inline code."""
+    columns = range(len(table.rows[0]))
+    rule = ["---:" if index in table.numeric else "---" for index in columns]
+    header = [_escaped(title) for title in table.header] or [""] * len(columns)
+    rows = (header, rule, *([_cell(cell) for cell in row] for row in table.rows))
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, Share):
+        return percent(cell.fraction)
+    return "".join(
+        _span(span) if span.tone is Tone.NAME else _escaped(without_folders(span.text)) for span in cell
     )
-    kinds = dict.fromkeys(member.partition(":")[0] for member in members)
-    fix = next((_fix_name(fix) for fix in result["fixes"] if fix["confirmed"]), "none known")
-    row = [
-        result["verdict"]["first_bad_backend"] or "?",
-        ", ".join(kinds) or "?",
-        "<br>".join(code(member) for member in members) or "?",
-        fix,
-        result["verdict"]["class"],
+
+
+def _fenced(block: Verbatim) -> str:
+    """A code block whose fence is longer than any in the text. Python is left alone but for its comments:
+    embedded base64 data looks like paths."""
+    shown = [
+        line if block.language == "python" and not line.lstrip().startswith("#") else without_folders(line)
+        for line in block.text.rstrip("\n").splitlines()
     ]
-    return table(("Backend", "Kind of decision", "Decisions", "Mitigation", "Verdict"), [row])
+    longest = max((len(run) for run in re.findall(r"`{3,}", block.text)), default=2)
+    fence = "`" * (longest + 1)
+    return "\n".join([f"{fence}{block.language}", *shown, fence])
 
 
-def _reproduce(result: Result, repro_source: str | None) -> list[str]:
-    if repro_source is None:
-        return []
-    name = _file_name(result["repro"] or "repro.py")
-    lines = [
-        "## How to reproduce",
-        "",
-        f"`python {name}` exits 1 while the results diverge; `python {name} --fixed` applies the best fix "
-        "and exits 0 if that repairs it.",
-        "",
-    ]
-    block = fenced(without_folders_in_comments(repro_source), "python")
-    if len(repro_source.splitlines()) < INLINE_LINES:
-        return [*lines, *block]
-    return [*lines, "<details>", f"<summary>{name}</summary>", "", *block, "", "</details>"]
+def without_folders(text: str) -> str:
+    """The text with every absolute path cut down to its last part."""
+    return _PATH.sub("", text)
 
 
-def _numbers(result: Result) -> list[str]:
-    verdict = result["verdict"]
-    lines = ["## Expected and actual", "", CLASS_SENTENCES[verdict["class"]]]
-    if verdict["reason"] and verdict["reason"] not in answer.answer(result):
-        lines.append(without_folders(stopped(verdict["reason"])))
-    differing = facts.differing_outputs(result)
-    if differing:
-        header, rows, numeric = facts.outputs_table(differing)
-        lines += ["", "Compiled against eager; an rms error is the distance to eager in float64.", ""]
-        head, *body = ([escape(cell) for cell in row] for row in (header, *rows))
-        lines += table(head, body, numeric)
-    more = facts.verdict_lines(result)
-    return lines + (["", *_list(more)] if more else [])
+def code(text: str) -> str:
+    """Inline code on one line, whatever backticks are in it."""
+    ticks = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
+    inner = text.replace("\n", " ")
+    return f"{ticks} {inner} {ticks}" if "`" in text else f"{ticks}{inner}{ticks}"
 
 
-def _why(result: Result) -> list[str]:
-    members = dict.fromkeys(
-        member for entry in (*result["causes"], *result["repairs"]) for member in entry["decisions"]
-    )
-    described = [_decision(result, member) for member in (*members, *result.get("places", []))]
-    if not described:
-        return []
-    lines = ["## Cause" if members else "## Where", "", *described, ""]
-    if len(result["causes"]) > 1:
-        lines.append(f"- {answer.cause_heading(result['causes'])}.")
-    for cause in result["causes"]:
-        names = " and ".join(code(member) for member in cause["decisions"])
-        needs = f" ({answer.cause_heading([cause])})" if len(cause["decisions"]) > 1 else ""
-        lines.append(f"- Cause: {names}{needs}. {answer.cause_evidence(cause)}")
-        lines += [f"- {answer.FORMULA}"] if answer.blames_formula(cause) else []
-    repairs = answer.repair_lines(
-        result["repairs"], lambda member: f"{short_decision(member)} ({code(member)})"
-    )
-    lines += [f"- {line}" for line in repairs]
-    lines += [f"- {answer.PLACE}"] if result.get("places") else []
-    if result.get("confirmation"):
-        lines.append(f"- {answer.confirmation_sentence(result)}")
-    return [*lines, *_shares(result), *_minimal(result)]
-
-
-def _shares(result: Result) -> list[str]:
-    rows = [
-        [code(s["decision"]), percent(s["removed_fraction"]), percent(s["left_fraction"])]
-        for s in result.get("graded", [])
-    ]
-    if not rows:
-        return []
-    header = ("decision", "denied alone, removes", "all others denied, leaves")
-    return ["", *table(header, rows, frozenset({1, 2})), "", answer.shares_sentence(result)]
-
-
-def _decision(result: Result, decision_id: str) -> str:
-    where = decision_where(result, decision_id)
-    place = f" ({_file_name(where)})" if where else ""
-    said = without_folders(decision_sentence(result, decision_id))
-    source = decision_source(result, decision_id)  # a place in torch: nobody's folders
-    return f"- {code(decision_id)}{place}: {said}{f' {source}' if source else ''}"
-
-
-def _minimal(result: Result) -> list[str]:
-    minimal = result["minimal"]
-    if not minimal:
-        return []
-    lines = ["", f"Smallest case: {facts.minimal_line(minimal)} ({', '.join(minimal['ops'])})."]
-    if minimal.get("graph"):
-        lines += ["", *fenced(without_folders_in_comments(minimal["graph"]), "python")]
-    return lines + nearest_markdown(result)
-
-
-def _workaround(result: Result) -> list[str]:
-    fixes = [fix for fix in result["fixes"] if fix["confirmed"]][:MAX_FIXES]
-    if not fixes:
-        return []
-    lines = [
-        "## Workaround",
-        "",
-        "Each of these alone makes the outputs agree; any one line of a block will do.",
-    ]
-    for fix in fixes:
-        lines += ["", f"- {_fix_name(fix)}: {facts.fix_facts(fix)}."]
-        ways = fix["paste"]
-        if ways:
-            block = fenced(without_folders("\n".join(ways)))
-            lines += ["", *(f"  {line}" for part in block for line in part.splitlines())]
-        else:
-            lines.append("  Plain torch has no setting for this.")
-    return lines
-
-
-def _fix_name(fix: Mapping[str, Any]) -> str:
-    return code(without_folders(fix_title(fix))) if fix["set"] else fix_title(fix)
-
-
-def _flags(result: Result) -> list[str]:
-    if not result["flags"]:
-        return []
-    rows = [
-        [
-            code(flag["name"]),
-            code(without_folders(facts.flag_before(flag, result))),
-            code(without_folders(python_literal(flag["tried"]))),
-            flag["outcome"],
-            percent(flag["removed_fraction"]),
-            facts.role_words(flag),
-        ]
-        for flag in result["flags"]
-    ]
-    header = ("flag", "was", "tried", "outcome", "removes", "role")
-    lines = table(header, rows, frozenset({4}))
-    if len(rows) > 12:  # a longer table hides what follows it
-        lines = ["<details>", f"<summary>{len(rows)} flags</summary>", "", *lines, "", "</details>"]
-    return ["## Flags tried", "", *lines]
-
-
-def _compared(result: Result) -> list[str]:
-    contrast = result.get("contrast")
-    return [f"## Compared with {contrast['with']}", "", *_list(contrast_lines(contrast))] if contrast else []
-
-
-def _unknown(result: Result) -> list[str]:
-    lines = [*answer.not_established(result), *(stopped(note) for note in result.get("text_notes", []))]
-    return ["## Not established, and notes", "", *_list(lines)] if lines else []
-
-
-def _versions(result: Result) -> list[str]:
-    known = facts.versions(result, _VERSIONS)
-    text = "\n".join(f"{name}: {without_folders(value)}" for name, value in known)
-    lines = [f"Found by numbisect with {facts.probes_line(result)}."]
-    if kinds := result.get("not_here"):
-        lines.append(f"There are no decisions of these kinds on this device: {conjunction(sorted(kinds))}.")
-    return ["## Versions", "", *fenced(text), "", " ".join(lines)]
-
-
-def _list(lines: Iterable[str]) -> list[str]:
-    return [f"- {without_folders(line)}" for line in lines]
+def _escaped(text: str) -> str:
+    """Plain text for a table cell."""
+    return re.sub(r"([\\*_<\[\]`])", r"\\\1", text.replace("\n", " "))

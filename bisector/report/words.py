@@ -6,11 +6,12 @@ words is in docs/words.md; a test holds that page and the tables here together.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bisector.core.model import Json, kind_of, node_of
+from bisector.core.fix_source import python_literal
+from bisector.core.model import Json, detail_of, kind_of, node_of
 
 Result = Mapping[str, Any]
 
@@ -35,9 +36,6 @@ BACKEND_SENTENCES = {
     "inductor": "generated code",
 }
 DIVERGING = frozenset({"compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding"})
-
-
-BAR_WIDTH = 8
 
 
 class KindWords(NamedTuple):
@@ -112,16 +110,6 @@ def percent(fraction: Json) -> str:
     return f"{fraction:.0%}"
 
 
-def bar(fraction: float | None) -> str:
-    """A fraction as a bar; full and empty are drawn only where they are exact."""
-    if fraction is None:
-        return ""
-    filled = round(fraction * BAR_WIDTH)
-    if 0 < fraction < 1:
-        filled = min(max(filled, 1), BAR_WIDTH - 1)
-    return "█" * filled + "░" * (BAR_WIDTH - filled)
-
-
 def tensor(dtype: str, shape: Iterable[int]) -> str:
     """`float32[64, 4]`, as torch's own logs write it."""
     return f"{dtype.removeprefix('torch.')}[{', '.join(str(size) for size in shape)}]"
@@ -137,20 +125,14 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def file_name(path: str) -> str:
+    """A path without its folders."""
+    return re.split(r"[\\/]", path)[-1]
+
+
 def stopped(text: str) -> str:
     """The text with a full stop last. It may start with the name of a node, so it gets no capital first."""
     return text if text.endswith((".", "!", "?")) or not text else f"{text}."
-
-
-def middle_of(decision_id: str) -> str:
-    """What stands between the kind and the node of an ID."""
-    return decision_id.partition(":")[2].rpartition("@")[0]
-
-
-def detail_of(decision_id: str) -> str:
-    """The middle of an ID, without the `/name` that tells nodes of one Dynamo node apart."""
-    middle = middle_of(decision_id)
-    return middle.rpartition("/")[0] or middle
 
 
 def short_decision(decision_id: str) -> str:
@@ -161,6 +143,24 @@ def short_decision(decision_id: str) -> str:
     if kind in ("config", "pass", "cudagraph"):  # decisions about the whole graph
         return f"the {KINDS[kind].noun} `{detail_of(decision_id)}`"
     return f"the {INSTANCES.get((kind, detail_of(decision_id)), KINDS[kind].noun)} of `{node}`"
+
+
+def fix_title(fix: Mapping[str, Any]) -> str:
+    """A fix in one phrase."""
+    members = fix["id"].split(" + ")
+    if fix["kind"] == "flag" and fix["set"]:
+        return ", ".join(f"{name} = {python_literal(value)}" for name, value in fix["set"].items())
+    if fix["kind"] == "backend":
+        return f"the backend {fix['id'].removeprefix('backend=')}"
+    if fix["kind"] == "decision":
+        return f"without {conjunction([short_decision(member) for member in members])}"
+    names = conjunction(list(dict.fromkeys(detail_of(member) for member in members)))
+    title = {
+        "pass": "without the pass {}",
+        "lowering": "the ATen kernel for every {}",
+        "decomposition": "no decomposition of {}",
+    }.get(fix["kind"], "{}")
+    return title.format(names)
 
 
 def decision_sentence(result: Result, decision_id: str) -> str:
@@ -179,8 +179,3 @@ def decision_source(result: Result, decision_id: str) -> str:
     """Where torch writes the formula of a decision, in a sentence; empty where it is not known."""
     source = str(result.get("decisions", {}).get(decision_id, {}).get("source", ""))
     return f"Its formula is in {source}." if source else ""
-
-
-def python_literal(value: Json) -> str:
-    """A JSON value as Python source, strings in double quotes."""
-    return json.dumps(value) if isinstance(value, str) else repr(value)

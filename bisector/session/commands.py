@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector.errors import BadOption, BadTarget
-from bisector.report import builds as builds_report
-from bisector.report import markdown, text
+from bisector.report import markdown, sections, terminal
 from bisector.report import triage as triage_report
 from bisector.runner import rundir
 from bisector.subject.targets import recognise
@@ -209,9 +208,7 @@ def _written(run: rundir.RunDirectory, result: Mapping[str, Any], given: Mapping
 
 
 def _markdown(run: rundir.RunDirectory, result: Mapping[str, Any]) -> str:
-    if builds_report.alone(result):
-        return builds_report.markdown(result["builds"])
-    return markdown.render(dict(result), run.repro_text())
+    return markdown.render(sections.report(result, run.repro_text()))
 
 
 def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunDirectory) -> None:
@@ -223,8 +220,7 @@ def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunD
 
 def _text(result: Mapping[str, Any], no_color: bool) -> str:
     color = sys.stdout.isatty() and not no_color and "NO_COLOR" not in os.environ
-    render = builds_report.render if builds_report.alone(result) else text.render
-    return render(dict(result), _width(), color)
+    return terminal.render(sections.report(result), _width(), color)
 
 
 def _width() -> int:

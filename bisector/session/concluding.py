@@ -75,12 +75,12 @@ def remarks(study: Study, case: Case, uncut: Mapping[Axis, int], also_seen: Mapp
     if case.has_own_values:
         notes.append(
             "the inputs of the minimal case are not the script's own: some were multiplied, rounded or cast, "
-            "so that so few values still diverge"
+            "so that a case this small still diverges"
         )
     notes += why_large(study.describe(case), uncut)
     for what, other in also_seen.items():
         ops = ", ".join(study.describe(other).aten)
-        notes.append(f"also seen in a smaller case ({ops}), and kept aside: {what}")
+        notes.append(f"a smaller case ({ops}) was not followed: {what}")
     return notes
 
 
@@ -90,9 +90,9 @@ def why_large(info: GraphInfo, uncut: Mapping[Axis, int]) -> list[str]:
         return []
     needed = [axis for axis, size in info.axes.items() if uncut.get(axis) == size]
     if not needed:
-        return [f"the inputs have {info.elements} elements; that fewer would do was not tried"]
+        return [f"the inputs have {info.elements} elements; a smaller size was not tried"]
     axes = ", ".join(f"dimension {dim} of `{name}` ({info.length(name, dim)})" for name, dim in needed)
     return [
-        f"the inputs have {info.elements} elements: with less along {axes}, what was tried agrees or shows "
-        "another divergence"
+        f"the inputs have {info.elements} elements: in all smaller cases that were tried, with less along "
+        f"{axes}, the outputs agree or differ in another way"
     ]

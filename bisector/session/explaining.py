@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.fix_source import PASSES, PER_GRAPH
 from bisector.core.judge import judge
 from bisector.core.model import Candidate
 from bisector.core.probe import BudgetSpent
@@ -17,7 +18,6 @@ from bisector.core.protocol import Request
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import Verdict
-from bisector.report.fixes import PASSES, PER_GRAPH
 
 from . import following, reproducing
 from .answer import Answer
@@ -120,7 +120,7 @@ class Explanation:
     def _begin_again(self) -> None:
         """Nothing that repairs the region repairs the whole: the whole is searched."""
         self._say("localise", "what repairs the region does not repair the whole")
-        note = "a region that diverges alike was searched first; nothing that repairs it repairs the whole"
+        note = "a region with the same mismatch was searched first; nothing that repairs it repairs the whole"
         self._begin_with(replace(self.whole, notes=(note,)))
 
     def _search(self) -> bool:
@@ -221,10 +221,10 @@ class Explanation:
         with self.session.clock.stage("causes"):
             repair = one_repair(self.study, self.start.case, self.start.default, self._suspects())
         if repair is None:
-            self.anchor_notes = ("no flag and no set of decisions repairs the whole subject",)
+            self.anchor_notes = ("no flag and no set of decisions is known that repairs the whole graph",)
             return None
         self.group = repair
-        self._say("causes", f"denying {listed(repair.members)} repairs it")
+        self._say("causes", f"disabling {listed(repair.members)} repairs it")
         return Anchor((frozenset(repair.members),))
 
     def _reduce_alike(self, decided: Decided) -> Case:

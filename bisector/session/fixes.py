@@ -8,9 +8,17 @@ from itertools import islice
 from typing import Any
 
 from bisector.core.case import WHOLE
+from bisector.core.fix_source import (
+    DisablePasses,
+    FallBack,
+    PlainFix,
+    SetFlags,
+    UseBackend,
+    by_name,
+    paste_lines,
+)
 from bisector.core.model import Candidate, Outcome, ProbeResult, kind_of
 from bisector.core.search.minimal import MinimalSet
-from bisector.report.fixes import PASSES, fix_lines
 
 from .flags.cost import Cost, cost
 from .flags.elsewhere import Elsewhere, elsewhere
@@ -24,8 +32,8 @@ _KIND_OF_DECISION = {"pass": "pass", "decomp": "decomposition", "lower": "loweri
 
 @dataclass(frozen=True)
 class Fix:
-    """One fix. values: the settings of a flag fix. plain: what `repro.py --fixed` does, in the terms of
-    the worker's repro job, None where plain torch cannot express it. cost: None where it was not timed.
+    """One fix. values: the settings of a flag fix. plain: what `repro.py --fixed` does and reports say in
+    lines to paste, None where plain torch cannot express it. cost: None where it was not timed.
     others: how it does on other inputs, None where it was not tried. kinds: of the decisions that the flags
     of a flag fix govern. program: equal for fixes that make the same program, None where that is not known.
     decisions: those that it denies, none for a flag or a backend.
@@ -36,7 +44,7 @@ class Fix:
     values: Mapping[str, Any] | None
     residual_max_abs: float
     removed_fraction: float
-    plain: Mapping[str, Any] | None
+    plain: PlainFix | None
     cost: Cost | None = None
     others: Elsewhere | None = None
     kinds: frozenset[str] = frozenset()
@@ -86,14 +94,13 @@ def _flags(trials: Sequence[FlagTrial], result: ProbeResult) -> Fix:
     values = {t.flag.name: t.value for t in trials}
     name = " + ".join(f"{n}={v}" for n, v in values.items())
     kinds = frozenset(kind for t in trials for kind in t.flag.kinds)
-    plain = {"kind": "flags", "values": values}
-    return Fix(name, "flag", values, residual(result), 1.0, plain, kinds=kinds)
+    return Fix(name, "flag", values, residual(result), 1.0, SetFlags(values), kinds=kinds)
 
 
 def from_backends(rungs: Mapping[str, ProbeResult]) -> list[Fix]:
     """Rungs below Inductor that agree with eager: they repair by not compiling."""
     return [
-        Fix(f"backend={name}", "backend", None, residual(r), 1.0, {"kind": "backend", "name": name})
+        Fix(f"backend={name}", "backend", None, residual(r), 1.0, UseBackend(name))
         for name, r in rungs.items()
     ]
 
@@ -104,29 +111,22 @@ def from_repairs(repairs: Iterable[tuple[MinimalSet, ProbeResult]]) -> list[Fix]
     for repair, result in repairs:
         kinds = {kind_of(m) for m in repair.members}
         kind = _KIND_OF_DECISION.get(next(iter(kinds)), "decision") if len(kinds) == 1 else "decision"
-        name, plain = " + ".join(repair.members), _plain(kind, repair.members)
+        name, plain = " + ".join(repair.members), by_name(kind, repair.members)
         fixes.append(Fix(name, kind, None, residual(result), 1.0, plain, decisions=repair.members))
     return fixes
-
-
-def _plain(kind: str, members: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """Plain torch can leave out a pass, a decomposition or a lowering by name, not at one place alone."""
-    names = sorted({m.partition(":")[2].rpartition("@")[0] for m in members})
-    plain_kind = {"pass": "passes", "decomposition": "fallbacks", "lowering": "fallbacks"}.get(kind)
-    return None if plain_kind is None else {"kind": plain_kind, "names": names}
 
 
 def held_in_plain_torch(study: Study, fixes: Sequence[Fix]) -> list[Fix]:
     """The fixes, those by the name of an operation or a pass only with a way of plain torch that repairs the
     whole too."""
-    named = [(fix, fix_lines({"id": fix.id, "kind": fix.kind, "set": None})) for fix in fixes if fix.plain]
-    passes = [fix for fix, _ in named if fix.kind == "pass"]
-    lines = [(fix, told[0]) for fix, told in named if fix.kind != "pass" and told]
-    disabled = [Candidate.with_flags({PASSES: ",".join(fix.plain["names"])}) for fix in passes if fix.plain]
-    results = study.probe_all([(candidate, WHOLE) for candidate in disabled]) if disabled else []
-    results += study.pasted([line for _, line in lines]) if lines else []
-    asked = [*passes, *(fix for fix, _ in lines)]
-    holding = [fix.id for fix, r in zip(asked, results, strict=True) if r.outcome is Outcome.PASS]
+    disabled = {fix.id: fix.plain for fix in fixes if isinstance(fix.plain, DisablePasses)}
+    left_out = {fix.id: fix.plain for fix in fixes if isinstance(fix.plain, FallBack)}
+    flags = [(Candidate.with_flags(plain.values), WHOLE) for plain in disabled.values()]
+    results = study.probe_all(flags) if flags else []
+    lines = [line for plain in left_out.values() for line in paste_lines(plain)]
+    results += study.pasted(lines) if lines else []
+    told = zip([*disabled, *left_out], results, strict=True)
+    holding = {name for name, result in told if result.outcome is Outcome.PASS}
     return [fix if fix.id in holding else replace(fix, plain=None) for fix in fixes]
 
 

@@ -37,7 +37,7 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
     """
     paths = followable(default)
     if not paths:
-        return _nothing("no output of the forward graph diverges, and that alone is followed")
+        return _nothing("no output of the forward graph diverges, and gradients are not compared by node")
     reasons = []
     for left_out in _attempts(default):
         trace, reason = _ask(study, case, left_out)
@@ -76,7 +76,7 @@ def _ask(study: Study, case: Case, left_out: Sequence[str]) -> tuple[Trace | Non
     if isinstance(answer, Failed):
         return None, answer.reason
     if study.judged(answer.measurement, case).outcome is not Outcome.FAIL:
-        return None, "with its intermediate values returned the compiled program does not diverge so"
+        return None, "with its intermediate values returned the compiled program does not diverge in this way"
     return answer.trace, ""
 
 
@@ -97,8 +97,8 @@ def _found(trace: Trace, paths: Sequence[str], left_out: Sequence[str]) -> Follo
     if hidden and begins is not None:
         names = ", ".join(f"`{name}`" for name in hidden)
         notes.append(
-            f"the compiled program stores no value of {names}: what arises there shows in what reads it"
+            f"not materialized by the compiled program: {names}; an error there appears in what reads it"
         )
     if begins is None:
-        return _nothing("no node gives other bits on equal inputs")
+        return _nothing("no node differs from eager on equal inputs")
     return Followed(trace, begins, grows, tuple(notes))

@@ -38,7 +38,7 @@ def nearest(
 ) -> Neighbour | None:
     """Of what agrees and differs in one decision or flag, what changes the fewest lines of code; where none
     does, of what differs in one call or length. None where nothing of the kind agrees."""
-    denied = [(f"denying {listed(r.members)}", study.deny(frozenset(r.members)), case) for r in repairs]
+    denied = [(f"disabling {listed(r.members)}", study.deny(frozenset(r.members)), case) for r in repairs]
     turned = [
         (f"with {fix.id}", Candidate.with_flags(fix.values), case) for fix in flags if fix.values is not None
     ]

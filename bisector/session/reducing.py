@@ -184,6 +184,6 @@ class _Asking:
             return Outcome.FAIL, [r for r in results if r.outcome is Outcome.FAIL]
         repaired = [r for r, (_, wanted) in zip(results, demands, strict=True) if wanted is Outcome.PASS]
         if all(r.outcome is Outcome.FAIL for r in repaired):
-            what = "it diverges alike, and nothing repairs it that repairs the subject"
+            what = "it diverges in the same way, but what repairs the target does not repair it"
             self.also_seen["unrepaired"] = AlsoSeen(what, case)
         return Outcome.UNRESOLVED, ()

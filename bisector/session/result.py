@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bisector.core.fix_source import paste_lines
 from bisector.core.model import OutputMeasurement
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
-from bisector.report.fixes import fix_lines
 from bisector.runner.rundir import NEIGHBOUR
 
 from .answer import Answer
@@ -210,10 +210,7 @@ def _fix(fix: Fix, confirmed: bool, answer: Answer) -> dict[str, Any]:
 
 
 def _paste(fix: Fix, answer: Answer) -> list[str]:
-    if fix.plain is None:
-        return []
-    told = {"id": fix.id, "kind": fix.kind, "set": fix.values}
-    return fix_lines(told, answer.settings, answer.walk.variables)
+    return [] if fix.plain is None else paste_lines(fix.plain, answer.settings, answer.walk.variables)
 
 
 def _same_program(fix: Fix, answer: Answer) -> str | None:

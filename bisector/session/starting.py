@@ -84,8 +84,8 @@ def region_of(
     if calls > SEARCHED_WHOLE:
         return Start(WHOLE, default, reductions=tuple(reductions))
     note = (
-        f"decisions and flags were searched in a region of {calls} of {call.nodes} calls that diverges "
-        "alike; what repairs it was tried on the whole"
+        f"decisions and flags were searched in a region of {calls} of {call.nodes} calls with the same "
+        "mismatch; what repairs the region was then tried on the whole graph"
     )
     return Start(case, small, Scope.REGION, tuple(reductions), (note,))
 
@@ -99,9 +99,9 @@ def part_of(study: Study, call: RecordedCall, start: Start) -> Start:
         return start
     found = reduce_case(study, start.case, start.default, None, take_part)
     note = (
-        f"flags were walked on a part of the inputs that diverges alike "
+        f"flags were tried on a part of the inputs with the same mismatch "
         f"({study.describe(found.case).elements} of {elements} elements); "
-        "what repairs it was tried on the whole"
+        "what repairs that part was then tried on the whole"
     )
     scope = start.scope
     if scope is Scope.WHOLE and found.case != WHOLE:

@@ -1,7 +1,7 @@
 # torch.compile differs from eager.
 # Verdict: amplified-rounding; at each node by itself the two runs differ by rounding alone (at most 9.38 ulp); it grows most at `ceil` (aten.ceil), 3.65e+05 times.
 # Cause: layout:channels_last@input_1
-# Denying layout:channels_last@input_1 repairs it.
+# Disabling layout:channels_last@input_1 makes the outputs agree.
 # Fix (--fixed): inductor.layout_optimization=False
 # Seen with torch 2.13.0+cpu, g++ (Debian 12.2.0-14+deb12u1) 12.2.0, AMD EPYC (avx512 avx512_vnni).
 #

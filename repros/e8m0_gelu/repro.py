@@ -1,7 +1,7 @@
 # torch.compile differs from eager.
 # Verdict: amplified-rounding; at each node by itself the two runs differ by rounding alone (at most 7.91 ulp); it grows most at `ceil` (aten.ceil), 4.93e+05 times.
 # Cause: vec:erf@erf
-# Denying vec:erf@erf repairs it.
+# Disabling vec:erf@erf makes the outputs agree.
 # Fix (--fixed): inductor.cpp.simdlen=1
 # Seen with torch 2.13.0+cpu, g++ (Debian 12.2.0-14+deb12u1) 12.2.0, AMD EPYC (avx512 avx512_vnni).
 #

@@ -2,8 +2,8 @@
 # Verdict: compiled-better; output[0]: compiled is closer to the float64 reference (rms error 0, eager 0.00037).
 # Cause: cast:float16@half together with inline:prims.convert_element_type@half
 # Cause: cast:float16@half together with fuse:rounded@half
-# Denying cast:float16@half repairs it.
-# Denying inline:prims.convert_element_type@half and fuse:rounded@half repairs it.
+# Disabling cast:float16@half makes the outputs agree.
+# Disabling inline:prims.convert_element_type@half and fuse:rounded@half makes the outputs agree.
 # Fix (--fixed): inductor.emulate_precision_casts=True
 # Seen with torch 2.13.0+cpu, g++ (Debian 12.2.0-14+deb12u1) 12.2.0, AMD EPYC (avx512 avx512_vnni).
 #

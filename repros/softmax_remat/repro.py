@@ -1,8 +1,8 @@
 # torch.compile differs from eager.
 # Verdict: compiled-worse; output[0]: compiled is farther from the float64 reference: 1 elements are not finite where it is (eager: 0).
 # Cause: fma:sub@spread together with inline:aten.mul@spread
-# Denying fma:sub@spread repairs it.
-# Denying inline:aten.mul@spread repairs it.
+# Disabling fma:sub@spread makes the outputs agree.
+# Disabling inline:aten.mul@spread makes the outputs agree.
 # Fix (--fixed): inductor.cpp.enable_floating_point_contract_flag=off
 # Seen with torch 2.13.0+cpu, g++ (Debian 12.2.0-14+deb12u1) 12.2.0, AMD EPYC (avx512 avx512_vnni).
 #

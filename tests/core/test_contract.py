@@ -44,10 +44,10 @@ def test_both_searches_name_the_same_breach(plain: Outcome, default: Outcome, br
 @pytest.mark.parametrize(
     ("plain", "default", "causes_say", "repairs_say"),
     [
-        (PASS, PASS, "search repairs alone", "nothing to repair"),
-        (PASS, UNRESOLVED, "search repairs alone", "raise `--timeout`"),
-        (FAIL, FAIL, "search the places (`lower`)", "search the places (`lower`)"),
-        (UNRESOLVED, FAIL, "search repairs alone", "search the flags"),
+        (PASS, PASS, "only repairs were searched", "nothing to repair"),
+        (PASS, UNRESOLVED, "only repairs were searched", "raise `--timeout`"),
+        (FAIL, FAIL, "no causes were searched", "no set of decisions repairs it"),
+        (UNRESOLVED, FAIL, "only repairs were searched", "run by their ATen kernels instead"),
     ],
 )
 def test_each_problem_is_one_line_that_says_what_follows(

@@ -1,4 +1,4 @@
-"""Every workaround that a report prints is run exactly as printed, in plain torch around the script."""
+"""Every fix that a report prints is run exactly as printed, in plain torch around the script."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bisector.report.fixes import PASSES, PER_GRAPH, fix_lines
+from bisector.core.fix_source import (
+    PASSES,
+    PER_GRAPH,
+    DisablePasses,
+    FallBack,
+    SetFlags,
+    UseBackend,
+    paste_lines,
+)
 
 pytest.importorskip("torch")
 PROGRAM = """
@@ -64,7 +71,7 @@ def failing(folder: Path, lines: list[str], program: str = PROGRAM) -> dict[str,
     return {line: done.stderr for line, done in zip(lines, ended, strict=True) if done.returncode != 0}
 
 
-def test_without_a_workaround_the_script_fails(tmp_path: Path) -> None:
+def test_without_a_fix_the_script_fails(tmp_path: Path) -> None:
     assert "Tensor-likes are not close" in failing(tmp_path, ["pass"])["pass"]
 
 
@@ -78,10 +85,6 @@ def test_each_kind_of_line_is_printed_and_repairs_the_script(tmp_path: Path, lin
         "export TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS",
     } <= kinds
     assert failing(tmp_path, lines) == {}
-
-
-def change(kind: str, id: str = "", **values: Any) -> dict[str, Any]:
-    return {"kind": kind, "id": id, "set": values.get("set")}
 
 
 SHIFT = """
@@ -103,27 +106,27 @@ assert "".join(code).count("{}") >= {}
 """
 # Every kind of change that has lines, and a program that is well only where the change is made.
 CHANGES = {
-    "pass": (change("pass", "pass:reinplace_inplaceable_ops@post_grad"), SHIFT),
-    "backend": (change("backend", "backend=aot_eager"), SHIFT),
+    "pass": (DisablePasses(("reinplace_inplaceable_ops",)), SHIFT),
+    "backend": (UseBackend("aot_eager"), SHIFT),
     "lowering": (
-        change("lowering", "lower:aten.erf@erf"),
+        FallBack(("aten.erf",)),
         CODE.format("torch.erf(x)", "aten.erf.default(", 1),
     ),
     "decomposition": (
-        change("decomposition", "decomp:aten.silu@silu"),
+        FallBack(("aten.silu",), decomposed=True),
         CODE.format("torch.nn.functional.silu(x)", "aten.silu.default(", 1),
     ),
     "two flags": (
-        change("flag", set={"inductor.max_fusion_size": 1, "inductor.fallback_random": True}),
+        SetFlags({"inductor.max_fusion_size": 1, "inductor.fallback_random": True}),
         CODE.format("torch.rand_like(x)", "torch.ops.aten.rand", 1),
     ),
-    "functorch": (change("flag", set={"functorch.cse": False}), "assert not torch._functorch.config.cse"),
+    "functorch": (SetFlags({"functorch.cse": False}), "assert not torch._functorch.config.cse"),
     "backends": (
-        change("flag", set={"backends.mkldnn.enabled": False}),
+        SetFlags({"backends.mkldnn.enabled": False}),
         "assert not torch.backends.mkldnn.enabled",
     ),
     "environment": (
-        change("flag", set={"env.ATEN_CPU_CAPABILITY": "default"}),
+        SetFlags({"env.ATEN_CPU_CAPABILITY": "default"}),
         "assert torch.backends.cpu.get_cpu_capability() == 'DEFAULT'",
     ),
 }
@@ -138,6 +141,6 @@ EACH = [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for n
 @pytest.mark.parametrize("name", EACH)
 def test_every_line_that_is_printed_for_a_change_makes_it(tmp_path: Path, name: str) -> None:
     made, program = CHANGES[name]
-    lines = fix_lines(made, variables=VARIABLES)
+    lines = paste_lines(made, variables=VARIABLES)
     assert lines
     assert set(failing(tmp_path, ["pass", *lines], program)) == {"pass"}

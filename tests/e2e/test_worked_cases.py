@@ -187,7 +187,7 @@ def test_the_result_and_the_reports_of_a_run_are_whole(finished: Any) -> None:
 def test_the_nearest_case_that_agrees_has_other_code(finished: Any) -> None:
     _, _, result, out = finished
     neighbour = result["neighbour"]
-    assert neighbour["differs_by"].startswith(("denying ", "with ", "without "))
+    assert neighbour["differs_by"].startswith(("disabling ", "with ", "without "))
     lines = (out / neighbour["artifact_diff"]).read_text().splitlines()
     assert any(line.startswith("+") and not line.startswith("+++") for line in lines)
 

@@ -14,17 +14,11 @@ from typing import Any
 import pytest
 import torch
 
+from bisector.core.fix_source import DisablePasses, FallBack, SetFlags, UseBackend
 from bisector.inductor.graph.comparing import comparison
-from bisector.inductor.graph.fixes import (
-    DisablePasses,
-    FallBack,
-    SetFlags,
-    UseBackend,
-    fix_statements,
-    setting_statements,
-)
 from bisector.inductor.graph.repro import write_repro
 from bisector.inductor.graph.repro_spec import ReproSpec
+from bisector.inductor.graph.settings_source import check_fix, setting_statements
 from bisector.inductor.graph.values import CannotWrite
 
 from .test_source import capture
@@ -76,7 +70,7 @@ def gradient() -> ReproSpec:
         tolerances=[(1.3e-6, 1e-5)],
         grad_outputs=[torch.ones(8, 8)],
         grad_tolerances=[(0.0, 0.0)],
-        fix=FallBack(("aten.silu_backward.default",)),
+        fix=FallBack(("aten.silu_backward",), decomposed=True),
     )
 
 
@@ -182,7 +176,7 @@ def test_an_input_changed_in_place_is_compared_and_a_lowering_can_fall_back(run:
             tolerances=[exact],
             input_tolerances=[exact, exact],
             settings={CONTRACT: "fast"},
-            fix=FallBack(("aten.mul.Tensor",)),
+            fix=FallBack(("aten.mul",)),
         )
     )
     plain, fixed = run(text), run(text, "--fixed")
@@ -380,17 +374,7 @@ def test_an_unknown_flag_is_refused(name: str) -> None:
 
 def test_an_unknown_op_is_refused() -> None:
     with pytest.raises(CannotWrite, match="no_such_op"):
-        fix_statements(FallBack(("aten.no_such_op.default",)))
-
-
-def test_many_overloads_of_an_op_fall_back_in_a_loop_and_few_one_by_one() -> None:
-    many = FallBack(("aten.tanh.default", "aten.tanh.int", "aten.tanh.complex", "aten.mul.Tensor"))
-    *mul, loop, getting, popping, falling = fix_statements(many).lines
-    assert (len(mul), loop) == (2, 'for overload in ("complex", "default", "int"):')
-    assert "torch.ops.aten.tanh, overload" in getting
-    assert ("pop(op" in popping, "make_fallback(op" in falling) == (True, True)
-
-
+        check_fix(FallBack(("aten.no_such_op",)))
 
 
 def test_nothing_of_the_project_is_needed() -> None:

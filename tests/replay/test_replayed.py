@@ -10,7 +10,7 @@ import pytest
 
 from bisector import wire
 from bisector.core.protocol import Record, Recorded, Reply, RunProbe
-from bisector.report import markdown, text
+from bisector.report import markdown, sections, terminal
 from bisector.runner import lab
 from bisector.session import environment
 from tests.replay.recording import CASES, Recording, Said, read, replay, told
@@ -39,7 +39,8 @@ def recording(case: str, monkeypatch: pytest.MonkeyPatch) -> Recording:
 def test_a_recorded_run_gives_its_answer_again(recording: Recording, case: str, tmp_path: Path) -> None:
     result = replay(recording, case, tmp_path / "run")
     assert told(result) == recording.result
-    assert text.render(result, 100, False) and markdown.render(result, None)
+    report = sections.report(result)
+    assert terminal.render(report, 100, False) and markdown.render(report)
 
 
 def is_probe_of_the_second(recorded: Said) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from bisector.report.fixes import fix_lines
+from bisector.core.fix_source import FallBack, SetFlags, paste_lines
 
 FAST = "inductor.cpp.enable_floating_point_contract_flag"
 INLINE = "inline:aten.mul@mul"
@@ -140,7 +140,7 @@ def softmax_pair() -> dict[str, Any]:
                 "residual_max_abs": 0.0,
                 "slowdown": 1.02,
                 "confirmed": True,
-                "paste": fix_lines({"id": "", "kind": "flag", "set": {FAST: "off"}}, {FAST: "fast"}),
+                "paste": paste_lines(SetFlags({FAST: "off"}), {FAST: "fast"}),
             },
             {
                 "id": "lower:aten.sub@sub",
@@ -150,7 +150,7 @@ def softmax_pair() -> dict[str, Any]:
                 "residual_max_abs": 0.0,
                 "slowdown": 1.9,
                 "confirmed": True,
-                "paste": fix_lines({"id": "lower:aten.sub@sub", "kind": "lowering", "set": None}),
+                "paste": paste_lines(FallBack(("aten.sub",))),
             },
             {
                 "id": FMA,

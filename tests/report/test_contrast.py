@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bisector.report.contrast import contrast_lines
+from bisector.report.sentences import contrast_lines
 
 FOUND: dict[str, Any] = {
     "with": "good.yaml",
@@ -18,15 +18,15 @@ FOUND: dict[str, Any] = {
 def test_repairs_and_causes_are_said_of_the_side_they_are_about() -> None:
     assert contrast_lines(FOUND) == [
         "The target diverges as it is and agrees under good.yaml.",
-        'What makes it agree as it is: inductor.a = "off"; or inductor.b = 1 and inductor.c = False.',
-        'What makes it diverge under good.yaml: inductor.a = "fast" and inductor.b = 8.',
+        'Settings that make it agree as it is: inductor.a = "off"; or inductor.b = 1 and inductor.c = False.',
+        'Settings that make it diverge under good.yaml: inductor.a = "fast" and inductor.b = 8.',
     ]
 
 
 def test_where_the_other_diverges_the_sides_are_exchanged() -> None:
     lines = contrast_lines(FOUND | {"target": "PASS"})
     assert lines[0] == "The target diverges under good.yaml and agrees as it is."
-    assert lines[1].startswith("What makes it agree under good.yaml: ")
+    assert lines[1].startswith("Settings that make it agree under good.yaml: ")
 
 
 def test_what_is_not_known_is_said_with_its_reason() -> None:

@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
-from bisector.report.markdown import render
-from bisector.report.markup import code, without_folders
+from bisector.report import markdown, sections
+from bisector.report.markdown import code, without_folders
 from tests.report import samples
 
 REPRO = "# made from /home/ada/models/softmax.py\nimport torch\n\nDATA = '/9j/4AAQ/Skz'\n"
+
+
+def render(result: dict[str, Any], repro: str | None) -> str:
+    return markdown.render(sections.report(result, repro))
 
 
 def cells(page: str, first: str) -> list[str]:
@@ -20,11 +24,11 @@ def cells(page: str, first: str) -> list[str]:
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
-def test_a_pair_has_title_triage_row_repro_numbers_cause_and_workaround() -> None:
+def test_a_pair_has_title_summary_repro_numbers_causes_and_fixes() -> None:
     page = render(samples.softmax_pair(), REPRO)
     assert page.startswith("# [inductor] mul, amax, sub, exp: torch.compile is less accurate than eager\n")
     triage = cells(page, "inductor")
-    assert triage[1:3] == ["inline, fma", "`inline:aten.mul@mul`<br>`fma:sub@mul`"]
+    assert triage[1:3] == ["inline, fma", "`inline:aten.mul@mul`, `fma:sub@mul`"]
     assert triage[3] == '`inductor.cpp.enable_floating_point_contract_flag = "off"`'
     assert cells(page, "out") == [
         "out",
@@ -37,7 +41,8 @@ def test_a_pair_has_title_triage_row_repro_numbers_cause_and_workaround() -> Non
         "1.14e+05",
     ]
     assert "```python\n# made from softmax.py\nimport torch\n" in page
-    assert "Either one alone repairs it: denying the FMA contraction of `mul` (`fma:sub@mul`) or" in page
+    assert "Disabling either the recomputation of `mul` [1] or" in page
+    assert "- [1] `inline:aten.mul@mul` (softmax.py:11)\n\n  the product `mul` is" in page
     assert 'options = {"cpp.enable_floating_point_contract_flag": "off"}' in page
     assert cells(page, "`inductor.cpp.simdlen`")[1:] == ["`None`", "`1`", "FAIL", "<1%", "partial"]
     assert "torch_git: 0123456789abcdef" in page
@@ -93,34 +98,34 @@ def test_without_a_repro_there_is_no_section_on_reproducing() -> None:
 
 def test_two_causes_are_each_listed_and_their_joint_repair_once() -> None:
     page = render(samples.two_causes(), REPRO)
-    assert page.count("- Cause: ") == 2
-    assert page.count("Repaired only by denying both") == 1
-    assert "- 2 independent causes: either will do to make the outputs diverge." in page
+    assert page.count("Enabling only this in an otherwise unoptimized compile reproduces the mismatch") == 2
+    assert page.count("Only disabling both the") == 1
+    assert "## Causes: 2 independent ones; either is enough to make the outputs diverge\n" in page
     assert cells(page, "inductor")[3] == "none known"
-    assert "## Workaround" not in page
+    assert "## Fixes" not in page
 
 
 def test_shares_are_a_table_with_whether_they_add_up() -> None:
     page = render(samples.shares(), None)
-    assert "| `lower:aten.sum@total` | 80% | 75% |" in page
-    assert "They add up: 100% in sum, and denied together they remove 100%." in page
+    assert "| 80% | 75% | `lower:aten.sum@total` \\[1\\] |" in page
+    assert "They add up: 100% in sum, and disabled together they remove 100%." in page
     assert "Its formula is in torch/_inductor/lowering.py:7472." in page
 
 
 def test_a_pair_is_said_to_need_both() -> None:
-    assert "(needs both). With them alone" in render(samples.softmax_pair(), None)
+    assert "## Causes: both decisions are needed\n" in render(samples.softmax_pair(), None)
 
 
 def test_a_place_stands_under_where_and_not_under_cause() -> None:
     page = render(samples.place(), None)
-    assert "## Where\n\n- `lower:aten.gelu.default@gelu` (case.py:7)" in page
-    assert "## Cause" not in page
+    assert "## Where: a place, not a cause\n\n- `lower:aten.gelu.default@gelu` (case.py:7)" in page
+    assert "## Causes" not in page
 
 
 def test_nothing_to_find_claims_nothing() -> None:
     page = render(samples.agrees(), None)
     assert "Nothing to find: eager and torch.compile agree" in page
-    for title in ("## Cause", "## Workaround", "## Flags", "## Not established", "| Backend |"):
+    for title in ("## Causes", "## Fixes", "## Flags", "## Not established", "| Backend |"):
         assert title not in page
 
 
@@ -158,7 +163,7 @@ def test_kinds_that_the_device_lacks_are_named_and_are_not_missing_from_the_answ
 
 
 def test_the_nearest_case_that_agrees_is_shown_with_the_lines_that_differ() -> None:
-    neighbour = {"differs_by": "denying a", "artifact_diff": "neighbour.diff", "diff": ["-x * y", "+z"]}
+    neighbour = {"differs_by": "disabling a", "artifact_diff": "neighbour.diff", "diff": ["-x * y", "+z"]}
     page = render(samples.softmax_pair() | {"neighbour": neighbour}, REPRO)
-    assert "The nearest case that agrees: denying a. How its generated code differs: neighbour.diff" in page
+    assert "The nearest case that agrees: disabling a. How its generated code differs: neighbour.diff" in page
     assert "```diff\n-x * y\n+z\n```" in page

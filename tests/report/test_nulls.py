@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from bisector.report import markdown, text
+from bisector.report import markdown, sections, terminal
 from tests.report import samples
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "bisector/report/result.schema.json").read_text())
@@ -39,8 +39,9 @@ def test_reports_stand_every_null_that_the_schema_allows(name: str) -> None:
     valid = [result for result in nulled if validator.is_valid(result)]
     assert len(valid) > 15
     for result in valid:
-        assert text.render(result, width=80, color=False)
-        assert markdown.render(result, None)
+        told = sections.report(result)
+        assert terminal.render(told, 80, color=False)
+        assert markdown.render(told)
 
 
 def test_reports_stand_a_result_without_the_optional_fields() -> None:
@@ -48,6 +49,7 @@ def test_reports_stand_a_result_without_the_optional_fields() -> None:
     for key in set(result) - set(SCHEMA["required"]):
         del result[key]
     del result["minimal"]["graph"], result["verdict"]["criterion"]
-    page = text.render(result, width=100, color=False)
+    told = sections.report(result)
+    page = terminal.render(told, 100, color=False)
     assert "A product and a sum are rounded once, as one multiply-add." in page
-    assert "A product and a sum are rounded once" in markdown.render(result, None)
+    assert "A product and a sum are rounded once" in markdown.render(told)

@@ -22,7 +22,7 @@ def test_of_what_agrees_the_smallest_change_of_the_code_is_named(tmp_path: Path)
         repair = MinimalSet((cast,), Outcome.PASS, (Outcome.FAIL,))
         found = nearest(study, WHOLE, [repair], [])
     assert found is not None
-    assert found.differs_by == f"denying {cast}"
+    assert found.differs_by == f"disabling {cast}"
     assert 0 < found.changed < 12
     assert any("half" in line.lower() for line in found.diff if line.startswith("+"))
 

@@ -13,7 +13,7 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
 from bisector.core.model import Base, Measurement
-from bisector.report import text
+from bisector.report import sections, terminal
 from bisector.session import pipeline
 from bisector.session.clock import Clock
 from bisector.session.run import Session
@@ -149,7 +149,7 @@ def test_a_second_worker_that_times_out_confirms_nothing_and_says_so(explained: 
     result = explained(second_says(lambda request, answer: asked.Failed("timeout after 60 s")))
     nothing_by_decisions_is_confirmed(result)
     assert "not confirmed in a second process: timeout after 60 s" in told(result)
-    assert "timeout after 60 s" in text.render(result, 100, False)
+    assert "timeout after 60 s" in terminal.render(sections.report(result), 100, False)
 
 
 def test_a_second_worker_whose_default_agrees_confirms_nothing_and_says_so(explained: Explain) -> None:
@@ -338,7 +338,7 @@ def test_a_budget_that_ends_anywhere_leaves_a_partial_answer_and_accuses_nobody_
     model = both_needed()
     result = explained(model, spend)
     assert result["exit_status"] in (0, 3)
-    assert text.render(result, 80, False)
+    assert terminal.render(sections.report(result), 80, False)
     if result["stopped_because"] is None:
         assert members(result["causes"]) == [[FMA, INLINE]]
         return

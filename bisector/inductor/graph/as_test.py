@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from torch import fx
 
+from ...core.fix_source import PlainFix, UseBackend, uncached_lines
 from ..naming import op_name
 from .comparing import comparison, needs_table, runs
-from .fixes import Fix, UseBackend, fix_statements
 from .parts import comment, imports_source, joined_blocks, parts_of
 from .repro_spec import ReproSpec
 from .restored import restored
+from .settings_source import check_fix
 from .values import value_source
 
 MOST_NAMED = 4  # operations in the name of a test
@@ -56,10 +57,10 @@ def _head(spec: ReproSpec) -> str:
     return comment([*lines, "", f"python -m pytest {spec.file}   fails while compiled differs"])
 
 
-def _fixing(fix: Fix | None) -> Iterator[str]:
+def _fixing(fix: PlainFix | None) -> Iterator[str]:
     """The fix as lines of Python."""
     if isinstance(fix, UseBackend):
-        yield f"torch.compile(..., backend={value_source(fix.name)})"
+        yield f"torch.compile(..., backend={value_source(fix.backend)})"
     elif fix is not None:
-        statements = fix_statements(fix)
-        yield from (*statements.early, *statements.lines)
+        check_fix(fix)
+        yield from uncached_lines(fix)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...core.fix_source import Statements, UseBackend, statements
 from .comparing import comparison, needs_table, runs
-from .fixes import Statements, UseBackend, fix_statements, setting_statements
 from .parts import Parts, comment, imports_source, joined_blocks, parts_of
 from .repro_spec import ReproSpec
 from .repro_text import HEAD, IF_FIXED, TAIL
 from .restored import changed_defaults
+from .settings_source import check_fix, setting_statements
 from .values import LINE_WIDTH, value_source
 
 
@@ -21,7 +22,10 @@ def write_repro(spec: ReproSpec, parts: Parts | None = None) -> str:
     """
     parts = parts or parts_of(spec)
     settings = _settings(spec)
-    fix = fix_statements(spec.fix) if spec.fix is not None else Statements()
+    fix = Statements()
+    if spec.fix is not None:
+        check_fix(spec.fix)
+        fix = statements(spec.fix)
     blocks = [
         _settings_text(spec, settings, fix),
         parts.function.text,

@@ -10,8 +10,8 @@ import torch
 from torch import fx
 
 from ...core.case import Wording
+from ...core.fix_source import PlainFix
 from ..tensors import grad_flags
-from .fixes import Fix
 
 Tolerance = tuple[float, float]  # rtol, atol
 
@@ -52,7 +52,7 @@ class ReproSpec:
     num_threads: int | None = None
     seed: int | None = None
     signed_zero: bool = False
-    fix: Fix | None = None
+    fix: PlainFix | None = None
     header: Sequence[str] = ()
     file: str = "repro.py"
     decisions: Sequence[str] = ()

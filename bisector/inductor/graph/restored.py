@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from .fixes import ROOTS, setting_statements
+from ...core.fix_source import MODULES
 from .repro_spec import ReproSpec
+from .settings_source import setting_statements
 from .values import CannotWrite, value_source
 
 
@@ -32,8 +33,8 @@ def restored(spec: ReproSpec) -> Restored:
     others: dict[str, Any] = {}
     for name, value in spec.settings.items():
         root, _, path = name.partition(".")
-        if ROOTS[root].endswith(".config"):
-            decorators.append(f"@{ROOTS[root]}.patch({value_source(path)}, {value_source(value)})")
+        if MODULES[root].endswith(".config"):
+            decorators.append(f"@{MODULES[root]}.patch({value_source(path)}, {value_source(value)})")
         else:
             others[name] = value
     if not spec.grad_enabled:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .fixes import UseBackend
+from ...core.fix_source import UseBackend
 from .inputs_source import list_source
 from .ops_source import autocast_source
 from .repro_spec import ReproSpec
@@ -114,7 +114,7 @@ def _compile_arguments(name: str, spec: ReproSpec) -> str:
     kwargs = {key: value_source(value) for key, value in spec.compile_kwargs.items()}
     if isinstance(spec.fix, UseBackend):
         plain = kwargs.get("backend", '"inductor"')
-        kwargs["backend"] = f'{value_source(spec.fix.name)} if "--fixed" in sys.argv else {plain}'
+        kwargs["backend"] = f'{value_source(spec.fix.backend)} if "--fixed" in sys.argv else {plain}'
     return ", ".join([name, *(f"{key}={text}" for key, text in kwargs.items())])
 
 

@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch._inductor.decomposition import decompositions
-from torch._inductor.lowering import lowerings
 
 from ...core.criterion import Criterion
 from ...core.protocol import Repro, ScriptSpec, TestFile
 from ..execute import Outputs, Subject, eager_program, run, seed
 from ..tensors import dtype_name
 from .as_test import name_of_test, write_test
-from .fixes import DisablePasses, FallBack, Fix, SetFlags, UseBackend
 from .parts import parts_of
 from .repro import write_repro
 from .repro_spec import ReproSpec
@@ -53,38 +50,12 @@ def _spec(subject: Subject, asked: ScriptSpec) -> ReproSpec:
         num_threads=None,
         seed=asked.seed,
         signed_zero=criterion.signed_zero,
-        fix=fix_of(asked.fix),
+        fix=asked.fix,
         header=list(asked.header),
         decisions=list(asked.decisions),
         file=asked.file,
         wording=asked.wording,
     )
-
-
-def fix_of(plain: Mapping[str, Any] | None) -> Fix | None:
-    """The repro's fix for what `session.fixes.Fix.plain` says."""
-    if plain is None:
-        return None
-    if plain["kind"] == "flags":
-        return SetFlags(plain["values"])
-    if plain["kind"] == "backend":
-        return UseBackend(plain["name"])
-    if plain["kind"] == "passes":
-        return DisablePasses(tuple(plain["names"]))
-    ops = tuple(op for name in plain["names"] for op in _overloads(name))
-    return FallBack(ops)
-
-
-def _overloads(name: str) -> list[str]:
-    """`aten.mul` -> its functional overloads that Inductor decomposes or lowers; an overload is itself."""
-    found: Any = torch.ops
-    for part in name.split("."):
-        found = getattr(found, part)
-    if isinstance(found, torch._ops.OpOverload):
-        return [name]
-    known = [getattr(found, o) for o in found.overloads()]
-    functional = [o for o in known if not o._schema.is_mutable]
-    return [str(o) for o in functional if o in decompositions or o in lowerings]
 
 
 def _tolerances(criterion: Criterion, eager: Outputs, family: str) -> list[tuple[float, float]]:

@@ -15,7 +15,7 @@ from typing import Any
 from bisector.core.clusters import Cause, pattern
 from bisector.core.model import OF_STATUS, Measurement, Outcome
 from bisector.errors import NumbisectError
-from bisector.report import markdown
+from bisector.report import markdown, sections
 from bisector.runner.rundir import RunDirectory
 
 from .. import pipeline
@@ -68,7 +68,7 @@ def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Look
         return looked.cut_short(result)
     if member is None:
         session.run.markdown.write_text(
-            markdown.render(result, session.run.repro_text()), encoding="utf-8"
+            markdown.render(sections.report(result, session.run.repro_text())), encoding="utf-8"
         )
     return looked.after(result, f"{looked.id}/{RUN}", member)
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bisector.core.model import kind_of
-from bisector.report.contrast import contrast_lines
-from bisector.report.fixes import fix_title
-from bisector.report.words import (
+from bisector.core.fix_source import python_literal
+from bisector.core.model import detail_of, kind_of, middle_of
+
+from .words import (
     CLASS_SENTENCES,
     DIVERGING,
     KINDS,
     Result,
     conjunction,
     count,
-    detail_of,
-    middle_of,
+    fix_title,
     percent,
     short_decision,
     stopped,
@@ -30,8 +29,9 @@ _LEADS = {
 }
 
 MAX_NAMED = 4  # decisions, or causes, named in the first line
-PLACE = "With the ATen kernel there the outputs agree, but that also breaks fusion around the node."
-FORMULA = "The plain baseline diverges too: the lowering's own formula is to blame."
+PLACE = "Running the ATen kernel there makes the outputs agree, but it also prevents fusion around the node."
+RMS_ERROR = "Compiled against eager; rms error is the distance to eager in float64."
+FORMULA = "The unoptimized compile diverges too: the formula in Inductor's lowering is to blame."
 
 
 def diverges(result: Result) -> bool:
@@ -68,14 +68,15 @@ def _because(result: Result) -> str:
         return f", probably because of {_names(result['causes'][0]['decisions'])}, which is not confirmed"
     if result["repairs"] and not _only_places(result):
         repair = max(result["repairs"], key=lambda repair: repair["confirmed"])
-        sure = "repairs it" if repair["confirmed"] else "seems to repair it"
-        return f"; denying {_names(repair['decisions'])} {sure}, but the cause is not established"
+        sure = "makes" if repair["confirmed"] else "seems to make"
+        names = _names(repair["decisions"])
+        return f"; disabling {names} {sure} the outputs agree, but the cause is not established"
     if result.get("places"):
         nodes = conjunction(_first([f"`{place.rpartition('@')[2]}`" for place in result["places"]]), "or")
         return f"; it happens at {nodes}, but which decision there is to blame is not known"
     fix = next((fix for fix in result["fixes"] if fix["confirmed"]), None)
     if fix:
-        return f"; {fix_title(fix)} repairs it"
+        return f"; they agree with this change: {fix_title(fix)}"
     return "; the cause is not established" if result["seconds"]["causes"] is not None else ""
 
 
@@ -109,27 +110,35 @@ def _because_of_causes(causes: Sequence[Sequence[str]]) -> str:
 def cause_heading(causes: Sequence[Mapping[str, Any]]) -> str:
     """What the list of causes says as a whole."""
     if len(causes) > 1:
-        how = "either will do" if len(causes) == 2 else "any one will do"
-        return f"{len(causes)} independent causes: {how} to make the outputs diverge"
+        how = "either is enough" if len(causes) == 2 else "any one is enough"
+        return f"{len(causes)} independent ones; {how} to make the outputs diverge"
     size = len(causes[0]["decisions"])
-    return "one decision is enough" if size == 1 else f"needs {'both' if size == 2 else f'all {size}'}"
+    if size == 1:
+        return "one decision is enough"
+    return f"{'both' if size == 2 else f'all {size}'} decisions are needed"
 
 
 def cause_evidence(cause: Mapping[str, Any]) -> str:
     """How a cause was confirmed, or why it is not, from its two counterfactuals."""
     alone, without = cause["evidence"]["alone"], cause["evidence"]["without_each"]
     several = len(cause["decisions"]) > 1
-    verb = {
-        "FAIL": "the outputs diverge",
+    reproduces = {
+        "FAIL": "reproduces the mismatch",
+        "PASS": "does not reproduce the mismatch",
+        "UNRESOLVED": "gives UNRESOLVED",
+    }
+    left = {
+        "FAIL": "the outputs still diverge",
         "PASS": "the outputs agree",
         "UNRESOLVED": "the outcome is UNRESOLVED",
     }
     doubt = "" if cause["confirmed"] else "Not confirmed. "
-    on = f"{doubt}With {'them' if several else 'it'} alone over the plain baseline {verb[alone]}"
+    these = "only these" if several else "only this"
+    on = f"{doubt}Enabling {these} in an otherwise unoptimized compile {reproduces[alone]}"
     if not without:
         return f"{on}; not tried without."
-    off = verb[without[0]] if len(set(without)) == 1 else f"the outcomes are {', '.join(without)}"
-    return f"{on}; {'with any one of them taken away' if several else 'without it'} {off}."
+    off = left[without[0]] if len(set(without)) == 1 else f"the outcomes are {', '.join(without)}"
+    return f"{on}; without {'any one of them' if several else 'it'} {off}."
 
 
 def blames_formula(cause: Mapping[str, Any]) -> bool:
@@ -146,21 +155,20 @@ def repair_lines(
     """
     alone = [repair for repair in repairs if len(repair["decisions"]) == 1]
     lone = [repair for repair in alone if repair["confirmed"]] or alone
-    only = " only" if len(repairs) == 1 else ""
+    disabling = "Only disabling" if len(repairs) == 1 else "Disabling"
     lines = []
     if lone:
         names = conjunction([name(repair["decisions"][0]) for repair in lone], "or")
-        how = {1: "This alone repairs it", 2: "Either one alone repairs it"}
-        lead = how.get(len(lone), "Any one of these alone repairs it")
-        lines.append(f"{lead}: denying {names}{_doubt(lone)}.")
+        which = {1: "", 2: "either "}.get(len(lone), "any one of ")
+        lines.append(f"Disabling {which}{names} makes the outputs agree{_doubt(lone)}.")
     for repair in alone:
         if repair not in lone:
-            lines.append(f"Denying {name(repair['decisions'][0])} alone does not{_doubt([repair])}.")
+            lines.append(f"Disabling {name(repair['decisions'][0])} does not{_doubt([repair])}.")
     for repair in repairs:
         if len(repair["decisions"]) > 1:
             names = conjunction([name(member) for member in repair["decisions"]])
-            both = "both" if len(repair["decisions"]) == 2 else "all of these"
-            lines.append(f"Repaired{only} by denying {both}: {names}{_doubt([repair])}.")
+            both = "both" if len(repair["decisions"]) == 2 else "all of"
+            lines.append(f"{disabling} {both} {names} makes the outputs agree{_doubt([repair])}.")
     return lines
 
 
@@ -180,7 +188,7 @@ def shares_sentence(result: Result) -> str:
     if not shares:
         return ""
     together = result.get("removed_together")
-    said = f"denied together they remove {percent(together)}"
+    said = f"disabled together they remove {percent(together)}"
     if result.get("adds_up") is None:
         return "Whether they add up was not established."
     total = percent(sum(share["removed_fraction"] or 0.0 for share in shares))
@@ -204,11 +212,55 @@ def confirmation_sentence(result: Result) -> str:
     return f"{text}, with the repairs it {conjunction([says[outcome] for outcome in repairs])}."
 
 
+def repair_heading(repairs: Sequence[Mapping[str, Any]]) -> str:
+    """What the list of repairs says as a whole."""
+    which = "this set" if len(repairs) == 1 else "any one of these sets"
+    makes = "makes" if any(repair["confirmed"] for repair in repairs) else "seems to make"
+    return f"disabling {which} {makes} compiled match eager"
+
+
+def unchanged_code(flags: int) -> str:
+    """Of flags that were told by the code that they generate."""
+    verb = "1 generates identical code and was" if flags == 1 else f"{flags} generate identical code and were"
+    return f"Of these {verb} not run."
+
+
+def contrast_lines(contrast: Mapping[str, Any]) -> list[str]:
+    """What two configurations of one target are to each other, then the settings that make it so."""
+    sides = ["as it is", f"under {contrast['with']}"]
+    diverging, agreeing = sides if contrast["target"] == "FAIL" else reversed(sides)
+    repairs, causes, unknown = contrast["repairs"], contrast["causes"], contrast["unknown"]
+    if not (repairs or causes):
+        return [f"What makes the difference is not established: {unknown}."]
+    lines = [f"The target diverges {diverging} and agrees {agreeing}."]
+    if repairs:
+        lines.append(f"Settings that make it agree {diverging}: {_settings(repairs)}.")
+    if causes:
+        lines.append(f"Settings that make it diverge {agreeing}: {_settings(causes)}.")
+    return lines + ([f"There might be more: {unknown}."] if unknown else [])
+
+
+def _settings(sets: Sequence[Mapping[str, Any]]) -> str:
+    said = [conjunction([f"{n} = {python_literal(v)}" for n, v in settings.items()]) for settings in sets]
+    return "; or ".join(said)
+
+
+def nearest_sentence(result: Result) -> str:
+    """What must change in the minimal case to make it agree; empty where no such case is known."""
+    neighbour = result["neighbour"]
+    if not neighbour:
+        return ""
+    said = f"The nearest case that agrees: {stopped(neighbour['differs_by'])}"
+    if not neighbour["artifact_diff"]:
+        return f"{said} Its generated code is the same, or is not known."
+    return f"{said} How its generated code differs: {neighbour['artifact_diff']}"
+
+
 def not_established(result: Result) -> list[str]:
     """What the run could not find out, and why; one sentence a line."""
     lines = []
     if result["stopped_because"]:
-        lines.append(f"Stopped early: {stopped(result['stopped_because'])} The above is the answer so far.")
+        lines.append(f"Stopped early: {stopped(result['stopped_because'])} This is the answer so far.")
     if diverges(result):
         lines += _missing(result, {stage for stage, took in result["seconds"].items() if took is not None})
     for kind, reason in result.get("hooks_off", {}).items():
@@ -220,7 +272,10 @@ def not_established(result: Result) -> list[str]:
 def _missing(result: Result, ran: set[str]) -> list[str]:
     lines = []
     if "causes" in ran and not result["causes"]:
-        lines.append("No cause was found: no decisions are known that diverge over the plain baseline.")
+        lines.append(
+            "No cause was found: no decisions are known that reproduce the mismatch in an otherwise "
+            "unoptimized compile."
+        )
     if "fixes" in ran and not any(fix["confirmed"] for fix in result["fixes"]):
         lines.append("No single change is known that makes the outputs agree.")
     if "minimize" in ran and result["repro"] is None:

@@ -1,0 +1,195 @@
+"""What plain torch can do against a divergence, and the lines of Python or shell that do it.
+
+Reports print these lines to be pasted, and a repro runs them for `--fixed`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from .model import Json, detail_of
+
+# The flag whose variable sets flags of single graphs, by their number (torch/_dynamo/graph_id_filter.py).
+PER_GRAPH = "dynamo.debug_inductor_config_override"
+PASSES = "inductor.disabled_passes"
+EVERY_GRAPH = ">=0"
+# First word of a flag's name to the module that holds it.
+MODULES = {
+    "inductor": "torch._inductor.config",
+    "functorch": "torch._functorch.config",
+    "dynamo": "torch._dynamo.config",
+    "triton": "triton.knobs",
+    "backends": "torch.backends",
+    "torch": "torch",
+}
+# torch imports these two modules when they are first used.
+_IMPORTED_ON_USE = {"import torch._inductor.config", "import torch._dynamo.config"}
+_LOWERING = "torch._inductor.lowering"
+# torch's graph caches are not keyed on its tables of lowerings and decompositions.
+_UNCACHED = "torch._inductor.config.force_disable_caches = True"
+_OPERATOR = re.compile(r"(?:aten|prims|quantized|torchvision)\.\w+(?:\.\w+)?")
+
+
+@dataclass(frozen=True)
+class SetFlags:
+    """Set flags to other values. values: by flag (`inductor.cpp.simdlen`)."""
+
+    values: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class DisablePasses:
+    """Leave out graph passes. passes: names as torch._inductor.config.disabled_passes takes them."""
+
+    passes: tuple[str, ...]
+
+    @property
+    def values(self) -> dict[str, Json]:
+        """The same as a flag."""
+        return {PASSES: ",".join(self.passes)}
+
+
+@dataclass(frozen=True)
+class FallBack:
+    """Run operators (`aten.mul`) by their ATen kernels, wherever they are called.
+
+    decomposed: they are decomposed before lowering, and have to be kept from it.
+    """
+
+    operators: tuple[str, ...]
+    decomposed: bool = False
+
+
+@dataclass(frozen=True)
+class UseBackend:
+    """Give torch.compile another backend (`aot_eager`)."""
+
+    backend: str
+
+
+PlainFix = SetFlags | DisablePasses | FallBack | UseBackend
+
+
+def by_name(kind: str, decisions: Iterable[str]) -> PlainFix | None:
+    """What leaves these decisions out wherever their pass or operator occurs; None where nothing can.
+
+    kind: "pass", "lowering" or "decomposition"; plain torch has no way to leave others out.
+    """
+    names = tuple(sorted({detail_of(decision) for decision in decisions}))
+    if kind == "pass":
+        return DisablePasses(names)
+    if kind not in ("lowering", "decomposition") or not all(map(_OPERATOR.fullmatch, names)):
+        return None
+    return FallBack(names, decomposed=kind == "decomposition")
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Lines of Python. early: those that must run before torch is imported; imports: whole lines."""
+
+    lines: tuple[str, ...] = ()
+    early: tuple[str, ...] = ()
+    imports: frozenset[str] = frozenset()
+
+
+def statements(fix: PlainFix) -> Statements:
+    """The fix in Python; nothing for UseBackend, which the call of torch.compile itself takes."""
+    if isinstance(fix, FallBack):
+        return _fallback(fix)
+    if isinstance(fix, UseBackend):
+        return Statements()
+    texts = {name: str(v) if name.startswith("env.") else v for name, v in fix.values.items()}
+    return flag_statements({name: python_literal(value) for name, value in texts.items()})
+
+
+def flag_statements(sources: Mapping[str, str], setters: Collection[str] = ()) -> Statements:
+    """One assignment for each flag.
+
+    sources: the flags' values as Python source; that of an environment variable is a string. setters: the
+    names among them that are functions of torch, which are called with the value.
+    """
+    lines, early, imports = [], [], set()
+    for name, source in sources.items():
+        root, _, path = name.partition(".")
+        if root == "env":
+            early.append(f"os.environ[{python_literal(path)}] = {source}")
+            continue
+        module = MODULES[root]
+        if module.endswith(".config") or root == "triton":
+            imports.add(f"import {module}")
+        lines.append(f"{module}.{path}({source})" if name in setters else f"{module}.{path} = {source}")
+    return Statements(tuple(lines), tuple(early), frozenset(imports))
+
+
+def paste_lines(
+    fix: PlainFix, settings: Mapping[str, Json] | None = None, variables: Mapping[str, str] | None = None
+) -> list[str]:
+    """The ways to apply a fix, one line each, any one does.
+
+    Each line runs as it is, in Python or, where it starts with `export`, in a shell; a comment says what to
+    do with the name that it makes. settings: the flags that the subject sets itself; an environment variable
+    would be overridden by them. variables: flag -> the environment variable that torch reads it from.
+    """
+    if isinstance(fix, UseBackend):
+        return [f"backend = {python_literal(fix.backend)}  # torch.compile(..., backend=backend)"]
+    if isinstance(fix, FallBack):
+        return ["; ".join(uncached_lines(fix))]
+    return _flag_lines(fix, settings or {}, variables or {})
+
+
+def uncached_lines(fix: PlainFix) -> list[str]:
+    """The fix as lines of Python that run where torch's caches are on and nothing but torch is imported."""
+    made = statements(fix)
+    caches = [_UNCACHED] if isinstance(fix, FallBack) else []
+    return [*made.early, *caches, *sorted(made.imports - _IMPORTED_ON_USE), *made.lines]
+
+
+def python_literal(value: Json) -> str:
+    """A JSON value as Python source, strings in double quotes."""
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _fallback(fix: FallBack) -> Statements:
+    lines = []
+    for name in fix.operators:
+        op = f"torch.ops.{name}"
+        if fix.decomposed:
+            lines.append(f"torch._decomp.remove_decompositions({_LOWERING}.decompositions, [{op}])")
+        # The warning is an error where the environment has CI set.
+        lines.append(f"{_LOWERING}.make_fallback({op}, warn=False)")
+    return Statements(tuple(lines), imports=frozenset([f"import {_LOWERING}"]))
+
+
+def _flag_lines(
+    fix: SetFlags | DisablePasses, settings: Mapping[str, Json], variables: Mapping[str, str]
+) -> list[str]:
+    values = fix.values
+    named = {name: name.removeprefix("env.") for name in values if name.startswith("env.")}
+    variables = {**variables, **named}
+    in_shell = [_shell_word(variables[n], v) for n, v in values.items() if n in variables and v is not None]
+    exported = [f"export {' '.join(in_shell)}"] if len(in_shell) == len(values) else []
+    if named:
+        return exported
+    lines = ["; ".join(uncached_lines(fix))]
+    if all(name.startswith("inductor.") for name in values):
+        plain = {name.removeprefix("inductor."): value for name, value in values.items()}
+        options = "{" + ", ".join(f'"{name}": {python_literal(v)}' for name, v in plain.items()) + "}"
+        lines.append(f"options = {options}  # torch.compile(..., options=options)")
+        lines.append(f"patch = torch._inductor.config.patch({options})  # with patch: the first call")
+        if PER_GRAPH in variables and all(map(_is_word, plain.values())):
+            rule = ",".join(f"{name}={value}" for name, value in plain.items())
+            lines.append(f"export {variables[PER_GRAPH]}='{EVERY_GRAPH}:{rule}'")
+    return lines if settings.keys() & values.keys() else lines + exported
+
+
+def _is_word(value: Json) -> bool:
+    """Whether the rule of a graph can hold the value, which it reads as a constant if it looks like one."""
+    return isinstance(value, (bool, int, float, type(None))) or bool(re.fullmatch(r"[a-z]\w*", str(value)))
+
+
+def _shell_word(variable: str, value: Json) -> str:
+    return f"{variable}={shlex.quote(str(int(value)) if isinstance(value, bool) else str(value))}"

@@ -1,0 +1,383 @@
+"""From a result to the sections of its report: what is said, and in which order."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from bisector.core.fix_source import python_literal
+
+from . import builds, facts, sentences
+from .blocks import (
+    Block,
+    Cell,
+    Folded,
+    Item,
+    Paragraph,
+    Report,
+    Section,
+    Share,
+    Shown,
+    Span,
+    Table,
+    Tone,
+    Verbatim,
+    cell,
+    items,
+)
+from .words import (
+    CLASS_SENTENCES,
+    Result,
+    conjunction,
+    count,
+    decision_sentence,
+    decision_source,
+    decision_where,
+    file_name,
+    fix_title,
+    number,
+    percent,
+    short_decision,
+    stopped,
+)
+
+# What a terminal has room for; result.json has all.
+MAX_OUTPUTS = 8
+MAX_FIXES = 5  # they are ranked
+MAX_IDLE_FLAGS = 12  # names of flags that change nothing
+INLINE_LINES = 80  # a repro of fewer lines is read in place, a longer one is folded away
+_VERSIONS = ("torch", "torch_git", "triton", "python", "os", "cpu", "isa", "gpu", "cxx", "numbisect")
+_MAIN_VERSIONS = ("torch", "triton", "python", "isa", "gpu", "cxx")
+_TITLES = {
+    "agrees": "eager and torch.compile agree",
+    "compiled-worse": "torch.compile is less accurate than eager",
+    "compiled-better": "torch.compile differs from eager (and is more accurate)",
+    "equally-accurate": "torch.compile differs from eager (equally accurate)",
+    "amplified-rounding": "torch.compile differs from eager (amplified rounding)",
+    "nondeterministic": "results differ from run to run",
+    "unresolved": "no verdict on torch.compile against eager",
+}
+_ANSWER_TONES = {"agrees": Tone.GOOD, "compiled-worse": Tone.BAD}
+_ROLE_TONES = {
+    "fix": Tone.GOOD,
+    "necessary": Tone.NEEDED,
+    "unresolved": Tone.DOUBTFUL,
+    "worse": Tone.BAD,
+}
+
+
+def report(result: Result, repro_source: str | None = None) -> Report:
+    """The report of a result. repro_source: the text of the repro file, if one was written."""
+    if builds.alone(result):
+        return builds.report(result)
+    tone = _ANSWER_TONES.get(result["verdict"]["class"], Tone.DOUBTFUL)
+    labels = _labels(result)
+    sections = [
+        _summary(result),
+        _reproduction(result, repro_source),
+        _verdict(result),
+        _causes(result, labels),
+        _repairs(result, labels),
+        _shares(result, labels),
+        _places(result),
+        _fixes(result),
+        _flags(result),
+        _compared(result),
+        _minimal(result),
+        *(builds.sections(result["builds"]) if result["builds"] is not None else ()),
+        _not_established(result),
+        _notes(result),
+        _files(result),
+        _cost(result),
+        _versions(result),
+    ]
+    told = Span(sentences.answer(result), tone)
+    return Report(_title(result), told, tuple(section for section in sections if section is not None))
+
+
+def _title(result: Result) -> str:
+    ops = [op.split(".")[1] if "." in op else op for op in (result["minimal"] or {}).get("ops", [])]
+    what = ", ".join(ops[:4]) + (", ..." if len(ops) > 4 else "") if ops else file_name(result["target"])
+    backend = result["verdict"]["first_bad_backend"]
+    return f"{f'[{backend}] ' if backend else ''}{what}: {_TITLES[result['verdict']['class']]}"
+
+
+def _labels(result: Result) -> dict[str, str]:
+    """Decision ID -> the label by which the report refers to it, in the order of mention."""
+    sets = [entry["decisions"] for entry in (*result["causes"], *result["repairs"])]
+    members = dict.fromkeys(member for members in sets for member in members)
+    return {member: f"[{position}]" for position, member in enumerate(members, 1)}
+
+
+def _summary(result: Result) -> Section | None:
+    """A row that says where the bug belongs: backend, kinds of decision, the decisions, what helps."""
+    if not sentences.diverges(result):
+        return None
+    sets = [entry["decisions"] for entry in (result["causes"] or result["repairs"])]
+    found = list(dict.fromkeys(member for members in sets for member in members)) or result.get("places", [])
+    kinds = dict.fromkeys(member.partition(":")[0] for member in found)
+    fix = next((_fix_head(fix) for fix in result["fixes"] if fix["confirmed"]), Span("none known"))
+    row: tuple[Cell, ...] = (
+        cell(result["verdict"]["first_bad_backend"] or "?"),
+        cell(", ".join(kinds) or "?"),
+        _listed(found),
+        (fix,),
+        cell(result["verdict"]["class"]),
+    )
+    table = Table((row,), ("Backend", "Kind of decision", "Decisions", "Fix", "Verdict"))
+    return Section("Summary", (table,), shown=Shown.PAGE)
+
+
+def _listed(decisions: list[str]) -> Cell:
+    spans = [span for decision in decisions for span in (Span(", "), Span(decision, Tone.NAME))]
+    return tuple(spans[1:]) or cell("?")
+
+
+def _reproduction(result: Result, source: str | None) -> Section | None:
+    if source is None:
+        return None
+    name = file_name(result["repro"] or "repro.py")
+    usage = (
+        f"`python {name}` exits 1 while the results diverge; `python {name} --fixed` applies the best fix "
+        "and exits 0 if the results then agree."
+    )
+    program: Block = Verbatim(source, "python")
+    if len(source.splitlines()) >= INLINE_LINES:
+        program = Folded(name, (program,))
+    return Section("How to reproduce", (Paragraph(usage), program), shown=Shown.PAGE)
+
+
+def _verdict(result: Result) -> Section | None:
+    verdict = result["verdict"]
+    differing = facts.differing_outputs(result)
+    if verdict["class"] == "agrees" and not differing:
+        return None
+    blocks: list[Block] = [Paragraph(CLASS_SENTENCES[verdict["class"]])]
+    if verdict["reason"] and verdict["reason"] not in sentences.answer(result):
+        blocks.append(Paragraph(stopped(verdict["reason"])))
+    if differing:
+        blocks.append(facts.outputs_table(differing[:MAX_OUTPUTS]))
+        if any(output["rms_error_eager"] is not None for output in differing):
+            blocks.append(Paragraph(sentences.RMS_ERROR, Tone.QUIET))
+        equal = len(verdict["outputs"]) - len(differing)
+        if len(differing) > MAX_OUTPUTS:
+            more = f"{len(differing) - MAX_OUTPUTS} more outputs differ: see result.json."
+            blocks += [
+                Paragraph(more, Tone.QUIET),
+                Folded(f"{len(differing)} outputs", (facts.outputs_table(differing),)),
+            ]
+        if equal:
+            blocks.append(Paragraph(f"Equal bit for bit: {count(equal, 'other output')}.", Tone.QUIET))
+    blocks += map(Paragraph, facts.verdict_lines(result))
+    return Section("Verdict", tuple(blocks), verdict["class"])
+
+
+def _causes(result: Result, labels: Mapping[str, str]) -> Section | None:
+    if not result["causes"]:
+        return None
+    blocks: list[Block] = []
+    shown: set[str] = set()
+    for cause in result["causes"]:
+        tone = Tone.QUIET if cause["confirmed"] else Tone.DOUBTFUL
+        evidence = [Paragraph(sentences.cause_evidence(cause), tone)]
+        if sentences.blames_formula(cause):
+            evidence.append(Paragraph(sentences.FORMULA))
+        members = cause["decisions"]
+        if len(members) == 1:
+            blocks.append(_decision(result, members[0], labels, evidence, again=members[0] in shown))
+        else:
+            if len(result["causes"]) > 1:
+                blocks.append(Paragraph("These together:"))
+            blocks += [_decision(result, member, labels, again=member in shown) for member in members]
+            blocks += evidence
+        shown |= set(members)
+    return Section("Causes", tuple(blocks), sentences.cause_heading(result["causes"]))
+
+
+def _decision(
+    result: Result,
+    decision_id: str,
+    labels: Mapping[str, str],
+    more: list[Paragraph] | None = None,
+    again: bool = False,
+) -> Item:
+    said = [decision_sentence(result, decision_id), decision_source(result, decision_id)]
+    text = "As above." if again else " ".join(filter(None, said))
+    body = ([Paragraph(text)] if text else []) + (more or [])
+    where = decision_where(result, decision_id)
+    return Item(labels.get(decision_id, "-"), Span(decision_id, Tone.NAME), where, tuple(body))
+
+
+def _repairs(result: Result, labels: Mapping[str, str]) -> Section | None:
+    if not result["repairs"]:
+        return None
+    explained = {member for cause in result["causes"] for member in cause["decisions"]}
+    blocks: list[Block] = [_decision(result, member, labels) for member in labels if member not in explained]
+    order = list(labels)
+    repairs = sorted(result["repairs"], key=lambda repair: order.index(repair["decisions"][0]))
+    lines = sentences.repair_lines(repairs, lambda member: f"{short_decision(member)} {labels[member]}")
+    blocks += map(Paragraph, lines)
+    if result.get("confirmation"):
+        blocks.append(Paragraph(sentences.confirmation_sentence(result), Tone.QUIET))
+    return Section("Repairs", tuple(blocks), sentences.repair_heading(repairs))
+
+
+def _shares(result: Result, labels: Mapping[str, str]) -> Section | None:
+    shares = result.get("graded")
+    if not shares:
+        return None
+    rows = []
+    for share in shares:
+        left = "-" if share["left_fraction"] is None else percent(share["left_fraction"])
+        label = labels.get(share["decision"])
+        name = (Span(share["decision"], Tone.NAME), Span(f" {label}" if label else ""))
+        rows.append((Share(share["removed_fraction"]), cell(left), name))
+    table = Table(tuple(rows), ("removed", "left", "decision"), frozenset({1}))
+    note = "of the difference: removed with this one disabled, left with all others disabled"
+    return Section("Shares", (table, Paragraph(sentences.shares_sentence(result))), note)
+
+
+def _places(result: Result) -> Section | None:
+    if not result.get("places"):
+        return None
+    places = [_decision(result, place, {}) for place in result["places"]]
+    return Section("Where", (*places, Paragraph(sentences.PLACE)), "a place, not a cause")
+
+
+def _fixes(result: Result) -> Section | None:
+    if not result["fixes"]:
+        return None
+    blocks: list[Block] = []
+    for position, fix in enumerate(result["fixes"][:MAX_FIXES], 1):
+        tone = Tone.QUIET if fix["confirmed"] else Tone.DOUBTFUL
+        body: list[Block] = [Paragraph(facts.fix_facts(fix), tone)]
+        if fix["paste"]:
+            body.append(Verbatim("\n".join(fix["paste"])))
+        else:
+            body.append(Paragraph("Plain torch has no setting for this."))
+        blocks.append(Item(f"{position}.", _fix_head(fix), body=tuple(body)))
+    if len(result["fixes"]) > MAX_FIXES:
+        blocks.append(Paragraph(f"{len(result['fixes']) - MAX_FIXES} more in result.json.", Tone.QUIET))
+    sure = "" if all(fix["confirmed"] for fix in result["fixes"][:MAX_FIXES]) else ", where it is confirmed"
+    note = f"each alone makes the outputs agree{sure}; any one line of a fix will do"
+    return Section("Fixes", tuple(blocks), note)
+
+
+def _fix_head(fix: Mapping[str, Any]) -> Span:
+    return Span(fix_title(fix), Tone.NAME if fix["set"] else Tone.PLAIN)
+
+
+def _flags(result: Result) -> Section | None:
+    """Each flag that does something, with what it removes; the rest in a line, and folded."""
+    flags = result["flags"]
+    if not flags:
+        return None
+    idle = [flag for flag in flags if facts.role_words(flag) == "no effect"]
+    telling = [flag for flag in flags if flag not in idle]
+    blocks: list[Block] = []
+    if telling:
+        rows = tuple(_flag_row(flag, result) for flag in telling)
+        blocks.append(Table(rows, ("removed", "role", "flag")))
+    if idle:
+        names = [flag["name"] for flag in idle[:MAX_IDLE_FLAGS]]
+        rest = [f"{len(idle) - MAX_IDLE_FLAGS} more"] if len(idle) > MAX_IDLE_FLAGS else []
+        blocks.append(Paragraph(f"No effect: {conjunction([*names, *rest])}.", Tone.QUIET))
+        if unchanged := sum(flag["told_by"] == "code" for flag in idle):
+            blocks.append(Paragraph(sentences.unchanged_code(unchanged), Tone.QUIET))
+        blocks.append(Folded(f"all {count(len(flags), 'flag')}", (_all_flags(result),)))
+    note = f"{len(flags)} tried alone; how much of the difference each removes"
+    return Section("Flags", tuple(blocks), note)
+
+
+def _flag_row(flag: Mapping[str, Any], result: Result) -> tuple[Cell, ...]:
+    role = facts.role_words(flag)
+    tone = _ROLE_TONES.get(role, Tone.PLAIN)
+    change = Span(f"{flag['name']} = {python_literal(flag['tried'])}", Tone.NAME)
+    was = Span(f"  (was {facts.flag_before(flag, result)})", Tone.QUIET)
+    return Share(flag["removed_fraction"], tone), cell(role, tone), (change, was)
+
+
+def _all_flags(result: Result) -> Table:
+    rows = tuple(
+        (
+            cell(flag["name"], Tone.NAME),
+            cell(facts.flag_before(flag, result), Tone.NAME),
+            cell(python_literal(flag["tried"]), Tone.NAME),
+            cell(flag["outcome"]),
+            Share(flag["removed_fraction"]),
+            cell(facts.role_words(flag)),
+        )
+        for flag in result["flags"]
+    )
+    return Table(rows, ("flag", "was", "tried", "outcome", "removes", "role"), frozenset({4}))
+
+
+def _compared(result: Result) -> Section | None:
+    contrast = result.get("contrast")
+    if not contrast:
+        return None
+    lines = tuple(map(Paragraph, sentences.contrast_lines(contrast)))
+    return Section("Compared", lines, f"with {contrast['with']}")
+
+
+def _minimal(result: Result) -> Section | None:
+    minimal = result["minimal"]
+    if not minimal:
+        return None
+    blocks: list[Block] = [Paragraph(", ".join(minimal["ops"]))]
+    if minimal.get("graph"):
+        blocks.append(Verbatim(minimal["graph"], "python"))
+    if said := sentences.nearest_sentence(result):
+        blocks.append(Paragraph(said))
+        if diff := result["neighbour"].get("diff"):
+            blocks.append(Verbatim("\n".join(diff), "diff"))
+    return Section("Minimal case", tuple(blocks), facts.minimal_line(minimal))
+
+
+def _not_established(result: Result) -> Section | None:
+    lines = sentences.not_established(result)
+    return Section("Not established", items(lines, Tone.DOUBTFUL)) if lines else None
+
+
+def _notes(result: Result) -> Section | None:
+    notes = [stopped(note) for note in result.get("text_notes", [])]
+    return Section("Notes", items(notes)) if notes else None
+
+
+def _files(result: Result) -> Section:
+    files = [
+        (result["repro"], "stands alone; exits 1 while it diverges; --fixed applies the best fix"),
+        (result.get("test"), "for pytest; fails while it diverges"),
+        ((result["neighbour"] or {}).get("artifact_diff"), "the code of the nearest case that agrees"),
+        (result["report_markdown"], "to paste into an issue"),
+        (result["report_html"], "to read in a browser"),
+        ("result.json", "all of this, for scripts"),
+    ]
+    rows = tuple((cell(name), cell(use, Tone.QUIET)) for name, use in files if name)
+    going_on: tuple[Block, ...] = ()
+    if result["stopped_because"]:
+        going_on = (Verbatim(f"To go on: numbisect resume {shlex.quote(result['run'])}"),)
+    return Section("Files", (Table(rows), *going_on), f"in {result['run']}", Shown.TERMINAL)
+
+
+def _cost(result: Result) -> Section:
+    blocks = []
+    seconds = {name: took for name, took in result["seconds"].items() if name != "total" and took}
+    if seconds:
+        said = ", ".join(f"{name} {number(took)}" for name, took in seconds.items())
+        blocks.append(Paragraph(f"Seconds: {said}.", Tone.QUIET))
+    known = [
+        f"{name} {value}" if name in ("torch", "triton", "python") else value
+        for name, value in facts.versions(result, _MAIN_VERSIONS)
+    ]
+    blocks.append(Paragraph(", ".join(known), Tone.QUIET))
+    return Section("Cost", tuple(blocks), facts.probes_line(result), Shown.TERMINAL)
+
+
+def _versions(result: Result) -> Section:
+    text = "\n".join(f"{name}: {value}" for name, value in facts.versions(result, _VERSIONS))
+    said = f"Found by numbisect with {facts.probes_line(result)}."
+    if kinds := result.get("not_here"):
+        said += f" There are no decisions of these kinds on this device: {conjunction(sorted(kinds))}."
+    return Section("Versions", (Verbatim(text), Paragraph(said)), shown=Shown.PAGE)

@@ -25,6 +25,7 @@ from ..output import INTERRUPTED, write_json
 from ..probe_commands import parse_options
 from .clustering import Cluster, clustered
 from .driving import Progress, Triage, now
+from .job import job_command
 from .on_ray import RayPool
 from .outcome import Looked
 from .store import OPTIONS, Store
@@ -91,7 +92,7 @@ def _pool(ray: str | None, jobs: int | None) -> tuple[Pool, int]:
         return RayPool(ray), 1
     cores = len(os.sched_getaffinity(0))
     width = jobs or cores
-    return LocalPool(width), max(1, cores // width)
+    return LocalPool(width, job_command), max(1, cores // width)
 
 
 def _once(driver: Triage, named: Sequence[Path], trusted: bool) -> tuple[list[Skipped], str | None]:

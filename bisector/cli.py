@@ -1,4 +1,7 @@
-"""The command line: parse, call the session, exit with its status. torch is never imported here."""
+"""The command line: parse, call the session, exit with its status. torch is never imported here.
+
+Each command imports what it needs itself: `check` starts without git and what reads indexes and wheels.
+"""
 
 from __future__ import annotations
 
@@ -112,9 +115,9 @@ def main() -> None:
 @one_line_errors
 def minimize(target: str, **given: Any) -> int:
     """The whole job: verdict, flags, causes, repairs, minimal case, repro and report."""
-    from bisector.session import commands
+    from bisector.session.probe_commands import probing
 
-    return commands.probing("minimize", target, given)
+    return probing("minimize", target, given)
 
 
 @main.command()
@@ -125,11 +128,13 @@ def minimize(target: str, **given: Any) -> int:
 @one_line_errors
 def flags(target: str | None, **given: Any) -> int:
     """Which flags matter for TARGET; without TARGET, the catalogue of numerics flags."""
-    from bisector.session import commands
-
     if target is None:
-        return commands.list_flags(given)
-    return commands.walk_flags(target, given)
+        from bisector.session.flags.table import list_flags
+
+        return list_flags(given)
+    from bisector.session.probe_commands import walk_flags
+
+    return walk_flags(target, given)
 
 
 @main.command()
@@ -138,9 +143,9 @@ def flags(target: str | None, **given: Any) -> int:
 @one_line_errors
 def check(target: str, **given: Any) -> int:
     """The verdict alone: exits 0 where compiled agrees, 1 where it diverges, 125 where it cannot tell."""
-    from bisector.session import commands
+    from bisector.session.probe_commands import probing
 
-    return commands.probing("check", target, given)
+    return probing("check", target, given)
 
 
 @main.command()
@@ -172,9 +177,9 @@ def builds(target: str, **given: Any) -> int:
 
     BUILD: a release (2.11, 2.12.1), a nightly's date (2026-08-14), installed, latest, or a commit.
     """
-    from bisector.session import commands
+    from bisector.session.builds import builds_command
 
-    return commands.builds(target, given)
+    return builds_command.builds(target, given)
 
 
 @main.command()
@@ -188,9 +193,9 @@ def triage(paths: tuple[str, ...], **given: Any) -> int:
 
     --out is a folder that grows: run it again with more failures, and only the new ones are worked on.
     """
-    from bisector.session import commands
+    from bisector.session.triage import triage_command
 
-    return commands.triage(paths, given)
+    return triage_command.triage(paths, given)
 
 
 @main.command()
@@ -202,9 +207,9 @@ def triage(paths: tuple[str, ...], **given: Any) -> int:
 @one_line_errors
 def report(run: str, form: str, no_color: bool) -> int:
     """Print the report of a finished run again."""
-    from bisector.session import commands
+    from bisector.session import past_runs
 
-    return commands.report(run, form, no_color)
+    return past_runs.report(run, form, no_color)
 
 
 @main.command()
@@ -216,9 +221,9 @@ def report(run: str, form: str, no_color: bool) -> int:
 @one_line_errors
 def resume(run: str, **given: Any) -> int:
     """Go on where a run stopped; probes in its journal are not run again."""
-    from bisector.session import commands
+    from bisector.session import past_runs
 
-    return commands.resume(run, given)
+    return past_runs.resume(run, given)
 
 
 @main.command()

@@ -22,7 +22,7 @@ WORKER = "inductor"  # runs in its own process; the others start it and speak wi
 ATTACHED = "attached"  # runs in the user's process, beside torch, and writes with the worker's own means
 WORKER_LIBRARIES = {"torch", "triton"}
 # What prints: the rest of the session finds the answer, and knows nothing of how it is told.
-PRINTING = ("bisector.session.commands", "bisector.session.triage")
+PRINTING = ("bisector.session.output", "bisector.session.past_runs", "bisector.session.triage")
 SERVING = "bisector.inductor.serving"  # the processes; what is done in them knows nothing of them
 
 # The core computes and does nothing else: no process, clock, file, thread or machine.
@@ -131,13 +131,13 @@ def test_the_check_sees_the_modules() -> None:
         ("bisector.inductor.serving.worker", "import bisector.subject"),
         ("bisector.inductor.capture.load", "from bisector.attached import scope"),
         ("bisector.attached.direct", "from bisector.inductor.serving import worker"),
-        ("bisector.attached.direct", "from bisector.session import commands"),
-        ("bisector.session.commands", "from bisector.attached import direct"),
+        ("bisector.attached.direct", "from bisector.session import probe_commands"),
+        ("bisector.session.probe_commands", "from bisector.attached import direct"),
         ("bisector.inductor.probing", "from .serving.holders import Holders"),
         ("bisector.inductor.capture.load", "from .. import serving"),
         ("bisector.session", "from bisector import cli"),
         ("bisector.session.explaining", "from bisector.report import words"),
-        ("bisector.session.commands_of_search", "from bisector.report import words"),
+        ("bisector.session.output_of_search", "from bisector.report import words"),
         ("bisector.runner.worker", "from bisector import session"),
         ("bisector.errors", "from bisector.core import model"),
         ("bisector", "from bisector.core import model"),
@@ -155,7 +155,7 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
         ("bisector.inductor.serving.worker", "import torch\nfrom ...core import model\nfrom . import jobs"),
         ("bisector.runner.worker", "import subprocess, os\nfrom bisector.errors import WorkerLost"),
         ("bisector.report.html", "print(open('page'))\nfrom bisector import __version__"),
-        ("bisector.session.commands", "from bisector import errors, report, runner, subject\nimport rich"),
+        ("bisector.session.output", "from bisector import errors, report, runner, subject\nimport rich"),
         ("bisector.cli", "import click\nfrom bisector import session\nfrom bisector.report import html"),
     ],
 )

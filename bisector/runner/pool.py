@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
-
-JOB = "bisector.session.triage.job"
 
 
 class Pool(Protocol):
@@ -24,10 +22,11 @@ class Pool(Protocol):
 
 
 class LocalPool:
-    """Jobs as processes of this machine."""
+    """Jobs as processes of this machine. command: what runs the job of a request."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, command: Callable[[Path], list[str]]) -> None:
         self.width = width
+        self._command = command
         self._threads = ThreadPoolExecutor(width)
         self._processes: set[subprocess.Popen[bytes]] = set()
 
@@ -41,16 +40,14 @@ class LocalPool:
 
     def _run(self, request: Path) -> str | None:
         with open(request.parent / "job.log", "ab") as log:
-            process = subprocess.Popen(job_command(request), stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                self._command(request), stdout=log, stderr=log, start_new_session=True
+            )
             self._processes.add(process)
             try:
                 return ended(process.wait(), request)
             finally:
                 self._processes.discard(process)
-
-
-def job_command(request: Path) -> list[str]:
-    return [sys.executable, "-m", JOB, str(request)]
 
 
 def ended(status: int, request: Path) -> str | None:

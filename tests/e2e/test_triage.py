@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from bisector.runner.pool import job_command
 from bisector.session.options import Options
+from bisector.session.triage.job import job_command
 from bisector.session.triage.store import Store
 from bisector.subject.intake import Failure, found
 from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle

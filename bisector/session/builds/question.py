@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from bisector.builds import stubs
 from bisector.builds.bounds import BoundKind, parse_bound
-from bisector.errors import BadOption
+from bisector.errors import BadOption, BadTarget
 
 INTRODUCED, FIXED = "introduced", "fixed"
+PYPI = "https://pypi.org/simple/"
+# Where uv and pip look first, too: the variables by which users name an index of their own.
+INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+# What says where builds are, and means nothing where none is asked.
+WHERE = {"index_urls": "--index-url", "pytorch_repo": "--pytorch-repo", "cpu_stubs": "--cpu-stubs"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Question:
     def __post_init__(self) -> None:
         """Raises BadOption for bounds that leave no range, before anything is fetched."""
         if self.cpu_stubs:
+            from bisector.builds import stubs  # reads ELF files: not imported where nobody asks for stubs
+
             stubs.check_machine()
         bounds = [parse_bound(bound) for bound in (self.good, self.bad) if bound is not None]
         commits = [bound for bound in bounds if bound.kind is BoundKind.COMMIT]
@@ -80,3 +88,63 @@ class Question:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Question:
         return cls(**{**raw, "index_urls": tuple(raw["index_urls"])})
+
+
+def question(target: str, given: Mapping[str, Any]) -> Question:
+    """The question of a command line. Raises BadTarget or BadOption for one that cannot be asked."""
+    path = Path(target)
+    repro = path / "repro.py" if path.is_dir() else path
+    if not repro.is_file():
+        advice = "name a repro, or the folder of a run that has one"
+        raise BadTarget(f"{target}: no repro there; {advice}")
+    return Question(
+        target=str(repro.resolve()),
+        good=given["good"],
+        bad=given["bad"],
+        looked_for=given["looked_for"],
+        every=given["every"],
+        index_urls=_index_urls(given),
+        repeat=given["repeat"],
+        timeout_s=given["timeout"],
+        budget_s=given["budget"],
+        cache_bytes=given["cache_gib"] << 30,
+        prefetch=given["prefetch"],
+        cpu_stubs=given["cpu_stubs"],
+        build_command=given["build_command"],
+        pytorch_repo=_clone(given),
+    )
+
+
+def of_range(given: Mapping[str, Any]) -> Question | None:
+    """What `minimize --builds GOOD..BAD` asks of the repro that is yet to be written; None without it.
+
+    Without GOOD releases are walked back; without BAD it is the installed build. Raises BadOption for what
+    is no range, and for options that say where builds are when none is asked.
+    """
+    text = given.get("builds")
+    if text is None:
+        for option in WHERE:
+            if given.get(option):
+                advice = "name the builds to ask with --builds GOOD..BAD"
+                raise BadOption(f"{WHERE[option]}: {advice}")
+        return None
+    good, dots, bad = text.partition("..")
+    if not dots:
+        raise BadOption(f"--builds {text}: not a range; write GOOD..BAD, such as 2.10..installed")
+    return Question(
+        target="",
+        good=good or None,
+        bad=bad or BoundKind.INSTALLED.value,
+        index_urls=_index_urls(given),
+        cpu_stubs=given["cpu_stubs"],
+        pytorch_repo=_clone(given),
+    )
+
+
+def _index_urls(given: Mapping[str, Any]) -> tuple[str, ...]:
+    named = (os.environ.get(variable) for variable in INDEX_VARIABLES)
+    return tuple(given["index_urls"]) or (next(filter(None, named), PYPI),)
+
+
+def _clone(given: Mapping[str, Any]) -> str | None:
+    return given["pytorch_repo"] and str(Path(given["pytorch_repo"]).resolve())

@@ -1,7 +1,8 @@
-"""The catalogue as text for a terminal."""
+"""`numbisect flags` without a target: the catalogue as text for a terminal, or as JSON."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any
@@ -10,13 +11,27 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from ..output import width, write_json
+from . import catalogue
+
 BACKENDS = {"cpp": "C++ code", "triton": "Triton code", "aten": "library calls"}
 
 
-def table(rows: Sequence[Mapping[str, Any]], width: int, color: bool) -> str:
+def list_flags(given: Mapping[str, Any]) -> int:
+    """The curated flags with what the installed torch says of them."""
+    rows = catalogue.rows(catalogue.Asked(given["family"], given["device"]))
+    if given["json_path"] is not None:
+        write_json(given["json_path"], rows)
+        return 0
+    color = sys.stdout.isatty() and not given["no_color"]
+    print(table(rows, width(), color), end="")
+    return 0
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: int, color: bool) -> str:
     """The flags, a family at a time."""
     out = StringIO()
-    console = Console(file=out, width=width, force_terminal=color, no_color=not color, highlight=False)
+    console = Console(file=out, width=columns, force_terminal=color, no_color=not color, highlight=False)
     for family in dict.fromkeys(row["family"] for row in rows):
         console.print(Text(family, style="bold"))
         for row in (r for r in rows if r["family"] == family):

@@ -26,6 +26,11 @@ from .outcome import Looked, probes_run, signature
 from .store import RUN
 
 
+def job_command(request: Path) -> list[str]:
+    """What runs this module as a process of its own."""
+    return [sys.executable, "-m", "bisector.session.triage.job", str(request)]
+
+
 def main(request: Path) -> None:
     """Writes the failure's file anew, whole or not at all."""
     raw = json.loads(request.read_text(encoding="utf-8"))

@@ -16,9 +16,10 @@ from typing import Any
 
 from bisector.errors import MissingTool
 
+from .job import main as run_job
+
 ANSWERS_WITHIN_S = 10.0
 RETRIES = 3  # of a job whose node died
-MODULE = "bisector.session.triage.job"
 
 
 class RayPool:
@@ -68,7 +69,7 @@ def _run(request: str) -> str | None:
     """On a node, in a process that is Ray's: it dies with its node, and what it started dies with it."""
     if not Path(request).is_file():
         return f"{request} is not on this node; put --out on a file system that all nodes share"
-    importlib.import_module(MODULE).main(Path(request))
+    run_job(Path(request))
     return None
 
 

@@ -78,3 +78,7 @@ class Store:
 
     def write(self, path: Path, value: Any) -> None:
         RunDirectory(path.parent).write_json(path, value)
+
+
+def is_triage(path: str) -> bool:
+    return (Path(path) / OPTIONS).is_file()

@@ -2,87 +2,46 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
-from bisector.builds.catalogue import INSTALLED
 from bisector.core.model import Outcome
 from bisector.core.protocol import Machine
 from bisector.core.verdict import Verdict, VerdictClass
-from bisector.errors import BadOption, BadTarget, NumbisectError
+from bisector.errors import BadOption, NumbisectError
 from bisector.runner.journal import Journal
-from bisector.runner.rundir import RunDirectory
+from bisector.runner.rundir import RunDirectory, create
 
 from .. import environment
 from ..answer import Answer
 from ..clock import Clock
+from ..display import Display
+from ..output import INTERRUPTED, shown_path, written
 from ..result import to_json
-from .question import Question
+from .question import Question, question
 from .result import bisect_log, told
 from .searching import Progress, Search, Searched
 
-# Where uv and pip look first, too: the variables by which users name an index of their own.
-INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-# What says where builds are, and means nothing where none is asked.
-WHERE = {"index_urls": "--index-url", "pytorch_repo": "--pytorch-repo", "cpu_stubs": "--cpu-stubs"}
 BISECT_LOG = "bisect.log"  # for `git bisect replay`
 
 
-def question(target: str, given: Mapping[str, Any]) -> Question:
-    """The question of a command line. Raises BadTarget or BadOption for one that cannot be asked."""
-    path = Path(target)
-    repro = path / "repro.py" if path.is_dir() else path
-    if not repro.is_file():
-        advice = "name a repro, or the folder of a run that has one"
-        raise BadTarget(f"{target}: no repro there; {advice}")
-    return Question(
-        target=str(repro.resolve()),
-        good=given["good"],
-        bad=given["bad"],
-        looked_for=given["looked_for"],
-        every=given["every"],
-        index_urls=_index_urls(given),
-        repeat=given["repeat"],
-        timeout_s=given["timeout"],
-        budget_s=given["budget"],
-        cache_bytes=given["cache_gib"] << 30,
-        prefetch=given["prefetch"],
-        cpu_stubs=given["cpu_stubs"],
-        build_command=given["build_command"],
-        pytorch_repo=_clone(given),
-    )
+def builds(target: str, given: Mapping[str, Any]) -> int:
+    """`numbisect builds TARGET`; returns the exit status."""
+    asked = question(target, given)
+    return search(create(target, given["out"], asked.to_json()), asked, given)
 
 
-def of_range(given: Mapping[str, Any]) -> Question | None:
-    """What `minimize --builds GOOD..BAD` asks of the repro that is yet to be written; None without it.
-
-    Without GOOD releases are walked back; without BAD it is the installed build. Raises BadOption for what
-    is no range, and for options that say where builds are when none is asked.
-    """
-    text = given.get("builds")
-    if text is None:
-        for option in WHERE:
-            if given.get(option):
-                advice = "name the builds to ask with --builds GOOD..BAD"
-                raise BadOption(f"{WHERE[option]}: {advice}")
-        return None
-    good, dots, bad = text.partition("..")
-    if not dots:
-        raise BadOption(f"--builds {text}: not a range; write GOOD..BAD, such as 2.10..installed")
-    return Question(
-        target="",
-        good=good or None,
-        bad=bad or INSTALLED,
-        index_urls=_index_urls(given),
-        cpu_stubs=given["cpu_stubs"],
-        pytorch_repo=_clone(given),
-    )
+def search(folder: RunDirectory, asked: Question, given: Mapping[str, Any]) -> int:
+    """Asks, or goes on asking, in this run directory; returns the exit status."""
+    with Display(given["quiet"], given["verbose"], given["no_color"], asked.budget_s) as display:
+        try:
+            result = run(folder, asked, display.progress)
+        except KeyboardInterrupt:
+            display.say(f"interrupted; go on with: numbisect resume {shown_path(folder.path)}")
+            return INTERRUPTED
+    return written(folder, result, given)
 
 
 @dataclass(frozen=True)
@@ -145,12 +104,3 @@ def _counts(searched: Searched) -> dict[str, int]:
     told_by_others = sum(tried.same_as is not None for tried in builds)
     counts = {outcome.value.lower(): outcomes.count(outcome) for outcome in Outcome}
     return {"total": len(outcomes), **counts, "cached": told_by_others}
-
-
-def _index_urls(given: Mapping[str, Any]) -> tuple[str, ...]:
-    named = (os.environ.get(variable) for variable in INDEX_VARIABLES)
-    return tuple(given["index_urls"]) or (next(filter(None, named), PYPI_SIMPLE_ENDPOINT),)
-
-
-def _clone(given: Mapping[str, Any]) -> str | None:
-    return given["pytorch_repo"] and str(Path(given["pytorch_repo"]).resolve())

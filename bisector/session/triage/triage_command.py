@@ -13,15 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from bisector.core.model import Outcome
-from bisector.errors import BadTarget
+from bisector.errors import BadOption, BadTarget
 from bisector.report import triage as report
 from bisector.runner.pool import LocalPool, Pool
 from bisector.subject.intake import Skipped, found
 
 from ..clock import Clock
+from ..display import Display
 from ..options import Options
+from ..output import INTERRUPTED, write_json
+from ..probe_commands import parse_options
 from .clustering import Cluster, clustered
 from .driving import Progress, Triage, now
+from .job import job_command
 from .on_ray import RayPool
 from .outcome import Looked
 from .store import OPTIONS, Store
@@ -29,6 +33,29 @@ from .store import OPTIONS, Store
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 WATCHED_EVERY_S = 2.0
 SUMMARY = "triage.json"
+FOLDER = "numbisect-triage"  # of a triage that is given no other
+
+
+def triage(paths: Sequence[str], given: Mapping[str, Any]) -> int:
+    """`numbisect triage PATH...`; returns the exit status."""
+    if given["entry"] is not None:
+        raise BadOption("--entry names the compiled call of one target; triage takes the one that diverges")
+    return work(paths, parse_options("minimize", "", given), {**given, "out": given["out"] or FOLDER})
+
+
+def work(paths: Sequence[str], asked: Options, given: Mapping[str, Any]) -> int:
+    """Begins or goes on with the triage of a folder; returns the exit status."""
+    with Display(given["quiet"], given["verbose"], given["no_color"], asked.budget_s) as display:
+        try:
+            summary = run(paths, asked, given, display.progress)
+        except KeyboardInterrupt:
+            display.say(f"interrupted; go on with: numbisect resume {given['out']}")
+            return INTERRUPTED
+    if given["json_path"] is not None:
+        write_json(given["json_path"], summary)
+    if given["json_path"] != "-":
+        print(report.text(summary), end="")
+    return int(summary["exit_status"])
 
 
 def run(
@@ -65,7 +92,7 @@ def _pool(ray: str | None, jobs: int | None) -> tuple[Pool, int]:
         return RayPool(ray), 1
     cores = len(os.sched_getaffinity(0))
     width = jobs or cores
-    return LocalPool(width), max(1, cores // width)
+    return LocalPool(width, job_command), max(1, cores // width)
 
 
 def _once(driver: Triage, named: Sequence[Path], trusted: bool) -> tuple[list[Skipped], str | None]:
@@ -135,10 +162,6 @@ def _folder_of(store: Store, cluster: Cluster) -> str:
                 shutil.copyfile(file, folder / file.name)
     store.write(folder / "members.json", [one.target for one in cluster.members])
     return name
-
-
-def is_triage(path: str) -> bool:
-    return (Path(path) / OPTIONS).is_file()
 
 
 def told(path: str) -> dict[str, Any]:

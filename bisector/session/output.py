@@ -1,0 +1,65 @@
+"""What a command leaves and prints: the files of its run directory, stdout and the file of --json."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bisector.errors import BadOption
+from bisector.report import markdown, sections, terminal
+from bisector.runner.rundir import RunDirectory
+
+INTERRUPTED = 130  # the shells' status of a program that Ctrl-C ended
+PLAIN_WIDTH = 100  # columns where stdout is no terminal
+
+
+def written(run: RunDirectory, result: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+    """Writes the result and its report to the run directory and prints it; returns the exit status."""
+    run.write_json(run.result, result)
+    run.markdown.write_text(as_markdown(run, result))
+    _print(result, given, run)
+    return int(result["exit_status"])
+
+
+def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: RunDirectory) -> None:
+    if given["json_path"] is not None:
+        write_json(given["json_path"], result)
+    if given["json_path"] != "-":
+        print(as_text({**result, "run": shown_path(run.path)}, given["no_color"]))
+
+
+def as_markdown(run: RunDirectory, result: Mapping[str, Any]) -> str:
+    """The report of a run, or of the builds where these alone were asked."""
+    return markdown.render(sections.report(result, run.repro_text()))
+
+
+def as_text(result: Mapping[str, Any], no_color: bool) -> str:
+    """The same for a terminal, coloured where stdout is one."""
+    color = sys.stdout.isatty() and not no_color and "NO_COLOR" not in os.environ
+    return terminal.render(sections.report(result), width(), color)
+
+
+def width() -> int:
+    """Columns of stdout."""
+    return min(os.get_terminal_size().columns, 120) if sys.stdout.isatty() else PLAIN_WIDTH
+
+
+def write_json(path: str, value: Any) -> None:
+    """To the file of --json, or to stdout for `-`. Raises BadOption for a file that cannot be written."""
+    content = json.dumps(value, indent=2)
+    if path == "-":
+        print(content)
+        return
+    try:
+        Path(path).write_text(content + "\n")
+    except OSError as error:
+        raise BadOption(f"--json {path}: {error.strerror}; name a file you can write") from error
+
+
+def shown_path(path: Path) -> str:
+    """As a user would type it from here."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

@@ -35,7 +35,7 @@ def make(session: Session, study: Study, shown: Shown, answer: Answer) -> None:
         if isinstance(written, Failed):
             answer.notes.append(f"no test could be written: {written.reason}")
             return
-        path.write_text(written.text)
+        session.run.write_text(path, written.text)
         run = plain_python.start(["-c", _RUN, str(path), written.name], **CACHES_OFF)
         status, said = plain_python.ended(run, session.timeout_s)
     if status != FAILED:

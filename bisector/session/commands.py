@@ -19,7 +19,7 @@ from bisector.subject.targets import recognise
 from . import pipeline, profiles
 from .builds import command as builds_command
 from .builds.question import Question
-from .display import Display
+from .display import Display, to_stdout
 from .flags import catalogue, table
 from .options import Against, Options
 from .run import Session
@@ -67,7 +67,7 @@ def _triage(paths: Sequence[str], asked: Options, given: Mapping[str, Any]) -> i
     if given["json_path"] is not None:
         _write_json(given["json_path"], told)
     if given["json_path"] != "-":
-        print(triage_report.text(told), end="")
+        to_stdout(triage_report.text(told))
     return int(told["exit_status"])
 
 
@@ -86,16 +86,16 @@ def resume(path: str, given: Mapping[str, Any]) -> int:
 def report(path: str, form: str, no_color: bool) -> int:
     """Print a finished run again, or a triage."""
     if triage_command.is_triage(path):
-        print(triage_report.FORMS[form](triage_command.told(path)), end="")
+        to_stdout(triage_report.FORMS[form](triage_command.told(path)))
         return 0
     run, _ = rundir.reopen(path)
     if not run.result.exists():
         raise BadTarget(f"{path}: the run has no result yet; go on with `numbisect resume {path}`")
     result = json.loads(run.result.read_text())
     if form == "json":
-        print(json.dumps(result, indent=2))
+        to_stdout(json.dumps(result, indent=2) + "\n")
     else:
-        print(_markdown(run, result) if form == "markdown" else _text(result, no_color))
+        to_stdout((_markdown(run, result) if form == "markdown" else _text(result, no_color)) + "\n")
     return 0
 
 
@@ -115,7 +115,7 @@ def list_flags(given: Mapping[str, Any]) -> int:
         _write_json(given["json_path"], rows)
         return 0
     color = sys.stdout.isatty() and not given["no_color"]
-    print(table.table(rows, _width(), color), end="")
+    to_stdout(table.table(rows, _width(), color))
     return 0
 
 
@@ -202,7 +202,7 @@ def _run(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -
 
 def _written(run: rundir.RunDirectory, result: Mapping[str, Any], given: Mapping[str, Any]) -> int:
     run.write_json(run.result, result)
-    run.markdown.write_text(_markdown(run, result))
+    run.write_text(run.markdown, _markdown(run, result))
     _print(result, given, run)
     return int(result["exit_status"])
 
@@ -217,7 +217,7 @@ def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: rundir.RunD
     if given["json_path"] is not None:
         _write_json(given["json_path"], result)
     if given["json_path"] != "-":
-        print(_text({**result, "run": _relative(run.path)}, given["no_color"]))
+        to_stdout(_text({**result, "run": _relative(run.path)}, given["no_color"]) + "\n")
 
 
 def _text(result: Mapping[str, Any], no_color: bool) -> str:
@@ -233,7 +233,7 @@ def _width() -> int:
 def _write_json(path: str, value: Any) -> None:
     content = json.dumps(value, indent=2)
     if path == "-":
-        print(content)
+        to_stdout(content + "\n")
         return
     try:
         Path(path).write_text(content + "\n")

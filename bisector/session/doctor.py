@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from rich.table import Table
 from bisector.builds.environments import uv_path
 
 from . import environment
+from .display import to_stdout
 
 DISK_NEEDED = 1 << 30  # bytes: the precompiled headers and kernels of a run
 
@@ -38,7 +41,10 @@ def run(folder: Path) -> int:
         table.add_column(column)
     for finding in findings:
         table.add_row(finding.part, finding.found, finding.cost or "-")
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    width = os.get_terminal_size().columns if sys.stdout.isatty() else 120
+    printed = io.StringIO()
+    Console(file=printed, width=width, force_terminal=sys.stdout.isatty()).print(table)
+    to_stdout(printed.getvalue())
     return 2 if any(f.needed and f.cost for f in findings) else 0
 
 

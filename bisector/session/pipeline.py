@@ -162,7 +162,7 @@ def _compared(search: Search, case: Case) -> None:
         answer.stopped_because = answer.stopped_because or spent.reason
         return
     if found is not None and found.diff:
-        session.run.neighbour.write_text("\n".join(found.diff) + "\n")
+        session.run.write_text(session.run.neighbour, "\n".join(found.diff) + "\n")
 
 
 def _conclude(search: Search, case: Case, held: list[HeldRepair], below: Mapping[str, ProbeResult]) -> None:

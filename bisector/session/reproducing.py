@@ -54,7 +54,7 @@ class Ran:
 def start(session: Session, shown: Shown, answered: Repro) -> Started:
     """Begin to run a repro that the worker has written."""
     path = session.run.repro
-    path.write_text(answered.text)
+    session.run.write_text(path, answered.text)
     runs = [plain_python.start([str(path)])]
     if shown.fix:
         runs.append(plain_python.start([str(path), "--fixed"], **OWN_HEADER))
@@ -136,7 +136,7 @@ def _try_repro(
         return _agreed(agreeing[program], shown, answer)
     started = _taken_over(shown, answered, early) or start(session, shown, answered)
     ran = _ended(started, session.timeout_s)
-    session.run.repro.write_text(started.text)
+    session.run.write_text(session.run.repro, started.text)
     if not ran.diverges:
         agreeing[program] = ran.said
         return _agreed(ran.said, shown, answer)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .. import wire
 from ..core.model import Json
+from ..core.probe import BudgetSpent
 from ..core.protocol import Answer, Compiles, Failed, Record, Recorded, Reply, Request
-from ..errors import BadTarget, WorkerLost
+from ..errors import BadTarget, OutOfTime, WorkerLost
 from .journal import Journal, key_of
 from .worker import Worker, WorkerOptions
 
@@ -32,7 +34,8 @@ class Lab:
 
     The worker starts when the first question is not in the journal, so that a resumed run that needs no
     more probes never starts one. `name` tells apart labs that share a journal.
-    `on_answer(request, answer, known)` is told of every answer.
+    `on_answer(request, answer, known)` is told of every answer. `left_s()` is what is left of the budget,
+    None where there is none.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Lab:
         timeout_s: float,
         on_answer: OnAnswer,
         name: str = "",
+        left_s: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.options = options
         self.journal = journal
@@ -50,6 +54,7 @@ class Lab:
         self.timeout_s = timeout_s
         self.on_answer = on_answer
         self.name = name
+        self.left_s = left_s
         self.worker: Worker | None = None
         self.ready = False  # whether the worker has said hello
         self.starts = 0  # since the last answer
@@ -147,7 +152,7 @@ class Lab:
         if self.starts >= STARTS:
             raise WorkerLost("the worker process keeps dying; see worker.log in the run directory")
         self.starts += 1
-        self.worker, self.ready = Worker(self.options), False
+        self.worker, self.ready = Worker(replace(self.options, left_s=self.left_s())), False
         return self.worker
 
     def _take_hello(self, worker: Worker) -> None:
@@ -158,6 +163,10 @@ class Lab:
         before = None if raw is None else wire.load(Recorded, raw)
         try:
             hello = worker.wait_until_ready()
+        except OutOfTime as late:
+            if self.left_s() == 0.0:
+                raise BudgetSpent(str(late)) from late
+            raise
         except BadTarget as error:
             if before is None:
                 raise

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import enum
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 from bisector.core.case import WHOLE, Case, Wording
 from bisector.core.protocol import Failed, Repro
+from bisector.processes import Started
 
 from . import fixes, plain_python
 from .answer import Answer
@@ -26,20 +26,18 @@ OWN_HEADER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
 
 @dataclass
-class Started:
+class RunningRepro:
     """A repro that is running, both ways where there is a fix for `--fixed`."""
 
     shown: Shown
     text: str
     function: str
-    runs: list[subprocess.Popen[str]]
+    runs: list[Started]
 
     def stop(self) -> None:
         """End what still runs."""
         for run in self.runs:
-            if run.poll() is None:
-                run.kill()
-                run.communicate()
+            run.end()
 
 
 @dataclass(frozen=True)
@@ -51,19 +49,19 @@ class Ran:
     said: str
 
 
-def start(session: Session, shown: Shown, answered: Repro) -> Started:
+def start(session: Session, shown: Shown, answered: Repro) -> RunningRepro:
     """Begin to run a repro that the worker has written."""
     path = session.run.repro
     session.run.write_text(path, answered.text)
     runs = [plain_python.start([str(path)])]
     if shown.fix:
         runs.append(plain_python.start([str(path), "--fixed"], **OWN_HEADER))
-    return Started(shown, answered.text, answered.function, runs)
+    return RunningRepro(shown, answered.text, answered.function, runs)
 
 
 def start_early(
     session: Session, study: Study, case: Case, answer: Answer, decisions: Sequence[str]
-) -> Started | None:
+) -> RunningRepro | None:
     """The first attempt of `reproduce`, as far as the fixes are known. decisions: those found by now."""
     expressible = _expressible(answer)
     if not expressible:
@@ -74,7 +72,7 @@ def start_early(
         return None if isinstance(answered, Failed) else start(session, shown, answered)
 
 
-def _ended(started: Started, timeout_s: float) -> Ran:
+def _ended(started: RunningRepro, timeout_s: float) -> Ran:
     ended = [plain_python.ended(run, timeout_s) for run in started.runs]
     fixed = ended[1][0] == AGREES if len(ended) > 1 else None
     return Ran(ended[0][0] == DIVERGES, fixed, ended[0][1])
@@ -86,7 +84,7 @@ def _expressible(answer: Answer) -> list[fixes.Fix]:
 
 
 def reproduce(
-    session: Session, study: Study, case: Case, answer: Answer, early: Started | None
+    session: Session, study: Study, case: Case, answer: Answer, early: RunningRepro | None
 ) -> Shown | None:
     """The minimal case, or the whole one where the minimal case does not diverge in plain Python.
 
@@ -122,7 +120,7 @@ def _try_repro(
     study: Study,
     shown: Shown,
     answer: Answer,
-    early: Started | None,
+    early: RunningRepro | None,
     agreeing: dict[str, str],
 ) -> Tried:
     """Write one repro and run it both ways. agreeing: programs that did not diverge, and what they said."""
@@ -165,7 +163,7 @@ def _note(answer: Answer, said: str) -> None:
         answer.notes.append(said)
 
 
-def _taken_over(shown: Shown, now: Repro, early: Started | None) -> Started | None:
+def _taken_over(shown: Shown, now: Repro, early: RunningRepro | None) -> RunningRepro | None:
     """The early attempt, if it is this one, with the text whose comments say what is known by now."""
     if early is None:
         return None

@@ -15,7 +15,7 @@ from bisector.errors import MissingTool
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
-from bisector.runner.worker import WorkerOptions
+from bisector.runner.worker import SCRIPT_S, WorkerOptions
 from bisector.subject.targets import recognise
 
 from . import environment
@@ -57,10 +57,12 @@ class Session:
             "train": o.train,
             "device": o.device,
             "seed": o.seed,
+            "timeout_s": o.timeout_s or SCRIPT_S,
         }
         log, choices = str(self.run.log), str(self.run.choices)
         worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, log, choices=choices)
-        self.labs.append(Lab(worker, self.journal, o.jobs, self.timeout_s, self._answered, name))
+        left_s = self.clock.left_s
+        self.labs.append(Lab(worker, self.journal, o.jobs, self.timeout_s, self._answered, name, left_s))
         return self.labs[-1]
 
     def _answered(self, request: Request[Any], answer: Any, known: Known) -> None:

@@ -257,6 +257,7 @@ def report(run: str, form: str, no_color: bool) -> int:
 @click.argument("run", metavar="RUN")
 @click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
 @click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the rest of the run.")
+@click.option("--again", is_flag=True, help="Start over: nothing is taken from the run but its options.")
 @options(_OUTPUT)
 def resume(run: str, **given: Any) -> int:
     """Go on where a run stopped; probes in its journal are not run again."""

@@ -111,7 +111,8 @@ class Recorded:
 
     scripted: the script compiled something itself. skipped_calls: later calls of graphs that were not kept.
     ended: how the script ended if it did not reach its last line. eager_disagrees: comparisons of the script
-    that failed although every graph ran in eager. one_at_a_time: the worker cannot fork.
+    that failed although every graph ran in eager. files: of the target's folder, those that it read, by their
+    full names. one_at_a_time: the worker cannot fork.
     """
 
     calls: tuple[RecordedCall, ...]
@@ -121,6 +122,7 @@ class Recorded:
     eager_disagrees: int
     notes: tuple[str, ...]
     machine: Machine
+    files: tuple[str, ...] = ()
     on_cuda: bool = False
     one_at_a_time: bool = False
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from .. import wire
 from ..core.model import Json
 from ..errors import BadTarget
+from .head import Head, changed_files, digest_of
 from .rundir import RunDirectory
 
 # A request that was in flight when a worker died is asked once more; the second time it is to blame.
@@ -29,15 +30,23 @@ def key_of(request: Json, asker: str = "") -> str:
 
 
 class Journal:
-    """Answers by request. Lines that a kill cut short or that are damaged are ignored.
+    """Answers by request, under the head that the file begins with. Lines that a kill cut short,
+    or that are damaged, are ignored.
 
-    One process at a time writes it: opening it a second time raises BadTarget. Raises CannotWrite.
+    files: digests of what the target read, by full name. One process at a time writes it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, head: Head | None = None, target: str = "the target") -> None:
+        """head: what holds now; None: whatever holds. target: its name, for messages.
+
+        Raises BadTarget where another process writes the journal, where what the file begins with is not the
+        head, or where a file that the target read has changed; CannotWrite where it cannot be written.
+        """
         self.path = path
         self.answers: dict[str, Json] = {}
         self.losses: dict[str, int] = {}
+        self.files: dict[str, str] = {}
+        self._head: Head | None = None
         # Without a buffer: what could not be written must not be tried again when the file is closed.
         try:
             self._file = path.open("ab", buffering=0)
@@ -48,17 +57,42 @@ class Journal:
             self._take(line)
         if path.stat().st_size:
             self._write_line(b"\n")  # a cut line must not swallow the next one
+        if head is not None:
+            self._begin(head, target)
+
+    def _begin(self, head: Head, target: str) -> None:
+        if self._head is None and not self.answers:
+            self._write({"event": "head", "head": wire.dump(head)})
+            return
+        if self._head is None:
+            changed: str | None = "it does not say under what it was made"
+        else:
+            changed = self._head.changed(target, head) or changed_files(self.files)
+        if changed is not None:
+            self.close()
+            raise BadTarget(
+                f"{self.path.parent}: {changed}; `numbisect resume {self.path.parent} --again` starts over"
+            )
+
+    def read(self, files: Iterable[str]) -> None:
+        """The target read these files."""
+        self.files = {name: digest_of(Path(name)) for name in files}
+        self._write({"event": "files", "digests": self.files})
 
     def _take(self, line: str) -> None:
         try:
             record = json.loads(line)
-            event, key = record["event"], record["key"]
+            event = record["event"]
+            if event == "head":
+                self._head = wire.load(Head, record["head"])
+            elif event == "files":
+                self.files = record["digests"]
+            elif event == "lost":
+                self.losses[record["key"]] = self.losses.get(record["key"], 0) + 1
+            elif event == "done":
+                self.answers[record["key"]] = record["answer"]
         except (ValueError, TypeError, KeyError):
             return  # a line that a kill or the disk spoilt, or a blank one: its question is asked again
-        if event == "lost":
-            self.losses[key] = self.losses.get(key, 0) + 1
-        elif event == "done" and "answer" in record:
-            self.answers[key] = record["answer"]
 
     def started(self, key: str, request: Json) -> None:
         self._write({"event": "start", "key": key, "request": request})

@@ -12,6 +12,7 @@ from ..core.model import Json
 from ..core.probe import BudgetSpent
 from ..core.protocol import Answer, Compiles, Failed, Record, Recorded, Reply, Request
 from ..errors import BadTarget, OutOfTime, WorkerLost
+from .head import changed_files
 from .journal import Journal, key_of
 from .worker import Worker, WorkerOptions
 
@@ -151,6 +152,8 @@ class Lab:
     def _start_worker(self) -> Worker:
         if self.starts >= STARTS:
             raise WorkerLost("the worker process keeps dying; see worker.log in the run directory")
+        if changed := changed_files(self.journal.files):
+            raise WorkerLost(f"{changed} while the run was at work; start again")
         self.starts += 1
         self.worker, self.ready = Worker(replace(self.options, left_s=self.left_s())), False
         return self.worker
@@ -173,6 +176,7 @@ class Lab:
             raise WorkerLost(f"the worker was started again, and now: {error}") from error
         if before is None:
             self.journal.done(key, wire.dump(self._noted(hello)))
+            self.journal.read(hello.files)
         elif _inputs(hello) != _inputs(before):
             raise WorkerLost(
                 "the worker was started again, and the script gave other inputs; seed it, or use --seed"

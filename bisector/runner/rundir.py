@@ -64,6 +64,12 @@ class RunDirectory:
     def options(self) -> Path:
         return self.path / "options.json"
 
+    def start_over(self) -> None:
+        """Remove what a run left but its options: what it found was about something else."""
+        left = (self.journal, self.result, self.repro, self.test, self.neighbour, self.markdown, self.choices)
+        for file in left:
+            file.unlink(missing_ok=True)
+
     def write_json(self, path: Path, value: Any) -> None:
         """Write a JSON file of the run, as `write_text` does."""
         self.write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
@@ -111,6 +117,7 @@ def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirec
         if any(path.iterdir()) and not _ended_before_it_began(path):
             raise BadOption(f"{path}: not empty; name another --out, or go on with `numbisect resume {path}`")
         run = _made_current(RunDirectory(path.resolve()))
+        run.start_over()
         run.write_json(run.options, dict(options))
     except OSError as error:
         if error.errno in NO_ROOM:
@@ -126,7 +133,7 @@ def _ended_before_it_began(path: Path) -> bool:
     known = {"journal.jsonl", "options.json", "options.json.new", "worker.log", "autotuned.jsonl"}
     if not {p.name for p in path.iterdir() if not p.match("crash-*.txt")} <= known:
         return False
-    return not journal.exists() or not journal.read_text().strip()
+    return not journal.exists() or '"event": "done"' not in journal.read_text()
 
 
 def reopen(path: str) -> tuple[RunDirectory, dict[str, Any]]:

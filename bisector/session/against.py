@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bisector.core.case import WHOLE
 from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome
@@ -30,7 +32,7 @@ def against(session: Session, chosen: Chosen, other: Against) -> Contrast:
     there = study.probe(Candidate.with_flags(theirs))
     if {here, there.outcome} != {Outcome.PASS, Outcome.FAIL}:
         return Contrast(other.name, here, unknown=_alike(other.name, here, there.outcome))
-    study.signatures = there.signatures  # of the one that diverges; anything else is another bug
+    study = replace(study, signatures=there.signatures)  # of the one that diverges, and no other bug's
     return contrast(Between(study, WHOLE, default, ours, theirs, as_is), other.name)
 
 

@@ -1,4 +1,4 @@
-"""What the stages of a run found."""
+"""What a run found, as the pipeline puts it together from the results of its stages."""
 
 from __future__ import annotations
 
@@ -14,24 +14,19 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Verdict
 
+from .confirmation import Repair, SecondOpinion
 from .fixes import Fix
 from .flags.contrast import Contrast
 from .flags.trials import FlagWalk
 from .neighbour import Neighbour
 
 
-@dataclass
-class Repair:
-    """A repair of the minimal case, and what it does to the whole subject."""
-
-    found: MinimalSet
-    confirmed: bool
-    removed_fraction: float
-
-
-@dataclass
+@dataclass(frozen=True)
 class Answer:
-    """Everything a run may have found; what stayed empty could not be established."""
+    """Everything a run may have found; what stayed empty could not be established.
+
+    causes, fixes: each with whether it is confirmed.
+    """
 
     target: str
     run: str
@@ -47,22 +42,22 @@ class Answer:
     amplifier: NodeTrace | None = None
     walk: FlagWalk = field(default_factory=FlagWalk)
     contrast: Contrast | None = None
-    repairs: list[Repair] = field(default_factory=list)
-    causes: list[tuple[MinimalSet, bool]] = field(default_factory=list)
+    repairs: tuple[Repair, ...] = ()
+    causes: tuple[tuple[MinimalSet, bool], ...] = ()
     places: tuple[str, ...] = ()
     graded: Graded | None = None
     decisions: tuple[Decision, ...] = ()
-    fixes: list[tuple[Fix, bool]] = field(default_factory=list)
+    fixes: tuple[tuple[Fix, bool], ...] = ()
     minimal: GraphInfo | None = None
     minimal_source: str | None = None
     neighbour: Neighbour | None = None
     repro: str | None = None
     repro_lines: int | None = None
     test: str | None = None
-    confirmation: Mapping[str, Any] | None = None
+    second: SecondOpinion | None = None
     hooks_off: Mapping[str, str] = field(default_factory=dict)
     not_here: Mapping[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
     builds: Mapping[str, Any] | None = None
     stopped_because: str | None = None
 

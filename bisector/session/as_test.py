@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from bisector.core.protocol import Failed
 
-from . import plain_python
 from .answer import Answer
+from .plain_runs import SCRIPT
 from .run import Session
 from .study import Study
 from .writing import Shown, written_as_test
@@ -27,21 +29,27 @@ except BaseException as error:
 CACHES_OFF = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
 
 
-def make(session: Session, study: Study, shown: Shown, answer: Answer) -> None:
-    """Write the test of what the repro shows, and name it in the answer if it fails; else a note says why."""
+@dataclass(frozen=True)
+class Tested:
+    """file: of the test, None where there is none; note: then why."""
+
+    file: str | None = None
+    note: str | None = None
+
+
+def make(session: Session, study: Study, shown: Shown, answer: Answer) -> Tested:
+    """Write the test of what the repro shows, and keep it if it fails."""
     path = session.run.test
     with session.clock.stage("minimize"):
         written = written_as_test(study, shown, answer)
         if isinstance(written, Failed):
-            answer.notes.append(f"no test could be written: {written.reason}")
-            return
+            return Tested(note=f"no test could be written: {written.reason}")
         session.run.write_text(path, written.text)
-        run = plain_python.start(["-c", _RUN, str(path), written.name], **CACHES_OFF)
-        status, said = plain_python.ended(run, session.timeout_s)
-    if status != FAILED:
+        run = session.plain.start(path, ["-c", _RUN, SCRIPT, written.name], **CACHES_OFF)
+        ended = session.plain.ended(run, session.timeout_s)
+    if ended.status != FAILED:
         path.unlink()
-        said = said or "it passes"
-        answer.notes.append(f"the test of this case does not fail in a fresh process ({said})")
-        return
-    answer.test = path.name
-    session.progress("test", f"{answer.test} fails: {said}")
+        said = ended.said or "it passes"
+        return Tested(note=f"the test of this case does not fail in a fresh process ({said})")
+    session.progress("test", f"{path.name} fails: {ended.said}")
+    return Tested(path.name)

@@ -77,6 +77,8 @@ def resume(path: str, given: Mapping[str, Any]) -> int:
         paths, asked = triage_command.reopened(path, given["budget"])
         return _triage(paths, asked, {**given, "out": path, "watch": (), "jobs": None, "ray": None})
     run, raw = rundir.reopen(path)
+    if given["again"]:
+        run.start_over()
     if raw.get("command") == "builds":
         return _run_builds(run, Question.from_json({**raw, "budget_s": given["budget"]}), given)
     options = Options.from_json({**raw, "budget_s": given["budget"]})

@@ -27,7 +27,7 @@ MOST_SETS = 8
 MOST_PROBES = 100
 
 
-@dataclass
+@dataclass(frozen=True)
 class Decided:
     """Sets over one case: the one searched, which the causes are confirmed on.
 
@@ -41,7 +41,7 @@ class Decided:
     sets: SetsFound = field(default_factory=SetsFound)
     places: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
-    checks: list[str] = field(default_factory=list)
+    checks: tuple[str, ...] = ()
     graded: Graded | None = None
 
     @property
@@ -63,18 +63,20 @@ def decide(
     elements = ordered(d.id for d in decisions if d.kind != PLACE)
     found = Decided(case, decisions)
     try:
-        found.beside = tuple(needed_beside(study, case, elements, flags))
+        found = replace(found, beside=tuple(needed_beside(study, case, elements, flags)))
         everything = [*elements, *found.beside]
         denied, grown = with_appeared(study, case, everything)
-        found.decisions += tuple(grown)
+        found = replace(found, decisions=(*decisions, *grown))
         repairs = check_repairs(default, denied)
         causes = _plain_end(study, case, everything, found.beside)
-        _search(study, everything, causes, repairs, found, suspects.sets(everything))
+        found = _search(study, everything, causes, repairs, found, suspects.sets(everything))
         if not found.places:
             shared = worth_grading(found.sets.repairs, everything)
-            found.graded = grade(study, case, default, shared, repairs=bool(found.sets.repairs))
+            shares = grade(study, case, default, shared, repairs=bool(found.sets.repairs))
+            found = replace(found, graded=shares)
     except BudgetSpent as spent:
-        found.sets = replace(found.sets, stopped_because=found.sets.stopped_because or spent.reason)
+        stopped = found.sets.stopped_because or spent.reason
+        found = replace(found, sets=replace(found.sets, stopped_because=stopped))
     return found
 
 
@@ -90,26 +92,31 @@ def _search(
     repairs: ContractCheck,
     found: Decided,
     likely: Sequence[Members],
-) -> None:
+) -> Decided:
+    """`found` with the sets, the places and what did not hold."""
     allowance = Allowance(MOST_PROBES)
     denied = Denied(study, found.case, allowance, found.decisions)
     enabled = Enabled(study, found.case, allowance, found.beside)
-    if causes.holds and repairs.holds:
-        ahead = side_by_side(denied, enabled)
-        found.sets = all_sets(everything, enabled, denied, MOST_SETS, likely, denied.appeared, ahead)
-        if not found.sets.repairs:
-            # Too many causes for one allowance: a repair says more than the causes left out.
-            found.sets = replace(found.sets, repairs=_first_repair(study, found.case, everything))
-    elif repairs.holds:
-        found.checks.append(causes.problem or "")
-        found.sets = repairs_only(everything, denied, MOST_SETS, likely, denied.appeared)
-    else:
-        found.checks += [check.problem for check in (causes, repairs) if check.problem is not None]
-        if causes.holds:
-            found.sets = SetsFound(causes=(minimal_set(everything, enabled, likely=likely),))
-        if repairs.breach in (Breach.PLAIN_FAILS, Breach.PLAIN_UNRESOLVED):
-            found.places = _places(study, found.case, found.decisions)
-    found.decisions += tuple(denied.grown.values())
+    checks = tuple(check.problem for check in (causes, repairs) if check.problem is not None)
+    sets, places = SetsFound(), tuple[str, ...]()
+    try:
+        if causes.holds and repairs.holds:
+            ahead = side_by_side(denied, enabled)
+            sets = all_sets(everything, enabled, denied, MOST_SETS, likely, denied.appeared, ahead)
+            if not sets.repairs:
+                # Too many causes for one allowance: a repair says more than the causes left out.
+                sets = replace(sets, repairs=_first_repair(study, found.case, everything))
+        elif repairs.holds:
+            sets = repairs_only(everything, denied, MOST_SETS, likely, denied.appeared)
+        else:
+            if causes.holds:
+                sets = SetsFound(causes=(minimal_set(everything, enabled, likely=likely),))
+            if repairs.breach in (Breach.PLAIN_FAILS, Breach.PLAIN_UNRESOLVED):
+                places = _places(study, found.case, found.decisions)
+    except BudgetSpent as spent:
+        sets = replace(sets, stopped_because=sets.stopped_because or spent.reason)
+    decisions = (*found.decisions, *denied.grown.values())
+    return replace(found, sets=sets, checks=checks, places=places, decisions=decisions)
 
 
 def _first_repair(study: Study, case: Case, elements: Sequence[str]) -> tuple[MinimalSet, ...]:

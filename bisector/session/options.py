@@ -9,6 +9,7 @@ from typing import Any
 from .builds.question import Question
 
 PROBE_S = 120.0  # for a graph of few calls
+_SHAPING = frozenset({"config", "device", "dynamic", "train", "seed", "entry"})
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ class Options:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def shaping(self) -> dict[str, Any]:
+        """Those that shape the answers to what a worker is asked."""
+        return {name: value for name, value in asdict(self).items() if name in _SHAPING}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Options:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from bisector.core.case import WHOLE, Case, Wording
 from bisector.core.protocol import Failed, Repro
-from bisector.processes import Started
 
-from . import fixes, plain_python
+from . import fixes
 from .answer import Answer
+from .plain_runs import SCRIPT, PlainRun
 from .run import Session
 from .study import Study
 from .writing import Shown, named, written
@@ -25,19 +25,19 @@ DIVERGES, AGREES = 1, 0  # exit statuses of a repro
 OWN_HEADER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
 
-@dataclass
-class RunningRepro:
+@dataclass(frozen=True)
+class Started:
     """A repro that is running, both ways where there is a fix for `--fixed`."""
 
     shown: Shown
     text: str
     function: str
-    runs: list[Started]
+    runs: tuple[PlainRun, ...]
 
     def stop(self) -> None:
         """End what still runs."""
         for run in self.runs:
-            run.end()
+            run.stop()
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,38 @@ class Ran:
     said: str
 
 
-def start(session: Session, shown: Shown, answered: Repro) -> RunningRepro:
+@dataclass(frozen=True)
+class Reproduced:
+    """What the repro shows, None where there is none; its file, and the source of its function.
+
+    refuted: IDs of fixes that did not repair it in a fresh process.
+    """
+
+    shown: Shown | None = None
+    file: str | None = None
+    function: str | None = None
+    refuted: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> int | None:
+        """Of the function."""
+        return None if self.function is None else len(self.function.strip().splitlines())
+
+
+def start(session: Session, shown: Shown, answered: Repro) -> Started:
     """Begin to run a repro that the worker has written."""
     path = session.run.repro
     session.run.write_text(path, answered.text)
-    runs = [plain_python.start([str(path)])]
+    runs = [session.plain.start(path, [SCRIPT])]
     if shown.fix:
-        runs.append(plain_python.start([str(path), "--fixed"], **OWN_HEADER))
-    return RunningRepro(shown, answered.text, answered.function, runs)
+        runs.append(session.plain.start(path, [SCRIPT, "--fixed"], **OWN_HEADER))
+    return Started(shown, answered.text, answered.function, tuple(runs))
 
 
 def start_early(
     session: Session, study: Study, case: Case, answer: Answer, decisions: Sequence[str]
-) -> RunningRepro | None:
+) -> Started | None:
     """The first attempt of `reproduce`, as far as the fixes are known. decisions: those found by now."""
     expressible = _expressible(answer)
     if not expressible:
@@ -72,10 +91,10 @@ def start_early(
         return None if isinstance(answered, Failed) else start(session, shown, answered)
 
 
-def _ended(started: RunningRepro, timeout_s: float) -> Ran:
-    ended = [plain_python.ended(run, timeout_s) for run in started.runs]
-    fixed = ended[1][0] == AGREES if len(ended) > 1 else None
-    return Ran(ended[0][0] == DIVERGES, fixed, ended[0][1])
+def _ended(session: Session, started: Started) -> Ran:
+    ended = [session.plain.ended(run, session.timeout_s) for run in started.runs]
+    fixed = ended[1].status == AGREES if len(ended) > 1 else None
+    return Ran(ended[0].status == DIVERGES, fixed, ended[0].said)
 
 
 def _expressible(answer: Answer) -> list[fixes.Fix]:
@@ -84,86 +103,88 @@ def _expressible(answer: Answer) -> list[fixes.Fix]:
 
 
 def reproduce(
-    session: Session, study: Study, case: Case, answer: Answer, early: RunningRepro | None
-) -> Shown | None:
+    session: Session, study: Study, case: Case, answer: Answer, early: Started | None
+) -> Reproduced:
     """The minimal case, or the whole one where the minimal case does not diverge in plain Python.
 
     `--fixed` is the best fix that plain torch can express; one that cannot be written, or that does not
-    hold in a fresh process, makes way for the next. early: an attempt that is running already. What the
-    repro shows comes back, None where there is no repro.
+    hold in a fresh process, makes way for the next. early: an attempt that is running already.
     """
-    agreeing: dict[str, str] = {}
     with session.clock.stage("minimize"):
+        attempts = _Attempts(session, study, answer, early)
         for attempt, wording in product(dict.fromkeys((case, WHOLE)), Wording):
             for fix in [*_expressible(answer)[:MOST_FIXES], None]:
-                shown = Shown(attempt, wording, fix)
-                tried = _try_repro(session, study, shown, answer, early, agreeing)
-                early = None
-                if tried is Tried.KEPT:
-                    return shown
-                if tried is Tried.OTHER_CASE:
+                kept = attempts.attempt(Shown(attempt, wording, fix))
+                if isinstance(kept, Reproduced):
+                    return kept
+                if kept is Next.CASE:
                     break
     session.run.repro.unlink(missing_ok=True)
-    return None
+    return Reproduced(refuted=frozenset(attempts.refuted), notes=tuple(attempts.notes))
 
 
-class Tried(enum.Enum):
-    """What became of one repro: kept, or what could do better."""
+class Next(enum.Enum):
+    """What could do better than a repro that was tried."""
 
-    KEPT = "kept"
-    OTHER_FIX = "another fix"
-    OTHER_CASE = "another case"
+    FIX = "another fix"
+    CASE = "another case"
 
 
-def _try_repro(
-    session: Session,
-    study: Study,
-    shown: Shown,
-    answer: Answer,
-    early: RunningRepro | None,
-    agreeing: dict[str, str],
-) -> Tried:
-    """Write one repro and run it both ways. agreeing: programs that did not diverge, and what they said."""
-    fix = shown.fix
-    answered = written(study, shown, answer, named(answer, fix))
-    if isinstance(answered, Failed):
-        _note(answer, f"no repro could be written: {answered.reason}")
-        return Tried.OTHER_FIX
-    program = _code(answered.text)
-    if program in agreeing:
-        return _agreed(agreeing[program], shown, answer)
-    started = _taken_over(shown, answered, early) or start(session, shown, answered)
-    ran = _ended(started, session.timeout_s)
-    session.run.write_text(session.run.repro, started.text)
-    if not ran.diverges:
-        agreeing[program] = ran.said
-        return _agreed(ran.said, shown, answer)
-    if ran.fixed is False:
-        answer.notes.append(
-            f"{fix and fix.id} does not repair the repro in a fresh process; it is not confirmed"
+@dataclass
+class _Attempts:
+    """Repros tried one after the other. agreeing: programs that did not diverge, and what they said."""
+
+    session: Session
+    study: Study
+    answer: Answer
+    early: Started | None
+    agreeing: dict[str, str] = field(default_factory=dict)
+    refuted: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def attempt(self, shown: Shown) -> Reproduced | Next:
+        """Write one repro and run it both ways."""
+        answered = written(self.study, shown, self.answer, named(self.answer, shown.fix))
+        if isinstance(answered, Failed):
+            return self._give_up(f"no repro could be written: {answered.reason}", Next.FIX)
+        program = _code(answered.text)
+        if program in self.agreeing:
+            return self._agreed(self.agreeing[program], shown)
+        early, self.early = self.early, None
+        started = _taken_over(shown, answered, early) or start(self.session, shown, answered)
+        ran = _ended(self.session, started)
+        self.session.run.write_text(self.session.run.repro, started.text)
+        if not ran.diverges:
+            self.agreeing[program] = ran.said
+            return self._agreed(ran.said, shown)
+        if shown.fix is not None and ran.fixed is False:
+            self.refuted.append(shown.fix.id)
+            note = f"{shown.fix.id} does not repair the repro in a fresh process; it is not confirmed"
+            return self._give_up(note, Next.FIX)
+        said = "no fix that plain torch can express" if ran.fixed is None else "--fixed agrees"
+        self.session.progress("repro", f"{self.session.run.repro.name} diverges; {said}")
+        return Reproduced(
+            shown,
+            self.session.run.repro.name,
+            started.function,
+            frozenset(self.refuted),
+            tuple(self.notes),
         )
-        answer.fixes = [(f, c and f is not fix) for f, c in answer.fixes]
-        return Tried.OTHER_FIX
-    answer.repro = session.run.repro.name
-    answer.repro_lines = len(started.function.strip().splitlines())
-    answer.minimal_source = started.function
-    said = "no fix that plain torch can express" if ran.fixed is None else "--fixed agrees"
-    session.progress("repro", f"{answer.repro} diverges; {said}")
-    return Tried.KEPT
+
+    def _agreed(self, said: str, shown: Shown) -> Next:
+        if shown.wording is Wording.CAPTURED:  # the last that is tried of a case
+            return self._give_up(
+                f"a repro of this case does not diverge in plain Python ({said})", Next.CASE
+            )
+        return Next.CASE
+
+    def _give_up(self, note: str, then: Next) -> Next:
+        if note not in self.notes:
+            self.notes.append(note)
+        return then
 
 
-def _agreed(said: str, shown: Shown, answer: Answer) -> Tried:
-    if shown.wording is Wording.CAPTURED:  # the last that is tried of a case
-        _note(answer, f"a repro of this case does not diverge in plain Python ({said})")
-    return Tried.OTHER_CASE
-
-
-def _note(answer: Answer, said: str) -> None:
-    if said not in answer.notes:
-        answer.notes.append(said)
-
-
-def _taken_over(shown: Shown, now: Repro, early: RunningRepro | None) -> RunningRepro | None:
+def _taken_over(shown: Shown, now: Repro, early: Started | None) -> Started | None:
     """The early attempt, if it is this one, with the text whose comments say what is known by now."""
     if early is None:
         return None

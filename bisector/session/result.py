@@ -47,8 +47,12 @@ def to_json(
     }
     if answer.entry is not None:
         result["entry"] = answer.entry
-    if answer.confirmation is not None:
-        result["confirmation"] = dict(answer.confirmation)
+    if answer.second is not None:
+        result["confirmation"] = {
+            "process": "a second worker that ran the script again",
+            "default": answer.second.default.value,
+            "repairs": [outcome.value for outcome in answer.second.repairs],
+        }
     finite: dict[str, Any] = finite_floats(result)
     return finite
 

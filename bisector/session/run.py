@@ -12,6 +12,7 @@ from bisector.core.case import WHOLE
 from bisector.core.model import Base, Measurement
 from bisector.core.protocol import Failed, RecordedCall, Request, RunProbe, RunVerdict, VerdictData
 from bisector.errors import MissingTool
+from bisector.runner.head import head_of
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
@@ -21,6 +22,7 @@ from bisector.subject.targets import recognise
 from . import environment
 from .clock import Clock
 from .options import PROBE_S, Options, probe_timeout
+from .plain_runs import PlainRuns
 from .study import Study
 from .subject import criterion_for
 
@@ -39,8 +41,11 @@ class Session:
         if environment.compiler_path() is None:
             raise MissingTool("no C++ compiler: Inductor needs one on a CPU; install g++ or set CXX to yours")
         self.clock = Clock(self.options.budget_s)
-        self.journal = Journal(self.run.journal)
+        target = Path(self.options.target)
+        head = head_of(target, self.options.shaping(), environment.compiler())
+        self.journal = Journal(self.run.journal, head, target.name)
         self.timeout_s = self.options.timeout_s or PROBE_S
+        self.plain = PlainRuns(self.journal)
         self.counts: Counter[str] = Counter()
         self.labs: list[Lab] = []
         self.lab = self.new_lab("")

@@ -11,7 +11,7 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge
-from bisector.core.model import Base, Candidate, Measurement, Outcome, ProbeResult, Signature, kind_of
+from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
 from bisector.core.probe import BudgetSpent, together
 from bisector.core.protocol import (
     About,
@@ -54,7 +54,7 @@ def flag_of(decision_id: str) -> str:
     return decision_id.removeprefix(CONFIG).rpartition("@")[0]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Study:
     """Asks the lab about one call and judges what comes back.
 
@@ -73,7 +73,7 @@ class Study:
     signatures: tuple[Signature, ...] = ()
     train: bool | None = None
     repeat: int = 1
-    conservative: dict[str, Any] = field(default_factory=dict)
+    conservative: Mapping[str, Json] = field(default_factory=dict)
     exhausted: Callable[[], str | None] = lambda: None
     counts: Counter[str] = field(default_factory=Counter)
     hooks_off: Mapping[str, str] = field(default_factory=dict)

@@ -20,15 +20,19 @@ from .options import Options
 from .study import Study, measured
 
 
-@dataclass
+@dataclass(frozen=True)
 class Chosen:
-    """The call under study, the evidence of its verdict, and notes on how it was chosen."""
+    """The call under study, the evidence of its verdict, and notes on how it was chosen.
+
+    eager_disagrees: comparisons of the script that failed although every graph ran in eager.
+    """
 
     call: RecordedCall
     study: Study
     evidence: Evidence
     verdict: Verdict
-    notes: list[str]
+    eager_disagrees: int
+    notes: tuple[str, ...]
 
     def reclassified(self, followed: Trace) -> Verdict:
         """The verdict with what is known of each node."""
@@ -57,12 +61,13 @@ def choose(
     answer: VerdictData | Failed = lab.ask_all(requests)[0]
     evidence = _evidence(answer)
     verdict = _classified(evidence, study, call)
-    study.signatures = verdict.signatures
-    study.small = study.criterion.for_smaller(
-        (o.path, o.dtype) for o in evidence.default.outputs if o.path in {s.path for s in verdict.signatures}
+    diverging = {s.path for s in verdict.signatures}
+    small = study.criterion.for_smaller(
+        (o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging
     )
-    notes = [*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls)]
-    return Chosen(call, study, evidence, verdict, notes)
+    study = replace(study, signatures=verdict.signatures, small=small)
+    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls))
+    return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes)
 
 
 def _classified(evidence: Evidence, study: Study, call: RecordedCall) -> Verdict:
@@ -128,10 +133,15 @@ def _notes(hello: Recorded, call: RecordedCall, calls: Sequence[RecordedCall]) -
     return notes
 
 
-def nothing_found(chosen: Chosen, eager_disagrees: int) -> str | None:
+def differs_before_any_backend(chosen: Chosen) -> bool:
+    """Whether the script's own comparison fails although every graph ran in eager and agrees."""
+    return chosen.verdict.kind is VerdictClass.AGREES and chosen.eager_disagrees > 0
+
+
+def nothing_found(chosen: Chosen) -> str | None:
     """Why the run ends here, or None when there is a divergence to work on."""
     kind = chosen.verdict.kind
-    if kind is VerdictClass.AGREES and eager_disagrees:
+    if differs_before_any_backend(chosen):
         return (
             "the script's own comparison fails although every graph ran in eager: the difference is made "
             "before any backend (by Dynamo, or by the script itself)"

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ... import processes
@@ -102,7 +103,7 @@ def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], Non
     from ..flags import reads
 
     reads.watch()
-    from ..capture import load
+    from ..capture import files, load
     from . import warm
 
     if unknown := warm.unknown_flags(options["config"]):
@@ -114,7 +115,7 @@ def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], Non
     if options["left_s"] is not None:
         left_s = options["left_s"] - (time.monotonic() - begun)
         load_options = replace(load_options, timeout_s=max(LEAST_S, min(left_s, load_options.timeout_s)))
-    with load.quiet_stdin():
+    with load.quiet_stdin(), files.noted(Path(load_options.target).parent) as read:
         loaded = load.load(load_options, meanwhile)
     sys.stdout.flush()
     if loaded.problem is not None:
@@ -124,7 +125,9 @@ def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], Non
 
     on_cuda = torch.cuda.is_initialized()
     one_at_a_time = on_cuda if options["forks"] is None else not options["forks"]
-    return replace(summary(loaded), on_cuda=on_cuda, one_at_a_time=one_at_a_time), loaded
+    return replace(
+        summary(loaded), files=tuple(read), on_cuda=on_cuda, one_at_a_time=one_at_a_time
+    ), loaded
 
 
 def _problem(line: str, late: bool = False) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bisector.core.model import Measurement, ProbeResult
+from bisector.core.model import Json, Measurement, ProbeResult
 
 from .catalogue import Flag
 
@@ -40,20 +41,23 @@ class FlagTrial:
         return not default.code or measured.code != default.code or measured.outputs != default.outputs
 
 
-@dataclass
+@dataclass(frozen=True)
 class FlagWalk:
     """The trials, the sets of several flags that repair together, and what was not tried and why.
 
     trials: each flag at its conservative value. milder: flags that act, at other values than that.
+    sets, set_results: flags that repair together, and what the compile with them gives.
     variables: flag -> the environment variable that torch reads its default from.
+    conservative: the values that were tried, and that a `config` decision stands for.
     """
 
-    trials: list[FlagTrial] = field(default_factory=list)
-    milder: list[FlagTrial] = field(default_factory=list)
-    sets: list[tuple[str, ...]] = field(default_factory=list)
-    set_results: list[ProbeResult] = field(default_factory=list)
-    untried: dict[str, str] = field(default_factory=dict)
-    variables: dict[str, str] = field(default_factory=dict)
+    trials: tuple[FlagTrial, ...] = ()
+    milder: tuple[FlagTrial, ...] = ()
+    sets: tuple[tuple[str, ...], ...] = ()
+    set_results: tuple[ProbeResult, ...] = ()
+    untried: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    conservative: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def fixes(self) -> list[FlagTrial]:

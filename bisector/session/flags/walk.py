@@ -39,23 +39,30 @@ def walk(
     current: the flags around the call. default: what the case measures with all flags as they are.
     beside: what is asked at the same time (see `Study.probe_all`).
     """
-    found = FlagWalk(variables={name: s.env for name, s in current.items() if s.env is not None})
+    untried: dict[str, str] = {}
     tried: list[Turned] = []
     for flag in flags:
         if flag.name not in current:
-            found.untried[flag.name] = "this torch does not have it"
+            untried[flag.name] = "this torch does not have it"
         elif current[flag.name].value == flag.conservative:
-            found.untried[flag.name] = "conservative already"
+            untried[flag.name] = "conservative already"
         else:
             tried.append(Turned(flag, flag.conservative, current[flag.name].value))
-            study.conservative[flag.name] = flag.conservative
+    conservative = {turned.flag.name: turned.value for turned in tried}
+    study = replace(study, conservative=conservative)
     walking = _Walking(study, case, default)
-    found.trials = walking.try_all(tried, beside)
-    found.milder = walking.try_all(_milder([t for t in found.trials if _matters(t)]))
+    trials = walking.try_all(tried, beside)
+    found = FlagWalk(
+        trials,
+        walking.try_all(_milder([t for t in trials if _matters(t)])),
+        untried=untried,
+        variables={name: s.env for name, s in current.items() if s.env is not None},
+        conservative=conservative,
+    )
     if not found.fixes:
-        _search_sets(study, found, case, default)
+        found = _with_sets(study, found, case, default)
     if not (found.necessary or found.milder):
-        found.milder = walking.try_all(_milder([t for t in found.trials if t.acts(default)]))
+        found = replace(found, milder=walking.try_all(_milder([t for t in trials if t.acts(default)])))
     return found
 
 
@@ -91,10 +98,10 @@ class _Walking:
     default: Measurement
     results: dict[str, ProbeResult] = field(default_factory=dict)
 
-    def try_all(self, tried: Sequence[Turned], beside: Sequence[Request[Any]] = ()) -> list[FlagTrial]:
+    def try_all(self, tried: Sequence[Turned], beside: Sequence[Request[Any]] = ()) -> tuple[FlagTrial, ...]:
         """One trial for each; of equal programs one is run, and of the default's none."""
         if not tried:
-            return []
+            return ()
         self.results[DEFAULT_CODE] = ProbeResult(Outcome.FAIL, SAME_PROGRAM, self.default)
         programs = self._programs(tried)
         run: dict[str, tuple[Candidate, Case]] = {}
@@ -102,7 +109,7 @@ class _Walking:
             if program not in self.results:
                 run.setdefault(program, (turned.candidate, self.case))
         self.results |= zip(run, self.study.probe_all(list(run.values()), beside), strict=True)
-        return [self._trial(t, p) for t, p in zip(tried, programs, strict=True)]
+        return tuple(self._trial(t, p) for t, p in zip(tried, programs, strict=True))
 
     def _programs(self, tried: Sequence[Turned]) -> list[str]:
         """What each makes of the case: what the default compile does not read makes the same. What acts
@@ -132,30 +139,35 @@ class _Walking:
         )
 
 
-def holds_on_whole(study: Study, found: FlagWalk) -> bool:
-    """Whether something that repaired a part of the whole repairs all of it.
+def on_whole(study: Study, found: FlagWalk) -> FlagWalk:
+    """The walk over a part of the whole, with what repaired the part tried on all of it.
 
-    The trials and sets of what repaired the part then say what they do to the whole: a part can be too small
-    to meet a loop's tail, say, and then more flags repair it. Of equal programs one is run.
+    The trials and sets then say what they do to the whole: a part can be too small to meet a loop's tail,
+    say, and then more flags repair it. Of equal programs one is run.
     """
+    study = replace(study, conservative=found.conservative)
     winners = {_key(t): t for t in (*found.trials, *found.milder) if t.role == "fix"}
     by_program = {t.program: Turned(t.flag, t.value, t.default).candidate for t in winners.values()}
     sets = [study.deny(frozenset(map(config_id, names))) for names in found.sets]
     results = study.probe_all([(c, WHOLE) for c in (*by_program.values(), *sets)])
-    whole = dict(zip(by_program, results, strict=False))
+    whole = dict(zip(by_program, results[: len(by_program)], strict=True))
 
-    def on_whole(trial: FlagTrial) -> FlagTrial:
+    def judged(trial: FlagTrial) -> FlagTrial:
         if _key(trial) not in winners:
             return trial
         result = whole[trial.program]
         share = 1.0 if result.outcome is Outcome.PASS else 0.0
         return replace(trial, result=result, role=_role(result), removed_fraction=share)
 
-    found.trials, found.milder = [[on_whole(t) for t in trials] for trials in (found.trials, found.milder)]
     held = zip(found.sets, results[len(by_program) :], strict=True)
     kept = [(names, result) for names, result in held if result.outcome is Outcome.PASS]
-    found.sets, found.set_results = [names for names, _ in kept], [result for _, result in kept]
-    return found.repairs_something
+    return replace(
+        found,
+        trials=tuple(map(judged, found.trials)),
+        milder=tuple(map(judged, found.milder)),
+        sets=tuple(names for names, _ in kept),
+        set_results=tuple(result for _, result in kept),
+    )
 
 
 def _key(trial: FlagTrial) -> tuple[str, str]:
@@ -180,8 +192,8 @@ def _likely_first(
     return [moving, acting] if len(moving) < len(acting) else [acting]
 
 
-def _search_sets(study: Study, found: FlagWalk, case: Case, default: Measurement) -> None:
-    """Minimal sets among the flags that change the program at all, if all of them together repair."""
+def _with_sets(study: Study, found: FlagWalk, case: Case, default: Measurement) -> FlagWalk:
+    """With minimal sets among the flags that change the program at all, if all of them together repair."""
     acting = found.programs(default)
     denied = Denied(study, case)
     for flags in _likely_first(acting, default, {s.path for s in study.signatures}):
@@ -189,10 +201,13 @@ def _search_sets(study: Study, found: FlagWalk, case: Case, default: Measurement
         if len(elements) > 1 and denied(frozenset(elements)) is Outcome.PASS:
             break
     else:
-        return
-    for repair in repairs_only(elements, denied, MOST_SETS).repairs:
-        if repair.confirmed:
-            found.sets.append(tuple(flag_of(m) for m in repair.members))
-            found.set_results.append(study.denied(frozenset(repair.members), case))
-    necessary = {name for members in found.sets for name in members}
-    found.trials = [replace(t, role="necessary") if t.flag.name in necessary else t for t in found.trials]
+        return found
+    repairs = [r for r in repairs_only(elements, denied, MOST_SETS).repairs if r.confirmed]
+    sets = tuple(tuple(flag_of(m) for m in repair.members) for repair in repairs)
+    necessary = {name for members in sets for name in members}
+    return replace(
+        found,
+        trials=tuple(replace(t, role="necessary") if t.flag.name in necessary else t for t in found.trials),
+        sets=sets,
+        set_results=tuple(study.denied(frozenset(repair.members), case) for repair in repairs),
+    )

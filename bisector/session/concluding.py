@@ -1,0 +1,67 @@
+"""From what repairs to what is told: the fixes in their order, and the minimal case with its notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bisector.core.case import Case
+from bisector.core.graphinfo import GraphInfo
+from bisector.core.probe import BudgetSpent
+
+from . import fixes
+from .confirmation import Confirmed
+from .fixes import Fix
+from .flags.trials import FlagWalk
+from .preflight import Preflight
+from .reducing import Reduced
+from .remarks import remarks
+from .study import Study
+
+MOST_TRIED = 6  # fixes by flags that are tried on other inputs, a few seconds each
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """fixes: best first, each with whether it is confirmed. minimal: the graph of the minimal case."""
+
+    fixes: tuple[tuple[Fix, bool], ...]
+    minimal: GraphInfo
+    notes: tuple[str, ...]
+    stopped_because: str | None = None
+
+
+def flag_fixes(walk: FlagWalk) -> tuple[tuple[Fix, bool], ...]:
+    """The fixes that are known with the flags alone, if nothing more was asked."""
+    return tuple((fix, True) for fix in fixes.ranked(fixes.from_flags(walk)))
+
+
+def conclude(
+    study: Study,
+    case: Case,
+    preflight: Preflight,
+    walk: FlagWalk,
+    confirmed: Confirmed,
+    proved: frozenset[str],
+    reductions: Sequence[Reduced],
+) -> Conclusion:
+    """proved: kinds of decision in confirmed sets. reductions: all that led to the case, in order."""
+    flags, denials = fixes.from_flags(walk), fixes.from_repairs(confirmed.held)
+    by_denial = [replace(fix, plain=None) for fix in denials]  # where a budget ends before a line is tried
+    stopped = None
+    try:
+        by_denial = fixes.held_in_plain_torch(study, denials)
+        flags = fixes.tried_elsewhere(study, flags, MOST_TRIED, proved)
+    except BudgetSpent as spent:
+        stopped = spent.reason
+    notes = []
+    if not (flags or by_denial) and preflight.first_bad_backend != "inductor":
+        notes.append(
+            f"{preflight.first_bad_backend} diverges already, and no decision that numbisect knows repairs it"
+        )
+    ranked = fixes.ranked([*flags, *by_denial, *fixes.from_backends(preflight.agreeing)])
+    also_seen = {seen.what: seen.case for reduced in reductions for seen in reduced.also_seen}
+    uncut = reductions[-1].uncut if reductions else {}
+    notes += remarks(study, case, uncut, also_seen)
+    told = tuple((fix, not fix.perturbs) for fix in ranked)
+    return Conclusion(told, study.describe(case), tuple(notes), stopped)

@@ -1,0 +1,374 @@
+"""One divergence explained: the stages of the search in their order, and the answer made of what they return.
+
+Each stage is a function of other modules that returns a frozen result. `Explanation` keeps these results,
+and nothing else writes to them; a search that begins again on the whole begins with none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bisector.core.case import WHOLE, Case
+from bisector.core.judge import judge
+from bisector.core.model import Candidate
+from bisector.core.probe import BudgetSpent
+from bisector.core.protocol import Request
+from bisector.core.search.graded import Graded
+from bisector.core.search.minimal import MinimalSet
+from bisector.core.verdict import Verdict
+from bisector.report.fixes import PASSES, PER_GRAPH
+
+from . import as_test, following, reproducing
+from .answer import Answer
+from .concluding import Conclusion, conclude, flag_fixes
+from .confirmation import Confirmed, confirm, confirm_also
+from .deciding import Decided, decide, one_repair
+from .flags.catalogue import catalogue
+from .flags.trials import FlagWalk
+from .flags.walk import on_whole, walk
+from .following import Followed
+from .grading import grade
+from .grouping import listed
+from .neighbour import Neighbour, nearest
+from .preflight import Preflight, test_hooks, try_backends
+from .reducing import Anchor, Reduced, anchored_by, reduce_case
+from .reproducing import Reproduced
+from .run import Session
+from .starting import Scope, Start, can_follow_whole, is_large, part_of, place_repair, region_of
+from .study import Study, config_id
+from .subject import Chosen
+from .suspects import Suspects, suspects
+
+
+class Explanation:
+    """The stages of one run, and what each found; None where a stage did not come to its end.
+
+    so_far: what was known with the verdict. start: where the search begins. group: a repair by many
+    decisions, where no flag repairs. early: a repro that runs already.
+    """
+
+    def __init__(self, session: Session, chosen: Chosen, so_far: Answer) -> None:
+        self.session = session
+        self.chosen = chosen
+        self.so_far = so_far
+        self.study: Study = chosen.study
+        self.second = session.new_lab("confirm")
+        self.preflight: Preflight | None = None
+        self.followed: Followed | None = None
+        self.whole = Start(WHOLE, judge(chosen.evidence.default, chosen.study.criterion))
+        self.stopped_because: str | None = None
+        self._begin_with(self.whole)
+
+    def _begin_with(self, start: Start) -> None:
+        """Nothing of an earlier start is kept."""
+        self.start = start
+        self.walk = FlagWalk()
+        self.anchor_notes: tuple[str, ...] = ()
+        self.group: MinimalSet | None = None
+        self.reductions: list[Reduced] = list(start.reductions)
+        self.decided: Decided | None = None
+        self.confirmed: Confirmed | None = None
+        self.graded: Graded | None = None
+        self.conclusion: Conclusion | None = None
+        self.reproduced = Reproduced()
+        self.test = as_test.Tested()
+        self.neighbour: Neighbour | None = None
+
+    # -- the way --------------------------------------------------------------------------------------
+
+    def explain(self) -> None:
+        """All stages. Raises BudgetSpent where the budget ends a stage that leaves nothing behind."""
+        self._open()
+        if not self._search():
+            self._begin_again()
+            self._search()
+
+    def walk_flags_alone(self) -> None:
+        """The walk over the flags, for a run that asks for nothing more."""
+        self.study.warm(WHOLE)
+        self._walk_flags()
+
+    def ended_by(self, reason: str) -> None:
+        """The budget ended the run."""
+        self.stopped_because = reason
+
+    def _stopped(self, reason: str | None) -> None:
+        """A stage ended early; the first reason counts."""
+        self.stopped_because = self.stopped_because or reason
+
+    def _open(self) -> None:
+        """Which hooks and backends work, and the case to begin with."""
+        with self.session.clock.stage("localise"):
+            hooks = test_hooks(self.study)
+            self.study = replace(self.study, hooks_off=hooks.off)
+            self.preflight = try_backends(self.study, hooks)
+        self._say("backends", f"first diverging backend: {self.preflight.first_bad_backend}")
+        if is_large(self.chosen.call):
+            self.second.start_early()
+            if can_follow_whole(self.chosen.call):
+                self._follow(self.whole)
+            with self.session.clock.stage("localise"):
+                default, verdict = self.whole.default, self.chosen.verdict.kind
+                followed = self.followed or Followed()
+                self._begin_with(region_of(self.study, self.chosen.call, followed, default, verdict))
+            if self.start.scope is Scope.REGION:
+                calls = len(self.study.describe(self.start.case).calls)
+                self._say("localise", f"a region of {calls} of {self.chosen.call.nodes} calls diverges alike")
+        # It came back in a probe, so it will in the worker itself, and halves every later probe.
+        self.study.warm(self.start.case)
+
+    def _begin_again(self) -> None:
+        """Nothing that repairs the region repairs the whole: the whole is searched."""
+        self._say("localise", "what repairs the region does not repair the whole")
+        note = "a region that diverges alike was searched first; nothing that repairs it repairs the whole"
+        self._begin_with(replace(self.whole, notes=(note,)))
+
+    def _search(self) -> bool:
+        """False where this looked into a region whose repairs leave the whole diverging, which is seen before
+        the region is made smaller."""
+        self._walk_flags()
+        if self.start.scope is Scope.REGION:
+            decided = self._decide(self.start)
+            confirmed = self._confirm(decided)
+            if not confirmed.held and not self.walk.repairs_something:
+                return False
+            case = self._reduce_alike(decided)
+            self._follow_small(case)
+            self._reproduce(case, decided, ask_second=False)
+            return True
+        if self._to_follow:
+            self._follow(self.start)
+        case, decided = self._decide_and_reduce()
+        self._follow_small(case)
+        self._reproduce(case, decided, ask_second=True)
+        return True
+
+    # -- the stages -----------------------------------------------------------------------------------
+
+    @property
+    def _to_follow(self) -> bool:
+        """Whether the case that the search begins with is still to be followed."""
+        if self.start.scope is Scope.REGION or not can_follow_whole(self.chosen.call):
+            return False
+        return self.followed is None or (self.followed.trace is None and self.start.case != WHOLE)
+
+    def _asked_next(self) -> list[Request[Any]]:
+        """What is asked after the flags, so that it runs beside them."""
+        minimizing = self.session.options.command == "minimize"
+        wanted = minimizing and self._to_follow and following.followable(self.start.default)
+        return [following.request(self.study, self.start.case)] if wanted else []
+
+    def _follow(self, start: Start) -> None:
+        """Where the difference arises and grows; the class follows from it where the case has every node."""
+        with self.session.clock.stage("localise"):
+            self.followed = found = following.follow(self.study, start.case, start.default)
+        if found.origin is not None:
+            grows = f", grows most at {found.amplifier.name}" if found.amplifier is not None else ""
+            self._say("localise", f"starts at {found.origin.name}{grows}")
+
+    def _follow_small(self, case: Case) -> None:
+        """Of a graph too large to be followed the smallest case; its trace says nothing of the whole."""
+        if not can_follow_whole(self.chosen.call):
+            self._follow(Start(case, self.study.probe(Candidate(), case)))
+            self.followed = replace(self.followed or Followed(), trace=None)
+
+    def _walk_flags(self) -> None:
+        """The catalogue on the case to begin with; what repairs a part is tried on the whole."""
+        with self.session.clock.stage("minimize"):
+            self.start = part_of(self.study, self.chosen.call, self.start)
+        with self.session.clock.stage("fixes"):
+            flags = catalogue(self.chosen.call.devices)
+            settings = self.study.settings([*(flag.name for flag in flags), PER_GRAPH, PASSES])
+            start, beside = self.start, self._asked_next()
+            found = walk(self.study, flags, settings, start.case, start.default.measurement, beside)
+            if start.case != WHOLE and found.repairs_something:
+                found = on_whole(self.study, found)
+                if not found.repairs_something and start.scope is not Scope.REGION:
+                    note = "no flag that repairs a part of the inputs repairs the whole"
+                    self.start = replace(self.whole, notes=(note,))
+                    found = walk(self.study, flags, settings, WHOLE, self.whole.default.measurement)
+        self.walk = found
+        self.study = replace(self.study, conservative=found.conservative)
+        self._say("flags", f"repair it: {', '.join(found.repairing) or 'none so far'}")
+
+    def _decide_and_reduce(self) -> tuple[Case, Decided]:
+        """A graph of few calls is searched before it is reduced; a large one is reduced first, held by what
+        repairs it at the least cost."""
+        self.second.start_early()
+        if is_large(self.chosen.call):
+            reduced = self._reduce(self.start, self._anchor())
+            return reduced.case, self._decide(Start(reduced.case, reduced.default))
+        decided = self._decide(self.start)
+        return self._reduce_alike(decided), decided
+
+    def _decide(self, start: Start) -> Decided:
+        with self.session.clock.stage("causes"):
+            found = decide(
+                self.study, start.case, start.default, self.walk.necessary, self._suspects()
+            )
+        self.decided = found
+        self._stopped(found.sets.stopped_because)
+        causes, repairs = len(found.sets.causes), len(found.sets.repairs)
+        self._say("causes", f"causes found: {causes}, repairs found: {repairs}")
+        return found
+
+    def _anchor(self) -> Anchor | None:
+        """What must go on repairing smaller cases: a flag, a set of flags, or one repair by decisions."""
+        if self.walk.fixes:
+            return Anchor((frozenset({config_id(self.walk.fixes[0].flag.name)}),))
+        if self.walk.sets:
+            return Anchor((frozenset(config_id(name) for name in self.walk.sets[0]),))
+        with self.session.clock.stage("causes"):
+            repair = one_repair(self.study, self.start.case, self.start.default, self._suspects())
+        if repair is None:
+            self.anchor_notes = ("no flag and no set of decisions repairs the whole subject",)
+            return None
+        self.group = repair
+        self._say("causes", f"denying {listed(repair.members)} repairs it")
+        return Anchor((frozenset(repair.members),))
+
+    def _reduce_alike(self, decided: Decided) -> Case:
+        """The smallest case, held to the same bug by the repairs that were decided."""
+        return self._reduce(self.start, anchored_by(decided.sets.repairs) or self._anchor()).case
+
+    def _reduce(self, start: Start, anchor: Anchor | None) -> Reduced:
+        with self.session.clock.stage("minimize"):
+            verdict = self._verdict().kind
+            found = reduce_case(self.study, start.case, start.default, anchor, verdict=verdict)
+        self.reductions.append(found)
+        self._stopped(found.stopped_because)
+        self._say("minimize", f"{self.study.describe(found.case).size} still diverge")
+        return found
+
+    def _suspects(self) -> Suspects:
+        origin = self.followed.origin if self.followed is not None else None
+        return suspects(self.walk.suspected, origin, self.study.signatures)
+
+    def _confirm(self, decided: Decided) -> Confirmed:
+        """What a second worker says of the sets."""
+        chosen = replace(self.chosen, study=self.study)
+        try:
+            with self.session.clock.stage("causes"):
+                found = confirm(chosen, self.second, decided, self.group)
+                region = self.start.scope is Scope.REGION
+                if region and not (found.held or self.walk.repairs_something):
+                    # A finer decision at the origin can leave elements of the whole that the region lacks.
+                    origin = self.followed.origin if self.followed is not None else None
+                    place = place_repair(self.study, origin, self.start.case, self.start.default)
+                    found = confirm_also(chosen, self.second, found, place) if place is not None else found
+        finally:
+            self.second.close()
+        self.confirmed = found
+        self._grade_group(found)
+        return found
+
+    def _grade_group(self, found: Confirmed) -> None:
+        """What the members of a group carry that repairs the case, where nothing smaller is confirmed."""
+        if self.group is None or found.second is None or any(r.confirmed for r in found.repairs):
+            return
+        try:
+            with self.session.clock.stage("causes"):
+                start, members = self.start, self.group.members
+                self.graded = grade(self.study, start.case, start.default, members, repairs=True)
+        except BudgetSpent as spent:
+            self._stopped(spent.reason)
+
+    def _reproduce(self, case: Case, decided: Decided, ask_second: bool) -> None:
+        """Write the repro; it runs while the conclusions are drawn, with the fixes that are known before.
+
+        ask_second: whether the sets are still to be confirmed.
+        """
+        session, known = self.session, self.answer()
+        early = reproducing.start_early(session, self.study, case, known, decided.members)
+        try:
+            if ask_second:
+                self._confirm(decided)
+            self._conclude(case)
+            self.reproduced = found = reproducing.reproduce(session, self.study, case, self.answer(), early)
+        finally:
+            if early is not None:
+                early.stop()
+        if found.shown is not None and session.options.as_test:
+            self.test = as_test.make(session, self.study, found.shown, self.answer())
+        self._compare(case)
+
+    def _conclude(self, case: Case) -> None:
+        assert self.preflight is not None and self.confirmed is not None
+        with self.session.clock.stage("fixes"):
+            self.conclusion = found = conclude(
+                self.study, case, self.preflight, self.walk, self.confirmed, self.answer().proved_kinds,
+                self.reductions,
+            )  # fmt: skip
+        self._stopped(found.stopped_because)
+
+    def _compare(self, case: Case) -> None:
+        """The nearest case that agrees, and the difference of its code as a file."""
+        answer = self.answer()
+        repairs = [repair.found for repair in answer.repairs if repair.confirmed]
+        flags = [fix for fix, _ in answer.fixes if fix.kind == "flag"]
+        try:
+            with self.session.clock.stage("minimize"):
+                self.neighbour = found = nearest(self.study, case, repairs, flags)
+        except BudgetSpent as spent:
+            self._stopped(spent.reason)
+            return
+        if found is not None and found.diff:
+            self.session.run.write_text(self.session.run.neighbour, "\n".join(found.diff) + "\n")
+
+    def _say(self, stage: str, text: str) -> None:
+        self.session.progress(stage, text)
+
+    # -- the answer -----------------------------------------------------------------------------------
+
+    def _verdict(self) -> Verdict:
+        """With what is known of each node, where all nodes were followed."""
+        trace = self.followed.trace if self.followed is not None else None
+        return self.chosen.verdict if trace is None else self.chosen.reclassified(trace)
+
+    def answer(self) -> Answer:
+        """All that is known by now."""
+        followed, reproduced = self.followed or Followed(), self.reproduced
+        conclusion, confirmed = self.conclusion, self.confirmed or Confirmed()
+        decided = self.decided or Decided(self.start.case)
+        fixes = flag_fixes(self.walk) if conclusion is None else conclusion.fixes
+        known = replace(
+            self.so_far,
+            verdict=self._verdict(),
+            origin=followed.origin,
+            amplifier=followed.amplifier,
+            walk=self.walk,
+            repairs=confirmed.repairs,
+            causes=confirmed.causes,
+            second=confirmed.second,
+            places=decided.places if self.confirmed is None else confirmed.places,
+            decisions=decided.decisions if self.confirmed is None else confirmed.decisions,
+            graded=self.graded or decided.graded,
+            fixes=tuple((f, ok and f.id not in reproduced.refuted) for f, ok in fixes),
+            minimal=None if conclusion is None else conclusion.minimal,
+            minimal_source=reproduced.function,
+            neighbour=self.neighbour,
+            repro=reproduced.file,
+            repro_lines=reproduced.lines,
+            test=self.test.file,
+            notes=self._notes(),
+            stopped_because=self.stopped_because,
+        )
+        if self.preflight is None:
+            return known
+        hooks, first = self.preflight.hooks, self.preflight.first_bad_backend
+        return replace(known, first_bad_backend=first, hooks_off=hooks.off, not_here=hooks.not_here)
+
+    def _notes(self) -> tuple[str, ...]:
+        """What the stages noted, in their order."""
+        return (
+            *self.so_far.notes,
+            *(self.followed.notes if self.followed is not None else ()),
+            *self.start.notes,
+            *self.anchor_notes,
+            *(self.decided.checks if self.decided is not None else ()),
+            *(self.confirmed.notes if self.confirmed is not None else ()),
+            *(self.conclusion.notes if self.conclusion is not None else ()),
+            *self.reproduced.notes,
+            *((self.test.note,) if self.test.note is not None else ()),
+        )

@@ -1,0 +1,138 @@
+"""The case that a search begins with: the whole, a region of a large graph, or a part of large inputs."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from itertools import islice
+
+from bisector.core.case import WHOLE, Case
+from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.protocol import RecordedCall
+from bisector.core.reduction.inputs import take_part
+from bisector.core.reduction.reduce import narrow, reduce_graph
+from bisector.core.reduction.regions import regions
+from bisector.core.search.minimal import MinimalSet
+from bisector.core.trace import NodeTrace, Trace
+from bisector.core.verdict import VerdictClass
+
+from .following import MOST_CALLS, Followed, followable
+from .grouping import PLACE
+from .reducing import Anchor, Reduced, reduce_case
+from .study import Study
+
+# Graphs of up to this many calls are searched whole before they are reduced; a probe of a larger one takes
+# seconds, and its plain baseline a kernel for every node.
+SEARCHED_WHOLE = 40
+# Inputs of more elements make each probe slow by itself; they are cut down before the search.
+MANY_ELEMENTS = 2**20
+
+
+class Scope(enum.Enum):
+    """How the case that a search begins with lies in the subject."""
+
+    WHOLE = "whole"
+    PART = "part"  # all calls, on a part of the inputs
+    REGION = "region"  # some of the calls
+
+
+@dataclass(frozen=True)
+class Start:
+    """case, default: where the search begins, which diverges as the whole does, and its default compile.
+
+    reductions: what was made smaller on the way here. notes: what is said of it.
+    """
+
+    case: Case
+    default: ProbeResult
+    scope: Scope = Scope.WHOLE
+    reductions: tuple[Reduced, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def is_large(call: RecordedCall) -> bool:
+    """Whether the graph is looked into by regions."""
+    return call.nodes > SEARCHED_WHOLE
+
+
+def can_follow_whole(call: RecordedCall) -> bool:
+    """Whether the whole graph may be compiled with all its values returned."""
+    return call.nodes <= MOST_CALLS
+
+
+def region_of(
+    study: Study, call: RecordedCall, followed: Followed, default: ProbeResult, verdict: VerdictClass
+) -> Start:
+    """A part of a large graph that diverges alike and has few calls; the whole where none is found.
+
+    A probe of the whole takes seconds there; all but a few are about the region. That it is the same bug is
+    not known yet: what repairs it must be tried on the whole. default: the default compile of the whole.
+    """
+    reductions: list[Reduced] = []
+
+    def reduced(found: Reduced) -> tuple[Case, ProbeResult]:
+        reductions.append(found)
+        return found.case, found.default
+
+    traced = None if followed.trace is None else _diverging_region(study, followed.trace, default)
+    case, small = traced or reduced(reduce_case(study, WHOLE, default, None, narrow))
+    if len(study.describe(case).calls) > SEARCHED_WHOLE:
+        repair = place_repair(study, followed.origin, case, small)
+        anchor = Anchor((frozenset(repair.members),)) if repair is not None else None
+        case, small = reduced(reduce_case(study, case, small, anchor, reduce_graph, verdict))
+    calls = len(study.describe(case).calls)
+    if calls > SEARCHED_WHOLE:
+        return Start(WHOLE, default, reductions=tuple(reductions))
+    note = (
+        f"decisions and flags were searched in a region of {calls} of {call.nodes} calls that diverges "
+        "alike; what repairs it was tried on the whole"
+    )
+    return Start(case, small, Scope.REGION, tuple(reductions), (note,))
+
+
+def part_of(study: Study, call: RecordedCall, start: Start) -> Start:
+    """Of millions of elements some that diverge alike; the same start where there are fewer."""
+    elements = call.elements
+    if start.scope is Scope.REGION:
+        elements = study.describe(start.case).elements
+    if elements <= MANY_ELEMENTS:
+        return start
+    found = reduce_case(study, start.case, start.default, None, take_part)
+    note = (
+        f"flags were walked on a part of the inputs that diverges alike "
+        f"({study.describe(found.case).elements} of {elements} elements); "
+        "what repairs it was tried on the whole"
+    )
+    scope = start.scope
+    if scope is Scope.WHOLE and found.case != WHOLE:
+        scope = Scope.PART
+    return Start(found.case, found.default, scope, (*start.reductions, found), (*start.notes, note))
+
+
+def _diverging_region(study: Study, trace: Trace, default: ProbeResult) -> tuple[Case, ProbeResult] | None:
+    """The first guess from the trace that diverges, with its default compile; None where none does."""
+
+    def tolerated(dtype: str | None) -> float:
+        return study.small.tolerance("", dtype or "")[0]
+
+    guesses = regions(study.describe(WHOLE), trace, followable(default), tolerated)
+    while batch := list(islice(guesses, study.lab.jobs)):
+        results = study.probe_all([(Candidate(), case) for case in batch])
+        for case, result in zip(batch, results, strict=True):
+            if result.outcome is Outcome.FAIL:
+                return case, result
+    return None
+
+
+def place_repair(
+    study: Study, origin: NodeTrace | None, case: Case, default: ProbeResult
+) -> MinimalSet | None:
+    """The ATen kernel for the node where the difference arises, if that repairs the case, which diverges.
+
+    One probe; a repair by the finest decisions would take dozens.
+    """
+    decisions = default.measurement.decisions
+    places = [d.id for d in decisions if d.kind == PLACE and origin is not None and d.node == origin.name]
+    if len(places) != 1 or study.denied(frozenset(places), case).outcome is not Outcome.PASS:
+        return None
+    return MinimalSet(tuple(places), Outcome.PASS, (Outcome.FAIL,))

@@ -1,0 +1,362 @@
+"""The pipeline over made-up histories: what the user is told when all goes as it should, and when not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.core import protocol as asked
+from bisector.core.case import WHOLE
+from bisector.core.model import Base, Measurement
+from bisector.report import text
+from bisector.session import pipeline
+from bisector.session.clock import Clock
+from bisector.session.run import Session
+from tests.session.model import CONTRACTION, Model, killed, modelled, output
+
+FMA, INLINE, VEC = "fma:add@c1", "inline:aten.mul@c1", "vec:sin@c2"
+FUSE = "fuse:c0@c0"
+Result = dict[str, Any]
+Explain = Callable[..., Result]
+
+
+@pytest.fixture
+def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
+    def run(
+        model: Model, prepare: Callable[[Session], None] = lambda session: None, **options: Any
+    ) -> Result:
+        with modelled(model, tmp_path, monkeypatch, **options) as session:
+            prepare(session)
+            command = getattr(pipeline, session.options.command)
+            return dict(json.loads(json.dumps(command(session))))
+
+    return run
+
+
+def both_needed(**more: Any) -> Model:
+    """FMA and recomputation of one product, together: one cause of two, two repairs of one."""
+    return Model(
+        4, (FMA, INLINE, VEC, FUSE), lambda allowed, calls: {FMA, INLINE} <= allowed, origin="c1", **more
+    )
+
+
+def members(sets: list[dict[str, Any]], confirmed: bool = True) -> list[list[str]]:
+    return sorted(found["decisions"] for found in sets if found["confirmed"] is confirmed)
+
+
+def told(result: Result) -> str:
+    """All notes, in one line."""
+    return " | ".join(result["text_notes"])
+
+
+def agreeing(answer: Measurement) -> Measurement:
+    return replace(answer, outputs=tuple(output(o.numel, False) for o in answer.outputs))
+
+
+# -- as it should go ------------------------------------------------------------------------------------
+
+
+def test_two_decisions_that_are_both_needed_are_one_cause_and_two_repairs(explained: Explain) -> None:
+    result = explained(both_needed())
+    assert result["exit_status"] == 0
+    assert members(result["causes"]) == [[FMA, INLINE]]
+    assert members(result["repairs"]) == [[FMA], [INLINE]]
+    assert result["verdict"]["class"] == "compiled-worse"
+    assert result["confirmation"] == {
+        "process": "a second worker that ran the script again",
+        "default": "FAIL",
+        "repairs": ["PASS", "PASS"],
+    }
+    assert result["fixes"][0]["id"] == f"{CONTRACTION}=off"
+    assert result["minimal"]["ops"] == ["aten.sin"]
+    assert result["repro"] == "repro.py"
+
+
+def test_either_of_two_that_suffices_is_two_causes_and_one_repair(explained: Explain) -> None:
+    result = explained(Model(4, (FMA, VEC, FUSE), lambda allowed, calls: bool({FMA, VEC} & allowed)))
+    assert members(result["causes"]) == [[FMA], [VEC]]
+    assert members(result["repairs"]) == [[FMA, VEC]]
+
+
+def test_a_program_that_agrees_ends_with_its_verdict(explained: Explain) -> None:
+    result = explained(Model(4, (FMA,), lambda allowed, calls: False))
+    assert (result["exit_status"], result["verdict"]["class"]) == (1, "agrees")
+    assert result["causes"] == result["repairs"] == result["fixes"] == []
+
+
+@pytest.mark.parametrize(("diverges", "status"), [(True, 1), (False, 0)])
+def test_the_status_of_check_says_whether_they_agree(
+    explained: Explain, diverges: bool, status: int
+) -> None:
+    result = explained(Model(2, (FMA,), lambda allowed, calls: diverges), command="check")
+    assert result["exit_status"] == status
+
+
+def test_check_cannot_tell_where_the_default_compile_ends_with_an_error(explained: Explain) -> None:
+    failed = Measurement(error="compile error: no such lowering")
+    model = both_needed(
+        first=lambda r, a: replace(a, default=failed) if isinstance(r, asked.RunVerdict) else a
+    )
+    result = explained(model, command="check")
+    assert (result["exit_status"], result["verdict"]["class"]) == (125, "unresolved")
+
+
+def test_minimize_of_what_cannot_be_judged_ends_with_3_and_its_reason(explained: Explain) -> None:
+    failed = asked.Failed("timeout after 60 s")
+    model = both_needed(first=lambda r, a: failed if isinstance(r, asked.RunVerdict) else a)
+    result = explained(model)
+    assert result["exit_status"] == 3
+    assert result["verdict"]["reason"] == "timeout after 60 s"
+    assert result["causes"] == result["repairs"] == []
+
+
+def test_a_run_that_is_resumed_asks_nothing_twice_and_answers_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(model: Model) -> Result:
+        with modelled(model, tmp_path, monkeypatch) as session:
+            return pipeline.minimize(session)
+
+    first, again = both_needed(), both_needed()
+    before, after = run(first), run(again)
+    assert again.asked == ([], [])
+    assert [after[n] for n in ("causes", "repairs", "fixes", "minimal", "repro", "text_notes")] == [
+        before[n] for n in ("causes", "repairs", "fixes", "minimal", "repro", "text_notes")
+    ]
+    assert after["probes"]["cached"] == after["probes"]["total"] >= before["probes"]["total"]
+
+
+# -- the second worker ----------------------------------------------------------------------------------
+
+
+def second_says(change: Callable[[asked.RunProbe, Measurement], Any]) -> Model:
+    return both_needed(second=lambda r, a: change(r, a) if isinstance(r, asked.RunProbe) else a)
+
+
+def nothing_by_decisions_is_confirmed(result: Result) -> None:
+    assert members(result["repairs"]) == members(result["causes"]) == []
+    assert members(result["repairs"], False) == [[FMA], [INLINE]]
+    assert members(result["causes"], False) == [[FMA, INLINE]]
+    assert not [fix for fix in result["fixes"] if fix["kind"] == "decision"]
+
+
+def test_a_second_worker_that_times_out_confirms_nothing_and_says_so(explained: Explain) -> None:
+    result = explained(second_says(lambda request, answer: asked.Failed("timeout after 60 s")))
+    nothing_by_decisions_is_confirmed(result)
+    assert "not confirmed in a second process: timeout after 60 s" in told(result)
+    assert "timeout after 60 s" in text.render(result, 100, False)
+
+
+def test_a_second_worker_whose_default_agrees_confirms_nothing_and_says_so(explained: Explain) -> None:
+    result = explained(second_says(lambda request, answer: agreeing(answer)))
+    nothing_by_decisions_is_confirmed(result)
+    assert result["confirmation"]["default"] == "PASS"
+    assert "not confirmed in a second process: eager and compiled agree there" in told(result)
+
+
+def test_a_second_worker_that_dies_confirms_nothing_and_says_so(explained: Explain) -> None:
+    result = explained(both_needed(second=killed))
+    nothing_by_decisions_is_confirmed(result)
+    assert "not confirmed in a second process" in told(result)
+
+
+def test_a_second_worker_that_has_other_inputs_confirms_nothing_and_says_what_to_do(
+    explained: Explain,
+) -> None:
+    result = explained(both_needed(second_digest="other inputs"))
+    nothing_by_decisions_is_confirmed(result)
+    assert "seed it, or use --seed" in told(result)
+
+
+def test_a_repair_that_does_not_hold_again_is_not_confirmed_and_the_other_is(explained: Explain) -> None:
+    def again(request: asked.RunProbe, answer: Measurement) -> Measurement:
+        flaky = request.candidate.base is Base.DEFAULT and request.candidate.members == {FMA}
+        return replace(answer, outputs=(output(8, True),)) if flaky else answer
+
+    result = explained(second_says(again))
+    assert members(result["repairs"]) == [[INLINE]]
+    assert members(result["repairs"], False) == [[FMA]]
+    assert result["confirmation"]["repairs"] == ["FAIL", "PASS"]
+
+
+def test_a_repair_whose_decision_never_came_up_again_is_not_confirmed(explained: Explain) -> None:
+    def again(request: asked.RunProbe, answer: Measurement) -> Measurement:
+        return replace(answer, vanished=tuple(sorted(request.candidate.members)))
+
+    result = explained(second_says(again))
+    assert members(result["repairs"]) == []
+    assert members(result["repairs"], False) == [[FMA], [INLINE]]
+
+
+def test_a_cause_that_does_not_diverge_again_is_not_confirmed(explained: Explain) -> None:
+    def again(request: asked.RunProbe, answer: Measurement) -> Measurement:
+        return agreeing(answer) if request.candidate.base is Base.PLAIN else answer
+
+    result = explained(second_says(again))
+    assert members(result["causes"], False) == [[FMA, INLINE]]
+    assert members(result["repairs"]) == [[FMA], [INLINE]]
+
+
+def test_the_second_worker_is_asked_the_default_each_repair_on_the_whole_and_each_cause(
+    explained: Explain,
+) -> None:
+    model = both_needed()
+    explained(model)
+    probes = [r for r in model.asked[1] if isinstance(r, asked.RunProbe)]
+    default, *sets = [(r.candidate.base, set(r.candidate.members), r.about.case == WHOLE) for r in probes]
+    assert default == (Base.DEFAULT, set(), True)
+    assert (Base.DEFAULT, {FMA}, True) in sets and (Base.DEFAULT, {INLINE}, True) in sets
+    assert (Base.PLAIN, {FMA, INLINE}) in [found[:2] for found in sets]
+
+
+# -- hooks ----------------------------------------------------------------------------------------------
+
+
+def test_a_kind_whose_hook_is_off_is_told_and_never_accused(explained: Explain) -> None:
+    model = both_needed(hooks_off={"fma": "it changes nothing"})
+    result = explained(model)
+    assert result["hooks_off"] == {"fma": "it changes nothing"}
+    named = {m for found in (*result["causes"], *result["repairs"]) for m in found["decisions"]}
+    assert not {m for m in named if m.startswith("fma:")}
+
+
+def test_every_request_after_the_self_test_says_which_hooks_are_off(explained: Explain) -> None:
+    model = both_needed(hooks_off={"vec": "it changes nothing"})
+    explained(model, as_test=True)
+    requests = [r for r in model.asked[0] if isinstance(r, asked.AboutCase)]
+    tested = next(i for i, r in enumerate(model.asked[0]) if isinstance(r, asked.SelfTest))
+    begun = model.asked[0][: tested + 4]  # beside the verdict: the self-test, the trace and two backends
+    later = [r for r in requests if r not in begun]
+    assert {type(r) for r in later} >= {
+        asked.RunProbe, asked.DigestCode, asked.ReadFlags, asked.DescribeGraph, asked.WriteRepro,
+        asked.ShowSource, asked.WriteTest, asked.WarmUp,
+    }  # fmt: skip
+    assert {tuple(r.about.hooks_off) for r in later} == {("vec",)}
+    confirming = [r for r in model.asked[1] if isinstance(r, asked.AboutCase)]
+    assert confirming and {tuple(r.about.hooks_off) for r in confirming} == {("vec",)}
+
+
+def test_other_inputs_are_tried_with_the_same_hooks_where_no_kind_is_proved(explained: Explain) -> None:
+    model = both_needed(hooks_off={"vec": "it changes nothing"}, second=killed)
+    explained(model)
+    tried = [r for r in model.asked[0] if isinstance(r, asked.TryOtherInputs)]
+    assert {tuple(r.about.hooks_off) for r in tried} == {("vec",)}
+
+
+def test_a_self_test_that_fails_switches_every_hook_off_and_says_why(explained: Explain) -> None:
+    failed = asked.Failed("crash: signal 11 (SIGSEGV)")
+    model = both_needed(first=lambda r, a: failed if isinstance(r, asked.SelfTest) else a)
+    result = explained(model)
+    assert result["hooks_off"]["fma"] == "the self-test failed: crash: signal 11 (SIGSEGV)"
+    assert members(result["causes"]) == []
+
+
+# -- regions --------------------------------------------------------------------------------------------
+
+FAR, NEAR = "fma:add@c40", "vec:sin@c5"
+LONG = (FAR, NEAR, *(f"inline:aten.sin@c{i}" for i in range(60)))
+
+
+def far_apart(both: bool, **more: Any) -> Model:
+    """A graph of 60 calls that diverges by a decision at c40; both: by another one at c5 too."""
+
+    def diverges(allowed: frozenset[str], calls: frozenset[str]) -> bool:
+        return FAR in allowed or (both and NEAR in allowed)
+
+    return Model(60, LONG, diverges, flag=lambda decision: False, origin="c40", **more)
+
+
+def test_of_a_large_graph_a_region_is_searched_and_its_repair_tried_on_the_whole(explained: Explain) -> None:
+    result = explained(far_apart(False))
+    assert members(result["repairs"]) == [[FAR]]
+    assert members(result["causes"]) == [[FAR]]
+    assert "searched in a region of" in told(result)
+    assert result["exit_status"] == 0
+
+
+def test_where_a_regions_repair_fails_on_the_whole_the_whole_is_searched_and_nothing_of_the_region_is_kept(
+    explained: Explain,
+) -> None:
+    result = explained(far_apart(True))
+    assert members(result["repairs"]) == [[FAR, NEAR]]
+    assert "searched in a region of" not in told(result)
+    assert "nothing that repairs it repairs the whole" in told(result)
+    assert [found["decisions"] for found in result["repairs"] if not found["confirmed"]] == []
+
+
+# -- the repro ------------------------------------------------------------------------------------------
+
+
+def test_a_repro_that_agrees_in_plain_python_is_not_claimed(explained: Explain, tmp_path: Path) -> None:
+    result = explained(both_needed(plain=0))
+    assert result["repro"] is None
+    assert "does not diverge in plain Python (diverges)" in told(result)
+    assert not (tmp_path / "run" / "repro.py").exists()
+
+
+def test_a_fix_that_does_not_mend_the_repro_in_a_fresh_process_is_not_confirmed(explained: Explain) -> None:
+    result = explained(both_needed(fixed=1))
+    assert result["fixes"][0]["confirmed"] is False
+    assert "does not repair the repro in a fresh process" in told(result)
+    assert result["repro"] == "repro.py"
+
+
+def test_a_repro_that_cannot_be_written_is_told(explained: Explain) -> None:
+    failed = asked.Failed("CannotWrite: a sparse tensor")
+    result = explained(both_needed(first=lambda r, a: failed if isinstance(r, asked.WriteRepro) else a))
+    assert result["repro"] is None
+    assert "no repro could be written: CannotWrite: a sparse tensor" in told(result)
+
+
+# -- budgets --------------------------------------------------------------------------------------------
+
+
+class Spent(Clock):
+    """A budget that is spent after so many questions."""
+
+    def __init__(self, questions: int) -> None:
+        super().__init__(None)
+        self.left = questions
+
+    def exhausted(self) -> str | None:
+        self.left -= 1
+        return "the budget of 9 s is spent" if self.left < 0 else None
+
+
+@pytest.mark.parametrize("questions", range(60))
+def test_a_budget_that_ends_anywhere_leaves_a_partial_answer_and_accuses_nobody_unproved(
+    explained: Explain, questions: int
+) -> None:
+    def spend(session: Session) -> None:
+        session.clock = Spent(questions)
+
+    model = both_needed()
+    result = explained(model, spend)
+    assert result["exit_status"] in (0, 3)
+    assert text.render(result, 80, False)
+    if result["stopped_because"] is None:
+        assert members(result["causes"]) == [[FMA, INLINE]]
+        return
+    assert result["stopped_because"] == "the budget of 9 s is spent"
+    confirmed = [*members(result["repairs"]), *members(result["causes"])]
+    assert confirmed == [] or model.asked[1]
+    if result["exit_status"] == 0:
+        assert confirmed or any(fix["confirmed"] for fix in result["fixes"])
+
+
+def test_a_known_cause_ends_a_run_with_its_two_probes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bisector.core.clusters import cause_of
+
+    known = cause_of([[FMA]], [[FMA, INLINE]], [])
+    with modelled(both_needed(), tmp_path, monkeypatch) as session:
+        result, found = pipeline.explain(session, lambda study, default: known)
+    assert found == known and result["exit_status"] == 0
+    assert result["causes"] == []
+

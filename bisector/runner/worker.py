@@ -94,7 +94,7 @@ class Worker:
             raise OutOfTime(f"{problem}; {more}") from silent
         if hello is None:
             raise self._gone()
-        if "problem" in hello:
+        if isinstance(hello, dict) and "problem" in hello:
             raise OutOfTime(hello["problem"]) if hello.get("late") else BadTarget(hello["problem"])
         return _read(Recorded, hello)
 

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,7 @@ def through_half(x):
 torch.compile(through_half)(torch.arange(20.0) / 7)
 """
 OPTIONS = ["--timeout", "20", "-q"]
+MOST_S = 300.0  # no run takes that long
 FREE = ("seconds", "probes", "run")  # what may differ between equal answers
 LEFT_OUT = 6  # answers to probes that a run which is in the middle of its search lacks
 ANSWERS = {"check": 1, "minimize": 0}  # exit statuses of the subject's true answer
@@ -97,19 +98,21 @@ class Ground:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (folder / "case").mkdir(exist_ok=True)
         self.script = folder / "case" / "case.py"
+        self.script.parent.mkdir(exist_ok=True)
         self.script.write_text(SCRIPT)
-        self.whole: dict[str, Path] = {}
-        for command, status in ANSWERS.items():
-            self.whole[command] = folder / command
-            if not (folder / command / "result.json").exists():
-                arguments = [command, str(self.script), "--out", str(folder / command), *OPTIONS]
-                done = _python("-m", "bisector", *arguments, folder=folder)
-                assert done.returncode == status, done.stderr
+
+    def whole(self, command: str) -> Path:
+        """The run of this command, made where it is not there."""
+        run = self.folder / command
+        if not (run / "result.json").exists():
+            arguments = [command, str(self.script), "--out", str(run), *OPTIONS]
+            done = python("-m", "bisector", *arguments, folder=self.folder)
+            assert done.returncode == ANSWERS[command], done.stderr
+        return run
 
     def answer(self, command: str) -> dict[str, Any]:
-        return self.given(self.whole[command])
+        return self.given(self.whole(command))
 
     def given(self, run: Path) -> dict[str, Any]:
         """The answer of a run, if it has one; files are named from the folder that the run was made in."""
@@ -120,7 +123,7 @@ class Ground:
 
     def cut(self, moment: str, run: Path) -> None:
         """A copy of the run, as it was in the middle of its search, or before its repro was written."""
-        shutil.copytree(self.whole["minimize"], run, dirs_exist_ok=True)
+        shutil.copytree(self.whole("minimize"), run, dirs_exist_ok=True)
         for name in ("result.json", "report.md", "repro.py"):
             (run / name).unlink()
         journal = run / "journal.jsonl"
@@ -152,6 +155,13 @@ def _compiler(body: str) -> Callable[[Path], dict[str, str]]:
     return made
 
 
+def _no_compiler(folder: Path) -> dict[str, str]:
+    """A PATH with git alone, without which GitPython cannot be imported."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "git").symlink_to(shutil.which("git") or "/usr/bin/git")
+    return {"PATH": str(folder / "bin")}
+
+
 def _full_disk(variable: str) -> Callable[[Path], dict[str, str]]:
     def made(folder: Path) -> dict[str, str]:
         return {variable: str(_mounted(folder / "full", 64))}
@@ -166,7 +176,7 @@ def _mounted(folder: Path, kib: int) -> Path:
 
 
 ENVIRONMENTS: dict[str, Callable[[Path], dict[str, str]]] = {
-    "no C++ compiler": lambda folder: {"PATH": str(folder)},
+    "no C++ compiler": _no_compiler,
     "a C++ compiler that fails": _compiler("exit 1"),
     "a C++ compiler that is killed": _compiler("kill -9 $$"),
     "the kernel cache is on a full disk": _full_disk("TORCHINDUCTOR_CACHE_DIR"),
@@ -209,56 +219,88 @@ ALL = [*FAULTS, *SCRIPTS, *ENVIRONMENTS, *BEFOREHAND]
 # -- one row -----------------------------------------------------------------------------------------------
 
 
+class Place:
+    """A folder for one fault, and what is done in it. command: whose answer `resume` must give."""
+
+    def __init__(self, ground: Ground, fault: str, moment: str) -> None:
+        self.ground, self.fault, self.moment = ground, fault, moment
+        self.command = "check" if moment == CAPTURE else "minimize"
+
+    def __enter__(self) -> Place:
+        self.folder = Path(tempfile.mkdtemp(prefix="faults-"))
+        self.folder.chmod(0o755)
+        self.run = self.folder / "run"
+        shutil.copytree(self.ground.script.parent, self.folder / "case-kept")
+        (self.folder / "work").mkdir()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for name in ("run", "full"):
+            if os.path.ismount(self.folder / name):
+                subprocess.run(["umount", "-l", str(self.folder / name)], check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def struck(self) -> subprocess.CompletedProcess[str]:
+        """The command, with the fault."""
+        if self.fault == "the disk is full":
+            _mounted(self.run, 1024)
+        if self.moment == CAPTURE:
+            arguments = ["check", str(self.ground.script), "--out", str(self.run), *OPTIONS]
+        else:
+            self.ground.cut(self.moment, self.run)
+            arguments = ["resume", str(self.run), "-q"]
+        environment = ENVIRONMENTS[self.fault](self.folder) if self.fault in ENVIRONMENTS else {}
+        if self.fault in SCRIPTS:
+            environment["MISBEHAVES"] = self.fault
+        if self.fault in BEFOREHAND:
+            BEFOREHAND[self.fault](self.run)
+        with contextlib.ExitStack() as stack:
+            if self.fault == "another numbisect holds the run":
+                held = stack.enter_context(open(self.run / "journal.jsonl", "a"))
+                fcntl.flock(held, fcntl.LOCK_EX)
+            program = ["-m", "tests.faults.inject", self.fault, self.moment, *arguments]
+            return python(*program, folder=self.folder / "work", mark=str(self.folder), **environment)
+
+    def resumed(self) -> subprocess.CompletedProcess[str]:
+        """The same run without the fault, which is taken away as a user would who reads what was said."""
+        (self.run / "filler").unlink(missing_ok=True)
+        if self.run.is_dir():
+            self.run.chmod(0o755)
+        for name in ("result.json", "report.md"):
+            if (self.run / name).is_dir():
+                (self.run / name).rmdir()
+        if (self.folder / "elsewhere").is_dir():
+            (self.folder / "elsewhere").rename(self.run)
+        if not self.ground.script.exists():
+            shutil.copytree(self.folder / "case-kept", self.ground.script.parent)
+        if self.fault == "options.json is damaged":
+            shutil.copy(self.ground.whole(self.command) / "options.json", self.run)
+        return python("-m", "bisector", "resume", str(self.run), "-q", folder=self.ground.folder)
+
+    def left(self) -> list[str]:
+        """Processes of the run with the fault that live on."""
+        until(lambda: not _left(self.folder), 15)
+        return _left(self.folder)
+
+
 def tried(ground: Ground, fault: str, moment: str) -> Row:
     """The fault at this moment, then `resume` without it."""
-    with tempfile.TemporaryDirectory(prefix="faults-") as place, _unmounting(Path(place)):
-        folder = Path(place)
-        folder.chmod(0o755)
-        run = folder / "run"
-        if fault == "the disk is full":
-            _mounted(run, 1024)
-        command = "check" if moment == CAPTURE else "minimize"
-        if moment == CAPTURE:
-            run.mkdir(exist_ok=True)
-            arguments = [command, str(ground.script), "--out", str(run), *OPTIONS]
-        else:
-            ground.cut(moment, run)
-            arguments = ["resume", str(run), "-q"]
-        script_folder = shutil.copytree(ground.script.parent, folder / "case-kept")
-        done = _faulty(fault, moment, folder, run, arguments)
-        given = ground.given(run)
-        _mend(fault, ground, folder, run, script_folder)
-        again = _python("-m", "bisector", "resume", str(run), "-q", folder=ground.folder)
-        right = ANSWERS[command]
-        same = again.returncode == right and ground.given(run) == ground.answer(command)
-        resumed = "same answer" if same else f"{again.returncode} {_told(again.stderr)[:60]}"
-        left = _left(folder)
-        fair = done.returncode not in (0, 1) or (done.returncode, given) == (right, ground.answer(command))
-        said = f"PROCESSES LEFT {left}" if left else _told(done.stderr)
+    with Place(ground, fault, moment) as place:
+        done, right = place.struck(), ANSWERS[place.command]
+        given, answer = ground.given(place.run), ground.answer(place.command)
+        left = place.left()
+        again = place.resumed()
+        same = (again.returncode, ground.given(place.run)) == (right, answer)
+        resumed = "same answer" if same else f"{again.returncode} {told(again.stderr)[:60]}"
+        fair = done.returncode not in (0, 1) or (done.returncode, given) == (right, answer)
+        said = f"PROCESSES LEFT {left}" if left else told(done.stderr)
         return Row(fault, moment, done.returncode, said, resumed, fair and not left)
 
 
-def _faulty(
-    fault: str, moment: str, folder: Path, run: Path, arguments: list[str]
-) -> subprocess.CompletedProcess[str]:
-    environment = ENVIRONMENTS[fault](folder) if fault in ENVIRONMENTS else {}
-    work = folder / "work"
-    work.mkdir()
-    if fault in SCRIPTS:
-        environment["MISBEHAVES"] = fault
-    if fault in BEFOREHAND and moment != CAPTURE:
-        BEFOREHAND[fault](run)
-    with contextlib.ExitStack() as stack:
-        if fault == "another numbisect holds the run":
-            held = stack.enter_context(open(run / "journal.jsonl", "a"))
-            fcntl.flock(held, fcntl.LOCK_EX)
-        program = ["-m", "tests.faults.inject", fault, moment, *arguments]
-        return _python(*program, folder=work, mark=str(folder), **environment)
-
-
-def _python(
+def python(
     *arguments: str, folder: Path, mark: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
+    """Run Python with this checkout. mark: in the environment of all that it starts."""
     root = Path(__file__).resolve().parents[2]
     path = {**os.environ, "PYTHONPATH": str(root), "FAULT_MARK": mark, **environment}
     process = subprocess.Popen(
@@ -266,64 +308,30 @@ def _python(
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
     )  # fmt: skip
     try:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=MOST_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        out, err = "", "numbisect: NO END WITHIN 300 s"
+        out, err = "", f"numbisect: NO END WITHIN {MOST_S} S"
         process.communicate()
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
-def _mend(fault: str, ground: Ground, folder: Path, run: Path, kept: Path) -> None:
-    """Take the fault away, as a user would who read what it said."""
-    for name in ("filler",):
-        (run / name).unlink(missing_ok=True)
-    if run.is_dir():
-        run.chmod(0o755)
-    for name in ("result.json", "report.md"):
-        if (run / name).is_dir():
-            (run / name).rmdir()
-    if (folder / "elsewhere").is_dir():
-        (folder / "elsewhere").rename(run)
-    if not ground.script.exists():
-        shutil.copytree(kept, ground.script.parent)
-    if fault == "options.json is damaged" and (ground.whole["minimize"] / "options.json").exists():
-        source = ground.whole["minimize" if (run / "journal.jsonl").stat().st_size > 20000 else "check"]
-        shutil.copy(source / "options.json", run)
-
-
 def _left(folder: Path) -> list[str]:
-    """Processes of the faulty run that live on."""
-
-    def found() -> list[str]:
-        names = []
-        for file in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if f"FAULT_MARK={folder}\0".encode() in file.read_bytes() and runs(int(file.parent.name)):
-                    names.append((file.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:80])
-        return names
-
-    until(lambda: not found(), 15)
-    return found()
+    names = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if f"FAULT_MARK={folder}\0".encode() in file.read_bytes() and runs(int(file.parent.name)):
+                names.append((file.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:80])
+    return names
 
 
-def _told(stderr: str) -> str:
+def told(stderr: str) -> str:
     """The line for the user, without the name of the folder."""
     lines = [line for line in stderr.splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("numbisect: ")]
     said = (ours or lines or [""])[-1]
     count = f"({len(lines)} lines) " if len(lines) > 1 else ""
     return count + said.removeprefix("numbisect: ").replace(tempfile.gettempdir(), "")
-
-
-@contextlib.contextmanager
-def _unmounting(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        for name in ("run", "full"):
-            if os.path.ismount(folder / name):
-                subprocess.run(["umount", "-l", str(folder / name)], check=False)
 
 
 def main() -> None:
@@ -344,7 +352,7 @@ def main() -> None:
         cases = [(fault, MOMENTS[(i + turn) % 3]) for turn in range(3) for i, fault in enumerate(ALL)]
         cases = [c for c in cases if asked.only in c[0] and asked.moment in (None, c[1])]
         for fault, moment in cases[part - 1 :: parts]:
-            if fault in BEFOREHAND and moment == CAPTURE and fault != "another numbisect holds the run":
+            if fault in BEFOREHAND and moment == CAPTURE:
                 continue  # there is no run yet
             try:
                 line = str(tried(ground, fault, moment))

@@ -48,6 +48,10 @@ repros:
         cp "numbisect-runs/$(basename "$case")/"{repro.py,report.md} "$case"; \
     done
 
+# the journals that tests replay, from real runs of the worked cases; shows what changed in their results
+record *cases:
+    {{python}} -m tests.replay.recording {{cases}}
+
 # everything, in a fresh copy and a fresh environment
 ci:
     .ci/run

@@ -7,7 +7,7 @@ default is left out, and sets are sorted: equal values have equal texts.
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from cattrs.preconf.json import JsonConverter, make_converter
 from cattrs.strategies import configure_union_passthrough
@@ -21,7 +21,7 @@ T = TypeVar("T")
 def _converter() -> JsonConverter:
     made = make_converter(omit_if_default=True, detailed_validation=False)
     configure_union_passthrough(int | str | None, made)
-    made.register_unstructure_hook(frozenset, sorted)
+    made.register_unstructure_hook_func(lambda kind: get_origin(kind) is frozenset, sorted)
     return made
 
 

@@ -94,8 +94,8 @@ class Journal:
         except (ValueError, TypeError, KeyError):
             return  # a line that a kill or the disk spoilt, or a blank one: its question is asked again
 
-    def started(self, key: str, request: Json) -> None:
-        self._write({"event": "start", "key": key, "request": request})
+    def started(self, key: str, request: Json, asker: str = "") -> None:
+        self._write({"event": "start", "key": key, "asker": asker, "request": request})
 
     def lost(self, key: str) -> None:
         """The worker died while it had this request. A run that is killed leaves no such line."""

@@ -117,7 +117,7 @@ class Lab:
 
         def started(index: int) -> None:
             in_flight.add(keys[index])
-            self.journal.started(keys[index], wire.dump_request(requests[index]))
+            self.journal.started(keys[index], wire.dump_request(requests[index]), self.name)
 
         def done(index: int, reply: Reply) -> None:
             self.starts = 0

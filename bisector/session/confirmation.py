@@ -12,7 +12,7 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
 from bisector.runner.lab import Lab
 
-from .deciding import Decided
+from .culprit_search import Decided
 from .grouping import PLACE, finest
 from .study import Study
 from .subject import Chosen

@@ -19,26 +19,25 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import Verdict
 from bisector.report.fixes import PASSES, PER_GRAPH
 
-from . import as_test, following, reproducing
+from . import following, reproducing
 from .answer import Answer
 from .concluding import Conclusion, conclude, flag_fixes
 from .confirmation import Confirmed, confirm, confirm_also
-from .deciding import Decided, decide, one_repair
+from .culprit_search import Decided, decide, grade, one_repair
 from .flags.catalogue import catalogue
 from .flags.trials import FlagWalk
 from .flags.walk import on_whole, walk
 from .following import Followed
-from .grading import grade
 from .grouping import listed
 from .neighbour import Neighbour, nearest
 from .preflight import Preflight, test_hooks, try_backends
 from .reducing import Anchor, Reduced, anchored_by, reduce_case
 from .reproducing import Reproduced
 from .run import Session
+from .search_hints import Suspects, suspects
 from .starting import Scope, Start, can_follow_whole, is_large, part_of, place_repair, region_of
 from .study import Study, config_id
 from .subject import Chosen
-from .suspects import Suspects, suspects
 
 
 class Explanation:
@@ -72,7 +71,7 @@ class Explanation:
         self.graded: Graded | None = None
         self.conclusion: Conclusion | None = None
         self.reproduced = Reproduced()
-        self.test = as_test.Tested()
+        self.test = reproducing.WrittenTest()
         self.neighbour: Neighbour | None = None
 
     # -- the way --------------------------------------------------------------------------------------
@@ -290,7 +289,7 @@ class Explanation:
             if early is not None:
                 early.stop()
         if found.shown is not None and session.options.as_test:
-            self.test = as_test.make(session, self.study, found.shown, self.answer())
+            self.test = reproducing.write_test(session, self.study, found.shown, self.answer())
         self._compare(case)
 
     def _conclude(self, case: Case) -> None:

@@ -18,10 +18,9 @@ from bisector.core.protocol import RecordedCall, Request
 from bisector.core.verdict import VerdictClass
 
 from . import environment, fixes
-from .against import against
 from .answer import Answer
 from .explaining import Explanation
-from .flags.contrast import Contrast, brought_back
+from .flags.contrast import Contrast, against, brought_back
 from .options import Against
 from .preflight import wanted_first
 from .result import to_json

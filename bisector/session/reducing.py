@@ -16,8 +16,8 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
 
 from .grouping import finest
+from .search_hints import BACKWARD
 from .study import Study
-from .suspects import BACKWARD
 
 # That each member of a repair is needed is asked of repairs up to this size: a probe for each member.
 NEEDED_EACH = 3

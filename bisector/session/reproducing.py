@@ -1,4 +1,5 @@
-"""The repro file: written by the worker, run by plain Python both ways before it is claimed."""
+"""The repro, and with `--as-test` the test file: written by the worker, and run by plain Python before they
+are claimed: the repro both ways, the test to fail as it should."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .answer import Answer
 from .plain_runs import SCRIPT, PlainRun
 from .run import Session
 from .study import Study
-from .writing import Shown, named, written
+from .writing import Shown, named, written, written_as_test
 
 MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 
@@ -197,3 +198,46 @@ def _taken_over(shown: Shown, now: Repro, early: Started | None) -> Started | No
 def _code(text: str) -> str:
     """The program without its comments."""
     return ast.dump(ast.parse(text))
+
+
+# Exit status where the test failed as it should: any error but that of torch.testing.assert_close is no
+# divergence, and an assertion inside the compiler is another error.
+TEST_FAILED = 3
+_RUN_TEST = f"""\
+import runpy, sys, traceback
+import torch.testing._comparison as comparison
+try:
+    runpy.run_path(sys.argv[1])[sys.argv[2]]()
+except BaseException as error:
+    print(f"{{type(error).__name__}}: {{error}}".splitlines()[0])
+    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+    compared = isinstance(error, AssertionError) and raised_in == comparison.__file__
+    sys.exit({TEST_FAILED} if compared else 125)
+"""
+CACHES_OFF = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
+
+
+@dataclass(frozen=True)
+class WrittenTest:
+    """file: of the test, None where there is none; note: then why."""
+
+    file: str | None = None
+    note: str | None = None
+
+
+def write_test(session: Session, study: Study, shown: Shown, answer: Answer) -> WrittenTest:
+    """Write the test of what the repro shows, and keep it if it fails."""
+    path = session.run.test
+    with session.clock.stage("minimize"):
+        written = written_as_test(study, shown, answer)
+        if isinstance(written, Failed):
+            return WrittenTest(note=f"no test could be written: {written.reason}")
+        session.run.write_text(path, written.text)
+        run = session.plain.start(path, ["-c", _RUN_TEST, SCRIPT, written.name], **CACHES_OFF)
+        ended = session.plain.ended(run, session.timeout_s)
+    if ended.status != TEST_FAILED:
+        path.unlink()
+        said = ended.said or "it passes"
+        return WrittenTest(note=f"the test of this case does not fail in a fresh process ({said})")
+    session.progress("test", f"{path.name} fails: {ended.said}")
+    return WrittenTest(path.name)

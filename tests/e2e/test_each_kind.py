@@ -20,7 +20,7 @@ from bisector.core.model import Candidate, Outcome, kind_of
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
 from bisector.runner.worker import WorkerOptions
-from bisector.session.deciding import decide
+from bisector.session.culprit_search import decide
 from bisector.session.grouping import finest
 from bisector.session.study import Study
 

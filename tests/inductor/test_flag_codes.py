@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
-from bisector.runner.worker import Worker, WorkerOptions
+from bisector.core.protocol import DigestCode, RunProbe
+from bisector.runner.worker import Worker
+from tests.inductor.workers import ABOUT, answers, working
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -47,35 +48,31 @@ FLAGS: dict[str, Any] = {
 
 @pytest.fixture(params=[INFERENCE, TRAINING], ids=["inference", "training"])
 def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worker]:
-    script = tmp_path / "script.py"
-    script.write_text(request.param)
-    load = {"target": str(script)}
-    started = Worker(WorkerOptions(load=load, first=False, log=str(tmp_path / "log")))
-    started.wait_until_ready()
-    yield started
-    started.close()
+    with working(tmp_path / "script.py", request.param) as started:
+        yield started
 
 
-def codes(worker: Worker, job: str, candidates: list[Candidate]) -> list[str | None]:
-    what = {"job": job, "call": 0, "case": WHOLE.to_json(), "train": None, "timeout_s": 120, "names": []}
-    answers: dict[int, Any] = {}
-    worker.ask([{**what, "candidate": c.to_json()} for c in candidates], 2, answers.__setitem__)
-    return [answers[i]["answer"]["code"] for i in range(len(candidates))]
+def codes(worker: Worker, candidates: list[Candidate]) -> list[str | None]:
+    return [found.digest for found in answers(worker, *(DigestCode(ABOUT, c) for c in candidates))]
+
+
+def codes_of_probes(worker: Worker, candidates: list[Candidate]) -> list[str]:
+    return [found.code for found in answers(worker, *(RunProbe(ABOUT, c) for c in candidates))]
 
 
 def test_a_flag_changes_the_code_where_a_probe_says_so(worker: Worker) -> None:
     candidates = [Candidate(), *(Candidate.with_flags({name: value}) for name, value in FLAGS.items())]
-    told, *looked = codes(worker, "code", candidates)
-    compiled, *probed = codes(worker, "probe", candidates)
+    told, *looked = codes(worker, candidates)
+    compiled, *probed = codes_of_probes(worker, candidates)
     changed = {name for name, code in zip(FLAGS, looked, strict=True) if code != told}
     assert changed == {name for name, code in zip(FLAGS, probed, strict=True) if code != compiled}
     assert {"inductor.cpp.simdlen", "inductor.emulate_precision_casts"} <= changed < FLAGS.keys()
 
 
 def test_a_flag_that_this_torch_lacks_has_no_code(worker: Worker) -> None:
-    assert codes(worker, "code", [Candidate.with_flags({"inductor.no_such": 1})]) == [None]
+    assert codes(worker, [Candidate.with_flags({"inductor.no_such": 1})]) == [None]
 
 
 def test_a_program_that_cannot_be_compiled_has_no_code(worker: Worker) -> None:
     broken = Candidate.with_flags({"inductor.cpu_backend": "no such"})
-    assert codes(worker, "code", [broken]) == [None]
+    assert codes(worker, [broken]) == [None]

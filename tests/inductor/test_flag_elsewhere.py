@@ -9,7 +9,8 @@ import torch
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
-from bisector.core.model import Candidate
+from bisector.core.model import Candidate, Outcome
+from bisector.core.protocol import CannotAnswer, Draw, Draws
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.flags.elsewhere import elsewhere, redrawn
 
@@ -34,15 +35,15 @@ def test_each_draw_has_an_outcome_by_default_and_for_each_candidate(tmp_path: Pa
     casts = Candidate.with_flags({"inductor.emulate_precision_casts": True})
     idle = Candidate.with_flags({"functorch.cse": False})
     answer = elsewhere(call, WHOLE, [casts, idle], Criterion((1e-5, 1e-6)), train, 3)
-    assert answer == {"draws": [{"default": "FAIL", "fixed": ["PASS", "FAIL"]}] * 3}
+    assert answer == Draws((Draw(Outcome.FAIL, (Outcome.PASS, Outcome.FAIL)),) * 3)
 
 
 def test_a_flag_that_this_torch_lacks_is_said_to_be_the_problem(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     (call,) = load(LoadOptions(str(script))).recorder.calls
-    answer = elsewhere(call, WHOLE, [Candidate.with_flags({"inductor.nothing": 1})], Criterion(), None, 1)
-    assert set(answer) == {"problem"}
+    with pytest.raises(CannotAnswer, match=r"no flag 'inductor\.nothing'"):
+        elsewhere(call, WHOLE, [Candidate.with_flags({"inductor.nothing": 1})], Criterion(), None, 1)
 
 
 def test_drawn_values_are_other_ones_in_the_range_and_layout_of_the_recorded() -> None:

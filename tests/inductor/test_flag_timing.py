@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
+from bisector.core.protocol import Failed, Ratios, TimeSlowdown
 from bisector.inductor import execute
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.flags.timing import LEAST_ROUNDS, MOST_ROUNDS, Timed
 from bisector.inductor.programs import program
-from bisector.runner.worker import Worker, WorkerOptions
+from bisector.runner.worker import Worker
+from tests.inductor.workers import ABOUT, answers, working
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -33,21 +35,14 @@ torch.compile(f, dynamic=False)(x, torch.randn(32, 8)).sum().backward()
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[Worker]:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    started = Worker(WorkerOptions(load={"target": str(script)}, first=False, log=str(tmp_path / "log")))
-    started.wait_until_ready()
-    yield started
-    started.close()
+    with working(tmp_path / "script.py", SCRIPT) as started:
+        yield started
 
 
-def timed(worker: Worker, candidate: Candidate, train: bool, seconds: float = 0.0) -> dict[str, Any]:
-    what = {"job": "slowdown", "call": 0, "case": WHOLE.to_json(), "train": train, "timeout_s": 120}
-    replies: list[Any] = []
-    request = {**what, "candidate": candidate.to_json(), "seconds": seconds}
-    worker.ask([request], 1, lambda index, reply: replies.append(reply))
-    answer: dict[str, Any] = replies[0]["answer"]
-    return answer
+def timed(worker: Worker, candidate: Candidate, train: bool, seconds: float = 0.0) -> Ratios | Failed:
+    [found] = answers(worker, TimeSlowdown(replace(ABOUT, train=train), candidate, seconds))
+    assert isinstance(found, (Ratios, Failed))
+    return found
 
 
 def seconds_of_a_run(call: Call, train: bool) -> float:
@@ -61,10 +56,12 @@ def seconds_of_a_run(call: Call, train: bool) -> float:
 def test_the_rounds_are_as_many_as_the_time_allows(worker: Worker) -> None:
     scalar = Candidate.with_flags({"inductor.cpp.simdlen": 1})
     few = timed(worker, scalar, train=False)
-    assert len(few["ratios"]) == LEAST_ROUNDS
-    assert all(ratio > 0 for ratio in few["ratios"])
+    assert isinstance(few, Ratios)
+    assert len(few.ratios) == LEAST_ROUNDS
+    assert all(ratio > 0 for ratio in few.ratios)
     many = timed(worker, scalar, train=True, seconds=60)
-    assert len(many["ratios"]) == MOST_ROUNDS
+    assert isinstance(many, Ratios)
+    assert len(many.ratios) == MOST_ROUNDS
 
 
 @pytest.mark.usefixtures("undisturbed")
@@ -76,4 +73,6 @@ def test_a_backward_pass_is_timed_with_the_forward_one(tmp_path: Path) -> None:
 
 
 def test_a_flag_that_this_torch_lacks_is_not_timed(worker: Worker) -> None:
-    assert "no_such" in timed(worker, Candidate.with_flags({"inductor.no_such": 1}), train=False)["problem"]
+    refused = timed(worker, Candidate.with_flags({"inductor.no_such": 1}), train=False)
+    assert isinstance(refused, Failed)
+    assert refused.reason == "this torch has no flag 'inductor.no_such'"

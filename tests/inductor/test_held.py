@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bisector.core.case import WHOLE
+from bisector import wire
 from bisector.core.model import Candidate, Measurement
+from bisector.core.protocol import Compiles, Failed, RunProbe
 from bisector.inductor import held
 from bisector.runner.worker import Worker, WorkerOptions
+from tests.inductor.workers import ABOUT, answers
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -71,16 +72,10 @@ class Asked:
         self.worker.wait_until_ready()
 
     def probe(self, *candidates: Candidate, series: bool = False) -> list[Measurement]:
-        requests = [self._request(candidate, series) for candidate in candidates]
-        answers: dict[int, Any] = {}
-        self.worker.ask(requests, 2, answers.__setitem__)
-        assert [reply["error"] for reply in answers.values() if "error" in reply] == []
-        return [Measurement.from_json(answers[i]["answer"]) for i in range(len(requests))]
-
-    def _request(self, candidate: Candidate, series: bool) -> dict[str, Any]:
-        hints = {"series": True} if series else {}
-        what = {"job": "probe", "call": 0, "case": WHOLE.to_json(), "train": None, "timeout_s": 120}
-        return {**what, "candidate": candidate.to_json(), **hints}
+        compiles = Compiles.SHARED if series else Compiles.OWN
+        found = answers(self.worker, *(RunProbe(ABOUT, c) for c in candidates), compiles=compiles)
+        assert [answer for answer in found if isinstance(answer, Failed)] == []
+        return found
 
 
 @pytest.fixture
@@ -97,7 +92,7 @@ def is_held(measurement: Measurement) -> bool:
 
 
 def numbers(measurement: Measurement) -> str:
-    return json.dumps(measurement.to_json()["outputs"])
+    return json.dumps(wire.dump(measurement.outputs))
 
 
 LOCAL = ("cast:", "fma:", "vec:")

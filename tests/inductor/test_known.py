@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from bisector.core.case import WHOLE
+from bisector import wire
+from bisector.core.case import Case
 from bisector.core.model import Candidate, Measurement, OutputMeasurement
+from bisector.core.protocol import RunProbe, RunVerdict, VerdictData
 from bisector.inductor import source_capture
 from bisector.inductor.known import Known, held_key
 from tests.inductor.helpers import compile_only
+from tests.inductor.workers import ABOUT
 
 DIGEST = "a digest"
 OUTPUTS = (OutputMeasurement(0, "output[0]", "float32", (4,), 4, n_diff=1, max_abs=0.5),)
-ANSWER = Measurement(OUTPUTS, code=DIGEST).to_json()
+ANSWER = Measurement(OUTPUTS, code=DIGEST)
+CRASHED = Measurement(error="crash: signal 11")
 
 
-def request(candidate: Candidate | None = None, **changes: Any) -> dict[str, Any]:
-    base = {"job": "probe", "call": 0, "case": WHOLE.to_json(), "train": None}
-    return {**base, "candidate": (candidate or Candidate()).to_json(), **changes}
+def request(candidate: Candidate | None = None, trial: int = 0, **changes: Any) -> RunProbe:
+    return RunProbe(replace(ABOUT, **changes), candidate or Candidate(), trial)
 
 
-def knowing(answer: dict[str, Any] = ANSWER) -> Known:
+def knowing(answer: Measurement = ANSWER) -> Known:
     known = Known()
-    known.learn(request(), answer)
+    known.learn(request(), wire.dump(answer))
     return known
 
 
@@ -38,19 +42,19 @@ def test_the_same_code_on_the_same_case_is_known_whatever_was_denied_for_it() ->
     [
         request(call=1),
         request(train=True),
-        request(case={**WHOLE.to_json(), "outputs": ["mul"]}),
+        request(case=Case(outputs=("mul",))),
         request(Candidate.with_flags({"inductor.cpp.simdlen": 1})),
         request(trial=1),
     ],
     ids=["call", "train", "case", "flags", "repetition"],
 )
-def test_the_same_code_elsewhere_or_once_more_is_not_known(other: dict[str, Any]) -> None:
+def test_the_same_code_elsewhere_or_once_more_is_not_known(other: RunProbe) -> None:
     assert knowing().program(other, DIGEST) is None
 
 
 def test_a_crash_teaches_nothing() -> None:
-    assert knowing(Measurement(error="crash: signal 11").to_json()).program(request(), DIGEST) is None
-    assert not knowing(Measurement(error="crash: signal 11").to_json()).compiled_as(request())
+    assert knowing(CRASHED).program(request(), DIGEST) is None
+    assert not knowing(CRASHED).compiled_as(request())
 
 
 def test_probes_that_differ_in_kernel_local_decisions_share_a_compile() -> None:
@@ -62,8 +66,7 @@ def test_probes_that_differ_in_kernel_local_decisions_share_a_compile() -> None:
 
 def test_the_default_compile_of_a_verdict_is_known_like_a_probe() -> None:
     known = Known()
-    verdict = {"job": "verdict", "call": 0, "case": WHOLE.to_json(), "train": None}
-    known.learn(verdict, {"default": ANSWER})
+    known.learn(RunVerdict(ABOUT), wire.dump(VerdictData(ANSWER, CRASHED, CRASHED, (), ())))
     assert known.program(request(), DIGEST) == OUTPUTS
     assert list(known.compiled_as(request())) == [frozenset()]
 

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bisector import wire
 from bisector.core.case import WHOLE
-from bisector.core.model import Base, Candidate
+from bisector.core.model import Base, Candidate, Measurement
+from bisector.core.protocol import (
+    About,
+    DescribeGraph,
+    Failed,
+    ReadFlags,
+    Recorded,
+    Request,
+    RunProbe,
+    RunVerdict,
+    SelfTest,
+    ShowSource,
+    WarmUp,
+)
 from bisector.runner.journal import Journal
 from bisector.runner.lab import LOST, Lab
 from bisector.runner.worker import Worker, WorkerOptions
+from tests.inductor.workers import answers
 
 pytest.importorskip("torch")
 
@@ -37,9 +52,12 @@ SMALL = "import torch\ntorch.compile(lambda x: (x * 2 + 1).sum(-1))(torch.ones(6
 DEFAULT = Candidate()
 
 
-def probe(call: int, candidate: Candidate = DEFAULT, **more: Any) -> dict[str, Any]:
-    named = {"case": WHOLE.to_json(), "candidate": candidate.to_json(), "train": None}
-    return {"job": "probe", "call": call, **named, **more}
+def about(call: int, **hooks_off: str) -> About:
+    return About(call, WHOLE, None, hooks_off)
+
+
+def probe(call: int, candidate: Candidate = DEFAULT, trial: int = 0, **hooks_off: str) -> RunProbe:
+    return RunProbe(about(call, **hooks_off), candidate, trial)
 
 
 def flags(**named: Any) -> Candidate:
@@ -55,74 +73,84 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder / "script.py"
 
 
-def started(script: Path, forks: bool | None) -> Worker:
+def started(script: Path, forks: bool | None) -> tuple[Worker, Recorded]:
     load = {"target": str(script), "seed": 3}
     worker = Worker(WorkerOptions(load, first=False, log=str(script.parent / "log"), forks=forks))
-    worker.wait_until_ready()
-    return worker
+    return worker, worker.wait_until_ready()
 
 
 @pytest.fixture(scope="module")
-def forking(script: Path) -> Iterator[Worker]:
-    worker = started(script, None)
-    yield worker
+def forking_and_hello(script: Path) -> Iterator[tuple[Worker, Recorded]]:
+    worker, hello = started(script, None)
+    yield worker, hello
     worker.close()
+
+
+@pytest.fixture
+def forking(forking_and_hello: tuple[Worker, Recorded]) -> Worker:
+    return forking_and_hello[0]
 
 
 @pytest.fixture(scope="module")
-def resident(script: Path) -> Iterator[Worker]:
-    worker = started(script, False)
-    yield worker
+def resident_and_hello(script: Path) -> Iterator[tuple[Worker, Recorded]]:
+    worker, hello = started(script, False)
+    yield worker, hello
     worker.close()
 
 
-def answers(worker: Worker, requests: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The answers in order, without their times."""
-    found: dict[int, Any] = {}
-    worker.ask([{"timeout_s": 120.0, **r} for r in requests], 2, lambda i, reply: found.update({i: reply}))
-    return [_timeless({k: v for k, v in found[i].items() if k != "id"}) for i in range(len(requests))]
+@pytest.fixture
+def resident(resident_and_hello: tuple[Worker, Recorded]) -> Worker:
+    return resident_and_hello[0]
+
+
+def said(worker: Worker, *requests: Request[Any]) -> list[Any]:
+    """The answers in order, as JSON and without their times."""
+    return [_timeless(wire.dump(answer)) for answer in answers(worker, *requests)]
 
 
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _timeless(v) for k, v in value.items() if k != "seconds"}
-    return [_timeless(v) for v in value] if isinstance(value, list) else value
+    return [_timeless(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def test_a_worker_without_cuda_forks_unless_it_is_told_not_to(forking: Worker, resident: Worker) -> None:
-    assert not forking.hello["one_at_a_time"]
-    assert resident.hello["one_at_a_time"]
-    assert forking.hello["calls"] == resident.hello["calls"]
+def test_a_worker_without_cuda_forks_unless_it_is_told_not_to(
+    forking_and_hello: tuple[Worker, Recorded], resident_and_hello: tuple[Worker, Recorded]
+) -> None:
+    forks, stays = forking_and_hello[1], resident_and_hello[1]
+    assert not forks.one_at_a_time
+    assert stays.one_at_a_time
+    assert forks.calls == stays.calls
 
 
 def test_every_kind_of_job_has_the_answer_of_a_fork(forking: Worker, resident: Worker) -> None:
-    listed = answers(forking, [probe(FIRST)])[0]["answer"]["decisions"]
-    members = [d["id"] for d in listed]
+    [listed] = answers(forking, probe(FIRST))
+    members = [d.id for d in listed.decisions]
     decomps = [m for m in members if m.startswith(("decomp:", "lower:"))]
-    case = {"case": WHOLE.to_json(), "train": None}
-    requests = [
+    requests: list[Request[Any]] = [
         probe(FIRST, Candidate.deny(decomps)),
         probe(FIRST, flags(cpp__simdlen=1, emulate_precision_casts=True)),
         probe(TRAINED),
         probe(FIRST, Candidate(base=Base.PLAIN)),
-        {"job": "selftest"},
-        probe(FIRST, hooks_off={"inline": "for a test"}),
-        {"job": "flags", "call": FIRST, "names": ["inductor.cpp.simdlen", "inductor.freezing"]},
-        {"job": "info", "call": FIRST, **case},
-        {"job": "verdict", "call": TRAINED, **case},
-        {"job": "source", "call": FIRST, "candidate": Candidate().to_json(), **case},
-        {"job": "warm", "call": DYNAMIC, **case},
+        SelfTest(),
+        probe(FIRST, inline="for a test"),
+        ReadFlags(about(FIRST), ("inductor.cpp.simdlen", "inductor.freezing")),
+        DescribeGraph(about(FIRST)),
+        RunVerdict(about(TRAINED)),
+        ShowSource(about(FIRST), Candidate()),
+        WarmUp(about(DYNAMIC)),
         probe(FIRST, Candidate(base=Base.PLAIN, members=frozenset(members[::2]))),
         probe(TRAINED, Candidate(base=Base.PLAIN)),
         probe(DYNAMIC),
         probe(FIRST),
     ]
     assert len(decomps) > 2
+    failed = [a for a in answers(resident, *requests) if isinstance(a, Failed)]
+    assert failed == []
     for request, mine, theirs in zip(
-        requests, answers(resident, requests), answers(forking, requests), strict=True
+        requests, said(resident, *requests), said(forking, *requests), strict=True
     ):
         assert mine == theirs, request
-        assert "answer" in mine
 
 
 SLOW = [pytest.param(call, marks=pytest.mark.slow) for call in (TRAINED, DYNAMIC)]
@@ -130,15 +158,15 @@ SLOW = [pytest.param(call, marks=pytest.mark.slow) for call in (TRAINED, DYNAMIC
 
 @pytest.mark.parametrize("call", [FIRST, *SLOW])
 def test_twenty_probes_in_one_process_leave_nothing_behind(resident: Worker, call: int) -> None:
-    first = answers(resident, [probe(call)])[0]["answer"]
+    [first] = said(resident, probe(call))
     members = [d["id"] for d in first["decisions"]]
     between = [
         Candidate.deny(members[i % len(members) :: 3]) if i % 2 else flags(unroll_reductions_threshold=1)
         for i in range(5)
     ]
     mixed = [probe(call, c) for c in between] + [probe(call)] * 14
-    later = answers(resident, mixed)[len(between) :]
-    assert [a["answer"] for a in later] == [first] * 14
+    later = said(resident, *mixed)[len(between) :]
+    assert later == [first] * 14
     assert first["outputs"] and first["code"]
 
 
@@ -154,9 +182,12 @@ def test_a_job_that_takes_too_long_is_answered_and_the_next_one_finds_a_fresh_wo
     small.write_text(SMALL)
     lab = lab_of(small, tmp_path)
     try:
-        late, after = lab.ask_all([{**probe(0), "timeout_s": 0.001}, probe(0, trial=1)])
-        assert late == {"error": "timeout after 0.001 s"}
-        assert after["outputs"]
+        lab.hello()
+        lab.timeout_s = 0.001
+        assert lab.ask(probe(0)) == Failed("timeout after 0.001 s")
+        lab.timeout_s = 60.0
+        after = lab.ask(probe(0, trial=1))
+        assert isinstance(after, Measurement) and after.outputs
         assert lab.journal.losses == {}
     finally:
         lab.close()
@@ -175,7 +206,7 @@ def test_a_job_that_kills_the_worker_is_blamed_and_the_others_are_answered(
     try:
         crashed, fine = lab.ask_all([probe(1), probe(0)])
         assert crashed == LOST
-        assert fine["outputs"]
+        assert isinstance(fine, Measurement) and fine.outputs
     finally:
         lab.close()
         lab.journal.close()

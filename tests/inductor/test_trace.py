@@ -12,7 +12,8 @@ import torch
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
-from bisector.core.model import Candidate, Measurement, Outcome
+from bisector.core.model import Candidate, Outcome
+from bisector.core.protocol import CannotAnswer
 from bisector.core.trace import NodeTrace, Trace, amplified, amplifier, origin
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
 from bisector.inductor import evidence, execute
@@ -37,11 +38,9 @@ def call_of(folder: Path, body: str, inputs: str, **load_options: Any) -> Call:
 
 
 def followed(call: Call, *left_out: str, diverges: bool = True) -> Trace:
-    answer = trace(call, WHOLE, Candidate(), None, left_out)
-    assert "problem" not in answer, answer
-    measured = Measurement.from_json(answer["measurement"])
-    assert (judge(measured, EXACT).outcome is Outcome.FAIL) is diverges
-    return Trace.from_json(answer["trace"])
+    traced = trace(call, WHOLE, Candidate(), None, left_out)
+    assert (judge(traced.measurement, EXACT).outcome is Outcome.FAIL) is diverges
+    return traced.trace
 
 
 def found(told: Trace) -> tuple[NodeTrace | None, NodeTrace | None]:
@@ -99,8 +98,8 @@ CONTRACT = (
 def test_a_contracted_product_shows_at_the_sum_once_its_value_is_not_returned(tmp_path: Path) -> None:
     body = "top = (x * 3.3).amax(-1, keepdim=True)\nreturn torch.exp(x * 3.3 - top).sum(-1)"
     call = call_of(tmp_path, body, f"{CONTRACT}torch.manual_seed(0)\nx = torch.randn(64, 64) * 1e7")
-    answer = trace(call, WHOLE, Candidate(), None, ())
-    assert not any(n["beyond"] for n in answer["trace"]["nodes"])
+    unchanged = trace(call, WHOLE, Candidate(), None, ())
+    assert not any(n.beyond for n in unchanged.trace.nodes)
     told = followed(call, "mul_1")
     begins, grows = found(told)
     assert begins is not None and begins.op == "aten.sub" and begins.beyond
@@ -202,8 +201,8 @@ def test_an_activation_that_works_in_place_is_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = call_of(tmp_path, "a = x * 3\na.sub_(1).relu_()\nb = a.exp()\nreturn b", "x = torch.rand(9)")
-    answer = trace(call, WHOLE, Candidate(), None, ())
-    assert "problem" in answer  # `a` is read again after it was written into
+    with pytest.raises(CannotAnswer):  # `a` is read again after it was written into
+        trace(call, WHOLE, Candidate(), None, ())
     call = call_of(tmp_path, "a = x * 3\nb = a.sub_(1).relu_()\nreturn b.exp()", "x = torch.rand(9)")
     plant(monkeypatch, "b", lambda value: value.mul_(1.001))
     begins, _ = found(followed(call))
@@ -219,14 +218,14 @@ def test_an_activation_that_works_in_place_is_followed(
     ],
 )
 def test_what_cannot_be_followed_says_why(tmp_path: Path, body: str, reason: str) -> None:
-    answer = trace(call_of(tmp_path, body, "x = torch.rand(8)"), WHOLE, Candidate(), None, ())
-    assert set(answer) == {"problem"} and reason in answer["problem"]
+    with pytest.raises(CannotAnswer, match=reason):
+        trace(call_of(tmp_path, body, "x = torch.rand(8)"), WHOLE, Candidate(), None, ())
 
 
 def test_values_that_do_not_fit_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(taps, "MOST_BYTES", 100)
-    answer = trace(call_of(tmp_path, CHAIN, "x = torch.rand(16, 4)"), WHOLE, Candidate(), None, ())
-    assert "MiB" in answer["problem"]
+    with pytest.raises(CannotAnswer, match="MiB"):
+        trace(call_of(tmp_path, CHAIN, "x = torch.rand(16, 4)"), WHOLE, Candidate(), None, ())
 
 
 # -- the class beside it --------------------------------------------------------------------------------

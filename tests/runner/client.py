@@ -11,6 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
+def message(id: int, timeout_s: float = 15.0, **request: Any) -> dict[str, Any]:
+    return {"id": id, "timeout_s": timeout_s, "compiles": "own", "request": request}
+
+
+def as_it_is(raw: Any) -> Any:
+    """The requests of a tiny job are JSON."""
+    return raw
+
+
 class Client:
     """serve: runs in the other process, on its end of the channel, until the channel closes."""
 
@@ -31,8 +40,8 @@ class Client:
         self.lines = self.channel.makefile("rb")
 
     def send(self, *requests: Mapping[str, Any]) -> None:
-        lines = [json.dumps({"timeout_s": 15.0, **r}) + "\n" for r in requests]
-        self.channel.sendall("".join(lines).encode())
+        """id and timeout_s stand around the request, all else is the request."""
+        self.channel.sendall("".join(json.dumps(message(**r)) + "\n" for r in requests).encode())
 
     def line(self) -> dict[str, Any] | None:
         """The next reply; None where the server went away."""

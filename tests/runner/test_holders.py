@@ -14,7 +14,7 @@ import pytest
 from bisector.inductor.serving.forked import RunJob
 from bisector.inductor.serving.holders import MOST, REFUSED, Holders
 from bisector.inductor.serving.server import Server
-from tests.runner.client import Client
+from tests.runner.client import Client, as_it_is
 
 Request = Mapping[str, Any]
 
@@ -34,17 +34,17 @@ def hold(request: Request) -> RunJob:
         if probe.get("die"):
             os.kill(holder, 9)
             time.sleep(60)
-        return {REFUSED: True} if probe.get("refuse") else {"by": "a holder", "parent": holder}
+        return REFUSED if probe.get("refuse") else {"by": "a holder", "parent": holder}
 
     return run
 
 
 def served(log: Path) -> Client:
     def serve_held(channel: socket.socket, run_job: RunJob) -> None:
-        Server(channel, run_job, None, str(log)).serve()
+        Server(channel, run_job, as_it_is, None, str(log)).serve()
 
-    holders = Holders(lambda request: request.get("key"), hold, serve_held)
-    return Client(lambda channel: Server(channel, job, None, str(log), holders=holders).serve())
+    holders: Holders[Any] = Holders(lambda ask: ask.request.get("key"), hold, serve_held)
+    return Client(lambda channel: Server(channel, job, as_it_is, None, str(log), holders=holders).serve())
 
 
 @pytest.fixture

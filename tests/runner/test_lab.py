@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bisector import wire
 from bisector.core.case import WHOLE
+from bisector.core.model import Candidate, Measurement
+from bisector.core.protocol import About, Failed, Machine, Recorded, RecordedCall, Reply, Request, RunProbe
 from bisector.errors import BadTarget, WorkerLost
 from bisector.runner import lab as lab_module
 from bisector.runner.journal import Journal
-from bisector.runner.lab import LOST, STARTS, Lab
+from bisector.runner.lab import LOST, STARTS, Known, Lab
 from bisector.runner.worker import WorkerOptions
 
-Request = Mapping[str, Any]
+
+@dataclass(frozen=True)
+class Named:
+    """An answer that says what was asked."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Ask(Request[Named], job="test of the lab", answers=Named):
+    name: str
 
 
 class Plan:
@@ -41,7 +55,7 @@ class FakeWorker:
         self.plan.asked.append([])
         self.closed = False
 
-    def wait_until_ready(self) -> Request:
+    def wait_until_ready(self) -> Recorded:
         hellos = self.plan.hellos
         hello = hellos.pop(0) if len(hellos) > 1 else hellos[0]
         if isinstance(hello, Exception):
@@ -50,9 +64,11 @@ class FakeWorker:
 
     def ask(
         self,
-        requests: Sequence[Request],
+        requests: Sequence[Ask],
+        timeout_s: float,
+        compiles: Any,
         jobs: int,
-        done: Callable[[int, Request], None],
+        done: Callable[[int, Reply], None],
         started: Callable[[int], None] = lambda index: None,
     ) -> None:
         waiting: list[int] = []
@@ -63,19 +79,23 @@ class FakeWorker:
                 waiting.append(left.pop(0))
             self.plan.most_at_once = max(self.plan.most_at_once, len(waiting))
             oldest = waiting.pop(0)
-            name = requests[oldest]["job"]
+            name = requests[oldest].name
             self.plan.asked[-1].append(name)
             if name in self.plan.killers:
                 raise WorkerLost("died")
-            done(
-                oldest, {"id": 0, "error": "no"} if name == "refused" else {"id": 0, "answer": {"job": name}}
-            )
+            answer = wire.dump(Named(name))
+            done(oldest, Reply(0, error="no") if name == "refused" else Reply(0, answer))
 
     def close(self) -> None:
         self.closed = True
 
 
-HELLO = {"calls": [{"digest": "1"}]}
+def hello(digest: str, **more: Any) -> Recorded:
+    call = RecordedCall(0, 0, "f", 1, False, {}, digest, 1, ("cpu",), {}, "inductor")
+    return Recorded((call,), True, 0, "", 0, (), Machine("2.13.0"), **more)
+
+
+HELLO = hello("1")
 
 
 @pytest.fixture
@@ -95,25 +115,25 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 @pytest.fixture
-def told() -> list[tuple[str, bool]]:
+def told() -> list[tuple[str, Known]]:
     return []
 
 
 @pytest.fixture
-def lab(journal: Journal, told: list[tuple[str, bool]]) -> Lab:
+def lab(journal: Journal, told: list[tuple[str, Known]]) -> Lab:
     return new_lab(journal, told)
 
 
-def new_lab(journal: Journal, told: list[tuple[str, bool]], name: str = "") -> Lab:
-    return Lab(WorkerOptions({}), journal, 2, 5.0, lambda r, a, cached: told.append((r["job"], cached)), name)
+def new_lab(journal: Journal, told: list[tuple[str, Known]], name: str = "") -> Lab:
+    return Lab(WorkerOptions({}), journal, 2, 5.0, lambda r, a, known: told.append((r.name, known)), name)
 
 
-def requests(names: str) -> list[Request]:
-    return [{"job": name} for name in names]
+def requests(names: str) -> list[Ask]:
+    return [Ask(name) for name in names]
 
 
 def test_answers_come_in_the_order_of_the_requests(plan: Plan, lab: Lab) -> None:
-    assert lab.ask_all(requests("cab")) == [{"job": "c"}, {"job": "a"}, {"job": "b"}]
+    assert lab.ask_all(requests("cab")) == [Named("c"), Named("a"), Named("b")]
 
 
 def test_no_worker_starts_before_a_question_needs_one(plan: Plan, lab: Lab, journal: Journal) -> None:
@@ -121,14 +141,14 @@ def test_no_worker_starts_before_a_question_needs_one(plan: Plan, lab: Lab, jour
     assert len(plan.asked) == 1
     again = new_lab(journal, [])
     assert again.hello() == HELLO
-    assert again.ask_all(requests("ba")) == [{"job": "b"}, {"job": "a"}]
+    assert again.ask_all(requests("ba")) == [Named("b"), Named("a")]
     assert len(plan.asked) == 1
 
 
 def test_a_worker_that_is_started_early_answers_the_first_question(plan: Plan, lab: Lab) -> None:
     lab.start_early()
     assert plan.asked == [[]]
-    assert lab.ask_all(requests("a")) == [{"job": "a"}]
+    assert lab.ask_all(requests("a")) == [Named("a")]
     lab.start_early()
     assert plan.asked == [["a"]]
 
@@ -143,41 +163,41 @@ def test_an_early_start_needs_no_worker_where_the_journal_has_its_hello(
     assert len(plan.asked) == 1
 
 
-def test_equal_requests_are_run_once_whatever_their_time_limit(
-    plan: Plan, lab: Lab, told: list[tuple[str, bool]]
+def test_equal_requests_are_run_once(
+    plan: Plan, lab: Lab, told: list[tuple[str, Known]]
 ) -> None:
-    assert lab.ask_all([{"job": "a"}, {"job": "a", "timeout_s": 1.0}]) == [{"job": "a"}] * 2
-    lab.ask({"job": "a"})
+    assert lab.ask_all(requests("aa")) == [Named("a")] * 2
+    lab.ask(Ask("a"))
     assert plan.asked == [["a"]]
-    assert told == [("a", False), ("a", True)]
+    assert told == [("a", Known.WORKER), ("a", Known.JOURNAL)]
 
 
 def test_an_error_is_an_answer_and_not_asked_again(plan: Plan, lab: Lab) -> None:
-    assert [lab.ask({"job": "refused"}) for _ in range(2)] == [{"error": "no"}] * 2
+    assert [lab.ask(Ask("refused")) for _ in range(2)] == [Failed("no")] * 2
     assert plan.asked == [["refused"]]
 
 
 def test_labs_with_other_names_share_a_journal_and_no_answers(plan: Plan, lab: Lab, journal: Journal) -> None:
-    lab.ask({"job": "a"})
+    lab.ask(Ask("a"))
     second = new_lab(journal, [], "confirm")
-    second.ask({"job": "a"})
+    second.ask(Ask("a"))
     assert plan.asked == [["a"], ["a"]]
-    assert lab.ask({"job": "a"}) == second.ask({"job": "a"}) == {"job": "a"}
+    assert lab.ask(Ask("a")) == second.ask(Ask("a")) == Named("a")
     assert len(plan.asked) == 2
 
 
 def test_a_dead_worker_is_started_again_and_asked_what_is_left(plan: Plan, lab: Lab) -> None:
     plan.killers = {"k"}
     answers = lab.ask_all(requests("abkcd"))
-    assert answers == [{"job": "a"}, {"job": "b"}, LOST, {"job": "c"}, {"job": "d"}]
+    assert answers == [Named("a"), Named("b"), LOST, Named("c"), Named("d")]
     # k and c were in flight at the death; then k alone, and only then the others.
     assert plan.asked == [["a", "b", "k"], ["k"], ["c", "d"]]
 
 
 def test_the_neighbour_of_two_deaths_is_not_blamed_for_them(plan: Plan, lab: Lab) -> None:
     plan.killers = {"k"}
-    assert lab.ask_all(requests("ka")) == [LOST, {"job": "a"}]
-    assert lab.ask_all(requests("bkc")) == [{"job": "b"}, LOST, {"job": "c"}]
+    assert lab.ask_all(requests("ka")) == [LOST, Named("a")]
+    assert lab.ask_all(requests("bkc")) == [Named("b"), LOST, Named("c")]
 
 
 def test_requests_that_were_never_sent_are_not_blamed(plan: Plan, lab: Lab, journal: Journal) -> None:
@@ -191,7 +211,7 @@ def test_a_worker_that_cannot_fork_has_one_request_at_a_time_also_after_a_resume
 ) -> None:
     lab.ask_all(requests("ab"))
     assert plan.most_at_once == 2
-    plan.hellos, plan.most_at_once = [{**HELLO, "one_at_a_time": True}], 0
+    plan.hellos, plan.most_at_once = [hello("1", one_at_a_time=True)], 0
     resident = new_lab(journal, [], "resident")
     resident.ask_all(requests("abc"))
     again = new_lab(journal, [], "resident")
@@ -201,7 +221,7 @@ def test_a_worker_that_cannot_fork_has_one_request_at_a_time_also_after_a_resume
 
 def test_two_that_kill_are_both_given_up(plan: Plan, lab: Lab) -> None:
     plan.killers = {"k", "l"}
-    assert lab.ask_all(requests("akl")) == [{"job": "a"}, LOST, LOST]
+    assert lab.ask_all(requests("akl")) == [Named("a"), LOST, LOST]
 
 
 def test_a_worker_that_dies_whatever_it_is_asked_is_given_up(plan: Plan, lab: Lab) -> None:
@@ -216,7 +236,7 @@ def test_deaths_far_apart_do_not_add_up(plan: Plan, lab: Lab) -> None:
     plan.killers = set("klmnop")
     for killer in "klmnop":
         assert lab.ask_all(requests(f"{killer}")) == [LOST]
-        assert lab.ask({"job": f"after {killer}"}) == {"job": f"after {killer}"}
+        assert lab.ask(Ask(f"after {killer}")) == Named(f"after {killer}")
 
 
 def test_what_killed_the_worker_in_an_earlier_run_has_one_try_left(
@@ -224,9 +244,9 @@ def test_what_killed_the_worker_in_an_earlier_run_has_one_try_left(
 ) -> None:
     first = new_lab(journal, [])
     first.hello()
-    journal.lost(first._key({"job": "k"}))
+    journal.lost(first._key(Ask("k")))
     plan.killers = {"k"}
-    assert new_lab(journal, []).ask({"job": "k"}) == LOST
+    assert new_lab(journal, []).ask(Ask("k")) == LOST
     assert [asked for asked in plan.asked if asked] == [["k"]]
 
 
@@ -241,13 +261,13 @@ def test_a_script_that_fails_only_the_second_time_ends_the_run_as_a_lost_worker(
     plan.hellos = [HELLO, BadTarget("model.py ended the process that ran it")]
     plan.killers = {"k"}
     with pytest.raises(WorkerLost, match=r"started again, and now: model\.py ended"):
-        lab.ask({"job": "k"})
+        lab.ask(Ask("k"))
 
 
 def test_a_script_that_gives_other_inputs_the_second_time_is_not_mixed_with_the_first(
     plan: Plan, lab: Lab, journal: Journal
 ) -> None:
-    plan.hellos = [HELLO, {"calls": [{"digest": "2"}]}]
+    plan.hellos = [HELLO, hello("2")]
     plan.killers = {"k"}
     with pytest.raises(WorkerLost, match="seed it, or use --seed"):
         lab.ask_all(requests("ka"))
@@ -256,7 +276,7 @@ def test_a_script_that_gives_other_inputs_the_second_time_is_not_mixed_with_the_
 
 
 def test_closing_twice_is_closing_once(plan: Plan, lab: Lab) -> None:
-    lab.ask({"job": "a"})
+    lab.ask(Ask("a"))
     lab.close()
     lab.close()
     assert lab.worker is None
@@ -270,13 +290,8 @@ def double(x):
     return x * 2
 torch.compile(double)(torch.arange(4.0))
 """
-PROBE = {
-    "job": "probe",
-    "call": 0,
-    "train": None,
-    "case": WHOLE.to_json(),
-    "candidate": {"base": "default", "members": [], "flags": [], "backend": "eager"},
-}
+ABOUT = About(0, WHOLE, None, {})
+PROBE = RunProbe(ABOUT, Candidate(backend="eager"))
 
 
 def test_a_real_worker_that_is_killed_is_started_again_and_says_the_same(
@@ -294,11 +309,13 @@ def test_a_real_worker_that_is_killed_is_started_again_and_says_the_same(
     )
     try:
         first = lab.ask(PROBE)
-        assert [o["n_diff"] for o in first["outputs"]] == [0]
+        assert isinstance(first, Measurement)
+        assert [o.n_diff for o in first.outputs] == [0]
         assert lab.worker is not None
         os.kill(lab.worker.process.pid, signal.SIGKILL)
-        second = lab.ask({**PROBE, "trial": 1})
-        assert second["outputs"] == first["outputs"]
+        second = lab.ask(replace(PROBE, trial=1))
+        assert isinstance(second, Measurement)
+        assert second.outputs == first.outputs
         assert lab.worker.process.poll() is None
         pid = lab.worker.process.pid
     finally:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bisector.inductor.serving.resident import Resident
-from tests.runner.client import Client
+from tests.runner.client import Client, as_it_is
 
 MARKS: list[str] = []
 
@@ -30,7 +30,7 @@ class State:
 
 
 def resident(memory_bytes: int | None = None) -> Client:
-    return Client(lambda channel: Resident(channel, job, State(), memory_bytes).serve())
+    return Client(lambda channel: Resident(channel, job, as_it_is, State(), memory_bytes).serve())
 
 
 def job(request: Mapping[str, Any]) -> Mapping[str, Any]:

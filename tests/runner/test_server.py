@@ -15,13 +15,16 @@ from typing import Any
 import pytest
 
 from bisector.inductor.serving.server import Server
-from tests.runner.client import Client
+from tests.runner.client import Client, as_it_is, message
 
 Job = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def served(job: Job, log: Path, memory_bytes: int | None = None) -> Client:
-    return Client(lambda channel: Server(channel, job, memory_bytes, str(log), frozenset({"stay"})).serve())
+    def stays(request: Mapping[str, Any]) -> bool:
+        return request.get("job") == "stay"
+
+    return Client(lambda channel: Server(channel, job, as_it_is, memory_bytes, str(log), stays).serve())
 
 
 def job(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -157,7 +160,7 @@ def test_jobs_run_side_by_side_and_each_gets_its_own_answer(client: Client) -> N
 
 
 def test_a_request_may_arrive_in_pieces(client: Client) -> None:
-    line = json.dumps({"id": 3, "do": "return", "value": 1, "timeout_s": 15.0}).encode() + b"\n"
+    line = json.dumps(message(3, do="return", value=1)).encode() + b"\n"
     for i in range(len(line)):
         client.channel.sendall(line[i : i + 1])
     assert client.reply()["id"] == 3

@@ -67,7 +67,7 @@ class Planted:
     def __post_init__(self) -> None:
         self.plant([()])
         self.default = self.study.probe(Candidate())
-        self.study.signatures = self.default.signatures
+        self.study = replace(self.study, signatures=self.default.signatures)
 
     def plant(self, culprits: Iterable[Iterable[str]], seen: bool = False) -> Study:
         """Diverge where all members of some culprit are allowed; seen: and where the compile met them."""
@@ -97,7 +97,7 @@ def studied(
     run = rundir.create(str(script), str(folder / "run"), options.to_json())
     session = Session(run, options, lambda stage, text: None)
     try:
-        yield session, session.study(session.lab.hello()["calls"][0])
+        yield session, session.study(session.lab.hello().calls[0])
     finally:
         session.close()
 

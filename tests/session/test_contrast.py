@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from bisector.core.case import WHOLE
-from bisector.core.criterion import Criterion
-from bisector.core.model import Candidate, DivergenceKind, Outcome, Signature
+from bisector.core.model import Candidate, Measurement, Outcome
+from bisector.core.protocol import RunProbe
 from bisector.session.flags.contrast import Between, Contrast, contrast
-from bisector.session.study import Study
+from tests.session.fake_lab import DIVERGES, FakeLab, bytes_that_differ
 
 Settings = dict[str, Any]
 NAMES = [f"inductor.f{i}" for i in range(6)]
@@ -20,36 +19,26 @@ ONES: Settings = dict.fromkeys(NAMES, 1)
 ZEROS: Settings = dict.fromkeys(NAMES, 0)
 
 
-@dataclass
-class FakeLab:
+class Lab(FakeLab):
     """diverges: told the value of every setting. as_is: what a setting is that a probe does not name."""
 
-    diverges: Callable[[Settings], bool]
-    as_is: Settings = field(default_factory=lambda: dict(ONES))
-    jobs: int = 1
-    asked: list[Settings] = field(default_factory=list)
+    def __init__(self, diverges: Callable[[Settings], bool], as_is: Settings | None = None) -> None:
+        super().__init__({RunProbe: self.probe}, jobs=1)
+        self.diverges = diverges
+        self.as_is = dict(ONES if as_is is None else as_is)
+        self.tried: list[Settings] = []
 
-    def ask_all(
-        self, requests: Sequence[Mapping[str, Any]], hints: Mapping[str, Any] | None = None
-    ) -> list[dict[str, Any]]:
-        return [self.answer(dict(request["candidate"]["flags"])) for request in requests]
-
-    def answer(self, flags: Settings) -> dict[str, Any]:
-        if flags not in self.asked:
-            self.asked.append(flags)
-        n = int(self.diverges({**self.as_is, **flags}))
-        output = {
-            "index": 0, "path": "output[0]", "dtype": "uint8", "shape": [8], "numel": 8, "n_diff": n,
-            "max_abs": float(n), "frontier": [[1.0, 1.0]] * n,
-        }  # fmt: skip
-        return {"outputs": [output], "code": "any"}
+    def probe(self, request: RunProbe) -> Measurement:
+        flags = dict(request.candidate.flags)
+        if flags not in self.tried:
+            self.tried.append(flags)
+        return bytes_that_differ(int(self.diverges({**self.as_is, **flags})))
 
 
-def between(lab: FakeLab, good: Settings, bad: Settings) -> Between:
-    study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
-    study.signatures = (Signature("output[0]", DivergenceKind.VALUE),)
+def between(lab: Lab, good: Settings, bad: Settings) -> Between:
+    study = lab.study(DIVERGES)
     default = study.probe(Candidate())
-    lab.asked.clear()
+    lab.tried.clear()
     return Between(study, WHOLE, default, good, bad, lab.as_is)
 
 
@@ -62,7 +51,7 @@ def zeros(*numbers: int) -> Settings:
 
 
 def test_two_settings_that_are_both_needed_are_one_cause_and_two_repairs() -> None:
-    lab = FakeLab(lambda s: bool(s["inductor.f1"] and s["inductor.f4"]))
+    lab = Lab(lambda s: bool(s["inductor.f1"] and s["inductor.f4"]))
     found = contrast(between(lab, ZEROS, ONES), "other")
     assert found.causes == (ones(1, 4),)
     assert sorted(map(str, found.repairs)) == sorted(map(str, (zeros(1), zeros(4))))
@@ -70,24 +59,24 @@ def test_two_settings_that_are_both_needed_are_one_cause_and_two_repairs() -> No
 
 
 def test_two_settings_of_which_each_will_do_are_two_causes_and_one_repair() -> None:
-    lab = FakeLab(lambda s: bool(s["inductor.f0"] or s["inductor.f5"]))
+    lab = Lab(lambda s: bool(s["inductor.f0"] or s["inductor.f5"]))
     found = contrast(between(lab, ZEROS, ONES), "other")
     assert found.repairs == (zeros(0, 5),)
     assert sorted(map(str, found.causes)) == sorted(map(str, (ones(0), ones(5))))
 
 
 def test_where_the_other_configuration_diverges_the_sets_are_in_its_terms() -> None:
-    lab = FakeLab(lambda s: not s["inductor.f3"])
+    lab = Lab(lambda s: not s["inductor.f3"])
     found = contrast(between(lab, ONES, ZEROS), "other")
     assert (found.target, found.repairs, found.causes) == (Outcome.PASS, (ones(3),), (zeros(3),))
 
 
 def test_what_a_setting_is_already_is_not_set() -> None:
-    lab = FakeLab(lambda s: bool(s["inductor.f1"]))
+    lab = Lab(lambda s: bool(s["inductor.f1"]))
     contrast(between(lab, ZEROS, ONES), "other")
-    assert {"inductor.f1": 0} in lab.asked
-    assert {} not in lab.asked  # what the subject gives as it is was known
-    assert all(value == 0 for flags in lab.asked for value in flags.values())
+    assert {"inductor.f1": 0} in lab.tried
+    assert {} not in lab.tried  # what the subject gives as it is was known
+    assert all(value == 0 for flags in lab.tried for value in flags.values())
 
 
 @pytest.mark.parametrize(
@@ -98,13 +87,13 @@ def test_what_a_setting_is_already_is_not_set() -> None:
     ],
 )
 def test_two_configurations_that_are_alike_give_no_sets(diverges: Any, said: str) -> None:
-    found = contrast(between(FakeLab(diverges), ZEROS, ONES), "other")
+    found = contrast(between(Lab(diverges), ZEROS, ONES), "other")
     assert found == Contrast("other", Outcome.FAIL, unknown=said)
 
 
 def test_the_sets_that_are_likely_save_probes() -> None:
-    def lab() -> FakeLab:
-        return FakeLab(lambda s: bool(s["inductor.f1"] and s["inductor.f4"]))
+    def lab() -> Lab:
+        return Lab(lambda s: bool(s["inductor.f1"] and s["inductor.f4"]))
 
     plain, told = lab(), lab()
     contrast(between(plain, ZEROS, ONES), "other")

@@ -2,74 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
-from bisector.core.case import Case
-from bisector.core.criterion import Criterion
-from bisector.core.model import Candidate
+from bisector.core.graphinfo import GraphInfo, NodeInfo
+from bisector.core.model import Candidate, Measurement, Outcome
+from bisector.core.protocol import DescribeGraph, Draw, Draws, Failed, RunTrace, Traced, TryOtherInputs
 from bisector.core.trace import NodeTrace, Trace
 from bisector.session.flags.elsewhere import DRAWS, Elsewhere, elsewhere
-from bisector.session.study import Study
+from tests.session.fake_lab import FakeLab
 
 Errors = dict[str, float]  # of each node that rounds otherwise than eager
 FIX = Candidate.with_flags({"inductor.f": 1})
 
 
-@dataclass
-class FakeLab:
+class Lab(FakeLab):
     """outcomes: (default, with the fix) for each draw. arising: errors of nodes, by default and with the
     fix, None where the graph cannot be followed. takes: whether the graph takes other shapes."""
 
-    outcomes: Sequence[tuple[str, str]]
-    arising: tuple[Errors, Errors] | None = None
-    takes: bool = False
-    shape: tuple[int, ...] = (12, 6)
-    asked: list[Mapping[str, Any]] = field(default_factory=list)
+    def __init__(
+        self,
+        outcomes: Sequence[tuple[str, str]],
+        arising: tuple[Errors, Errors] | None = None,
+        takes: bool = False,
+        shape: tuple[int, ...] = (12, 6),
+    ) -> None:
+        super().__init__({DescribeGraph: self.info, TryOtherInputs: self.draws, RunTrace: self.trace})
+        self.outcomes, self.arising, self.takes, self.shape = outcomes, arising, takes, shape
 
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return self.ask_all([request])[0]
+    def info(self, request: DescribeGraph) -> GraphInfo | Failed:
+        if request.about.case.slices and not self.takes:
+            return Failed("a view of another size")
+        return GraphInfo((NodeInfo("x", "input", "x", (), self.shape, "float32"),), ("x",))
 
-    def ask_all(self, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        self.asked += requests
-        jobs = {"info": self.info, "elsewhere": self.draws, "trace": self.trace}
-        return [jobs[r["job"]](r) for r in requests]
-
-    def info(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        if request["case"]["slices"] and not self.takes:
-            return {"error": "a view of another size"}
-        node = {"name": "x", "op": "input", "target": "x", "reads": [], "integers": [], "dtype": "float32"}
-        return {"nodes": [node | {"shape": self.shape}], "outputs": ["x"], "aten": [], "n_ops": 0}
-
-    def draws(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def draws(self, request: TryOtherInputs) -> Draws | Failed:
         if not self.outcomes:
-            return {"problem": "compile error"}
-        many = [self.outcomes[i % len(self.outcomes)] for i in range(request["draws"])]
-        return {"draws": [{"default": default, "fixed": [fixed]} for default, fixed in many]}
+            return Failed("compile error")
+        many = [self.outcomes[i % len(self.outcomes)] for i in range(request.draws)]
+        return Draws(tuple(Draw(Outcome(default), (Outcome(fixed),)) for default, fixed in many))
 
-    def trace(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def trace(self, request: RunTrace) -> Traced | Failed:
         if self.arising is None:
-            return {"problem": "it draws random numbers"}
-        errors = self.arising[bool(request["candidate"]["flags"])].items()
+            return Failed("it draws random numbers")
+        errors = self.arising[bool(request.candidate.flags)].items()
         nodes = tuple(NodeTrace(n, "aten.add", "", (), True, True, ulp) for n, ulp in errors)
-        return {"trace": asdict(Trace(nodes, ()))}
+        return Traced(Trace(nodes, ()), Measurement())
 
 
-def found(lab: FakeLab) -> Elsewhere:
-    (result,) = elsewhere(Study(lab, 0, Criterion(), Criterion()), [FIX])  # type: ignore[arg-type]
+def found(lab: Lab) -> Elsewhere:
+    (result,) = elsewhere(lab.study(), [FIX])
     assert result is not None
     return result
 
 
 def test_a_fix_that_holds_on_every_other_input_is_followed_no_further() -> None:
-    lab = FakeLab([("FAIL", "PASS"), ("PASS", "PASS")])
+    lab = Lab([("FAIL", "PASS"), ("PASS", "PASS")])
     held = found(lab)
     assert held == Elsewhere(tried=DRAWS, diverging=2, held=2, failed=0)
     assert not held.perturbs
-    assert {request["job"] for request in lab.asked} == {"info", "elsewhere"}
+    assert {type(request) for request in lab.asked} == {DescribeGraph, TryOtherInputs}
 
 
 CONV, ERF = {"conv": 3.0}, {"erf": 9.0}
@@ -81,27 +73,27 @@ CONV, ERF = {"conv": 3.0}, {"erf": 9.0}
 def test_a_fix_that_fails_there_and_mends_no_node_only_moves_rounding(
     arising: tuple[Errors, Errors] | None,
 ) -> None:
-    failed = found(FakeLab([("FAIL", "FAIL"), ("PASS", "FAIL")], arising))
+    failed = found(Lab([("FAIL", "FAIL"), ("PASS", "FAIL")], arising))
     assert (failed.held, failed.failed, failed.perturbs) == (0, DRAWS, True)
     assert failed.nearer == (None if arising is None else ())
 
 
 @pytest.mark.parametrize("after", [ERF, ERF | {"conv": 0.5}])
 def test_a_fix_that_fails_there_and_mends_a_node_leaves_something(after: Errors) -> None:
-    failed = found(FakeLab([("FAIL", "PASS"), ("FAIL", "FAIL")], (CONV | ERF, after)))
+    failed = found(Lab([("FAIL", "PASS"), ("FAIL", "FAIL")], (CONV | ERF, after)))
     assert (failed.held, failed.failed, failed.nearer, failed.perturbs) == (2, 2, ("conv",), False)
 
 
 def test_another_shape_is_tried_where_the_graph_takes_one() -> None:
-    lab = FakeLab([("FAIL", "PASS")], takes=True)
+    lab = Lab([("FAIL", "PASS")], takes=True)
     assert found(lab).tried == DRAWS + 1
-    cases = [Case.from_json(r["case"]) for r in lab.asked if r["job"] == "elsewhere"]
+    cases = [r.about.case for r in lab.asked if isinstance(r, TryOtherInputs)]
     assert [s.length for s in cases[1].slices] == [9]
 
 
 def test_many_elements_are_drawn_less_often() -> None:
-    assert found(FakeLab([("FAIL", "PASS")], shape=(4096, 512))).tried == 1
+    assert found(Lab([("FAIL", "PASS")], shape=(4096, 512))).tried == 1
 
 
 def test_what_cannot_be_compiled_again_is_not_judged() -> None:
-    assert elsewhere(Study(FakeLab([]), 0, Criterion(), Criterion()), [FIX]) == [None]  # type: ignore[arg-type]
+    assert elsewhere(Lab([]).study(), [FIX]) == [None]

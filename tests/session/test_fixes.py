@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.core.criterion import Criterion
+from bisector.core.protocol import TryOtherInputs
 from bisector.session.fixes import Fix, ranked, tried_elsewhere
 from bisector.session.flags.cost import Cost
 from bisector.session.flags.elsewhere import DRAWS, Elsewhere
-from bisector.session.study import Study
-from tests.session.test_elsewhere import FakeLab
+from tests.session.test_elsewhere import Lab
 
 VEC = frozenset({"vec"})
 CHEAP = Fix("inductor.f=1", "flag", {"inductor.f": 1}, 1e-6, 1.0, {"kind": "flags"}, kinds=VEC, program="a")
@@ -19,8 +18,8 @@ ALIKE = replace(CHEAP, id="inductor.g=1", values={"inductor.g": 1})
 BACKEND = Fix("backend=aot_eager", "backend", None, 0.0, 1.0, {"kind": "backend"})
 
 
-def tried(lab: FakeLab, fixes: list[Fix], proved: frozenset[str] = frozenset()) -> list[Fix]:
-    return tried_elsewhere(Study(lab, 0, Criterion(), Criterion()), fixes, 3, proved)  # type: ignore[arg-type]
+def tried(lab: Lab, fixes: list[Fix], proved: frozenset[str] = frozenset()) -> list[Fix]:
+    return tried_elsewhere(lab.study(), fixes, 3, proved)
 
 
 def test_what_only_moves_rounding_comes_last_and_a_backend_that_gives_up_before_it() -> None:
@@ -45,14 +44,14 @@ def test_a_slowdown_within_noise_does_not_count_against_a_smaller_residual(
 
 
 def test_fixes_of_one_program_are_tried_on_other_inputs_once() -> None:
-    lab = FakeLab([("FAIL", "PASS")])
+    lab = Lab([("FAIL", "PASS")])
     found = tried(lab, [CHEAP, ALIKE, BACKEND])
     assert [fix.others and fix.others.held for fix in found] == [DRAWS, DRAWS, None]
-    assert [len(r["candidates"]) for r in lab.asked if r["job"] == "elsewhere"] == [1]
+    assert [len(r.candidates) for r in lab.asked if isinstance(r, TryOtherInputs)] == [1]
 
 
 def test_a_flag_that_governs_a_proved_kind_needs_no_other_inputs() -> None:
-    lab = FakeLab([("FAIL", "FAIL")])
+    lab = Lab([("FAIL", "FAIL")])
     assert tried(lab, [CHEAP, BACKEND], VEC | {"inline"}) == [CHEAP, BACKEND]
     assert lab.asked == []
     assert tried(lab, [CHEAP], frozenset({"inline"}))[0].perturbs

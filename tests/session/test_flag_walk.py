@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from bisector.session.flags.current import Setting
-
 from bisector.core.case import WHOLE
-from bisector.core.criterion import Criterion
-from bisector.core.model import DivergenceKind, Signature
+from bisector.core.model import Measurement
+from bisector.core.protocol import DigestCode, GeneratedCode, RunProbe, Setting
 from bisector.session.fixes import from_flags
 from bisector.session.flags.catalogue import Flag
 from bisector.session.flags.trials import FlagWalk
 from bisector.session.flags.walk import walk
-from bisector.session.study import Study, as_measurement
+from tests.session.fake_lab import DIVERGES, FakeLab, bytes_that_differ
 
 Flags = frozenset[str]
 FLAGS = [
@@ -25,54 +23,48 @@ FLAGS = [
 CURRENT = {flag.name: Setting(0) for flag in FLAGS}
 
 
-@dataclass
-class FakeLab:
+class Lab(FakeLab):
     """differing: how many elements of the output differ under these flags. acting: flags in the program.
 
-    asked: what was run; codes: False where the program cannot be told without a run; with_values: a flag is
+    tried: what was run; codes: False where the program cannot be told without a run; with_values: a flag is
     `NAME=VALUE` here; unread: flags that no compile reads; compiled: of what the code was asked.
     """
 
-    differing: Callable[[Flags], int]
-    acting: Flags
-    codes: bool = True
-    with_values: bool = False
-    jobs: int = 2
-    unread: Flags = frozenset()
-    asked: list[Flags] = field(default_factory=list)
-    compiled: list[Flags] = field(default_factory=list)
-
-    def ask_all(
-        self, requests: Sequence[Mapping[str, Any]], hints: Mapping[str, Any] | None = None
-    ) -> list[dict[str, Any]]:
-        answers = {"probe": self.answer, "code": self.code}
-        return [answers[r["job"]](self.named(r["candidate"]["flags"])) for r in requests]
+    def __init__(
+        self,
+        differing: Callable[[Flags], int],
+        acting: Flags,
+        codes: bool = True,
+        with_values: bool = False,
+        unread: Flags = frozenset(),
+    ) -> None:
+        super().__init__({
+            RunProbe: lambda request: self.answer(self.named(request.candidate.flags)),
+            DigestCode: lambda request: self.code(self.named(request.candidate.flags)),
+        })  # fmt: skip
+        self.differing, self.acting, self.codes = differing, acting, codes
+        self.with_values, self.unread = with_values, unread
+        self.tried: list[Flags] = []
+        self.compiled: list[Flags] = []
 
     def named(self, flags: Sequence[tuple[str, Any]]) -> Flags:
         return frozenset(f"{name}={value}" if self.with_values else name for name, value in flags)
 
-    def code(self, flags: Flags) -> dict[str, Any]:
+    def code(self, flags: Flags) -> GeneratedCode:
         self.compiled.append(flags)
-        return {"code": self.program(flags) if self.codes else None, "unread": self.unread}
+        return GeneratedCode(self.program(flags) if self.codes else None, self.unread)
 
     def program(self, flags: Flags) -> str:
         return "+".join(["plain", *sorted(f for f in flags if f.partition("=")[0] in self.acting)])
 
-    def answer(self, flags: Flags) -> dict[str, Any]:
-        if flags not in self.asked:
-            self.asked.append(flags)
-        n = self.differing(flags)
-        output = {
-            "index": 0, "path": "output[0]", "dtype": "uint8", "shape": [8], "numel": 8, "n_diff": n,
-            "max_abs": float(n > 0), "frontier": [[1.0, 1.0]] * min(n, 1),
-        }  # fmt: skip
-        return {"outputs": [output], "code": self.program(flags)}
+    def answer(self, flags: Flags) -> Measurement:
+        if flags not in self.tried:
+            self.tried.append(flags)
+        return bytes_that_differ(self.differing(flags), self.program(flags))
 
 
-def walked(lab: FakeLab, flags: Sequence[Flag] = FLAGS) -> FlagWalk:
-    study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
-    study.signatures = (Signature("output[0]", DivergenceKind.VALUE),)
-    return walk(study, list(flags), CURRENT, WHOLE, as_measurement(lab.answer(frozenset())))
+def walked(lab: Lab, flags: Sequence[Flag] = FLAGS) -> FlagWalk:
+    return walk(lab.study(DIVERGES), list(flags), CURRENT, WHOLE, lab.answer(frozenset()))
 
 
 def named(*numbers: int) -> Flags:
@@ -80,28 +72,28 @@ def named(*numbers: int) -> Flags:
 
 
 def test_a_flag_that_repairs_alone_is_a_fix_and_its_kinds_are_suspected() -> None:
-    found = walked(FakeLab(lambda flags: 0 if named(2) <= flags else 3, named(1, 2)))
+    found = walked(Lab(lambda flags: 0 if named(2) <= flags else 3, named(1, 2)))
     assert [t.flag.name for t in found.fixes] == ["inductor.f2"]
     assert found.suspected == {"kind2"}
-    assert found.sets == []
+    assert found.sets == ()
 
 
 def test_two_flags_that_each_move_the_divergence_are_tried_together_before_all_that_act() -> None:
-    lab = FakeLab(lambda flags: 2 - len(flags & named(1, 4)), named(0, 1, 2, 3, 4))
+    lab = Lab(lambda flags: 2 - len(flags & named(1, 4)), named(0, 1, 2, 3, 4))
     found = walked(lab)
     assert [frozenset(s) for s in found.sets] == [named(1, 4)]
     assert found.suspected == {"kind1", "kind4"}
     # The default, the five that act alone, and the pair: that each alone does not repair was seen before.
-    assert lab.asked[6:] == [named(1, 4)]
+    assert lab.tried[6:] == [named(1, 4)]
 
 
 def test_flags_that_show_nothing_alone_are_found_among_all_that_act() -> None:
-    lab = FakeLab(lambda flags: 0 if named(0, 3) <= flags else 2, named(0, 2, 3))
+    lab = Lab(lambda flags: 0 if named(0, 3) <= flags else 2, named(0, 2, 3))
     assert [frozenset(s) for s in walked(lab).sets] == [named(0, 3)]
 
 
 def test_where_nothing_repairs_every_flag_that_acts_is_tried_at_its_other_values() -> None:
-    lab = FakeLab(lambda flags: 0 if "inductor.f1=4" in flags else 3, named(1, 2))
+    lab = Lab(lambda flags: 0 if "inductor.f1=4" in flags else 3, named(1, 2))
     lab.with_values = True
     found = walked(lab, [replace(flag, values=(1, 4, 0)) for flag in FLAGS])
     assert {(t.flag.name, t.value): t.role for t in found.milder} == {
@@ -113,7 +105,7 @@ def test_where_nothing_repairs_every_flag_that_acts_is_tried_at_its_other_values
 
 
 def test_a_flag_that_the_default_compile_does_not_read_is_not_even_compiled() -> None:
-    lab = FakeLab(lambda flags: 0 if named(2) <= flags else 3, named(1, 2))
+    lab = Lab(lambda flags: 0 if named(2) <= flags else 3, named(1, 2))
     lab.unread = named(0, 4)
     trials = {t.flag.name: t for t in walked(lab).trials}
     assert lab.compiled == [frozenset(), named(1), named(2), named(3), named(5)]
@@ -121,7 +113,7 @@ def test_a_flag_that_the_default_compile_does_not_read_is_not_even_compiled() ->
 
 
 def test_a_flag_that_repairs_is_tried_at_its_other_values_too() -> None:
-    lab = FakeLab(lambda flags: 0 if flags & {"inductor.f2=1", "inductor.f2=4"} else 3, named(1, 2))
+    lab = Lab(lambda flags: 0 if flags & {"inductor.f2=1", "inductor.f2=4"} else 3, named(1, 2))
     lab.with_values = True
     flags = [replace(flag, values=(1, 4, 8, 0)) for flag in FLAGS]
     found = walked(lab, flags)
@@ -132,7 +124,7 @@ def test_a_flag_that_repairs_is_tried_at_its_other_values_too() -> None:
 
 
 def test_of_values_on_a_command_line_that_compute_the_same_one_is_a_fix() -> None:
-    lab = FakeLab(lambda flags: 0 if "inductor.f2=1" in flags or "inductor.f2=4" in flags else 3, named(1))
+    lab = Lab(lambda flags: 0 if "inductor.f2=1" in flags or "inductor.f2=4" in flags else 3, named(1))
     lab.with_values = True
     flags = [replace(flag, values=(1, 4), outside_code=flag.name == "inductor.f2") for flag in FLAGS]
     found = walked(lab, flags)
@@ -141,49 +133,48 @@ def test_of_values_on_a_command_line_that_compute_the_same_one_is_a_fix() -> Non
 
 
 def test_a_flag_that_makes_more_elements_differ_says_how_many_times_as_many() -> None:
-    trials = walked(FakeLab(lambda flags: 6 if flags else 3, named(1))).trials
+    trials = walked(Lab(lambda flags: 6 if flags else 3, named(1))).trials
     assert [t.grown for t in trials] == [1.0, 2.0, 1.0, 1.0, 1.0, 1.0]
 
 
 def test_a_flag_that_acts_outside_the_code_is_run_whatever_the_code_is() -> None:
-    lab = FakeLab(lambda flags: 0 if named(0, 3) <= flags else 3 - len(flags & named(0, 3)), named(0, 2))
+    lab = Lab(lambda flags: 0 if named(0, 3) <= flags else 3 - len(flags & named(0, 3)), named(0, 2))
     flags = [replace(flag, outside_code=flag.name == "inductor.f3") for flag in FLAGS]
     assert [frozenset(s) for s in walked(lab, flags).sets] == [named(0, 3)]
 
 
 def test_a_flag_that_leaves_the_code_as_it_is_is_not_run_and_told_so() -> None:
-    lab = FakeLab(lambda flags: 0 if named(2) <= flags else 3, named(1, 2))
+    lab = Lab(lambda flags: 0 if named(2) <= flags else 3, named(1, 2))
     trials = {t.flag.name: t for t in walked(lab).trials}
-    assert lab.asked == [frozenset(), named(1), named(2)]
+    assert lab.tried == [frozenset(), named(1), named(2)]
     assert trials["inductor.f0"].told_by == "code"
     assert (trials["inductor.f0"].role, trials["inductor.f0"].removed_fraction) == ("no effect", 0.0)
     assert trials["inductor.f1"].told_by == "run"
 
 
 def test_flags_of_one_program_are_run_once() -> None:
-    lab = FakeLab(lambda flags: 0 if flags & named(2, 4) else 3, named(2, 4))
+    lab = Lab(lambda flags: 0 if flags & named(2, 4) else 3, named(2, 4))
     lab.program = lambda flags: "both alike" if flags & named(2, 4) else ""  # type: ignore[method-assign]
     found = walked(lab)
-    assert lab.asked == [frozenset(), named(2)]
+    assert lab.tried == [frozenset(), named(2)]
     assert [t.flag.name for t in found.fixes] == ["inductor.f2", "inductor.f4"]
 
 
 def test_where_the_code_cannot_be_told_every_flag_is_run() -> None:
-    lab = FakeLab(lambda flags: 3, named(1), codes=False)
+    lab = Lab(lambda flags: 3, named(1), codes=False)
     walked(lab)
-    assert lab.asked[:7] == [frozenset(), *(named(i) for i in range(6))]
+    assert lab.tried[:7] == [frozenset(), *(named(i) for i in range(6))]
 
 
 def test_where_all_flags_together_do_not_repair_no_set_is_claimed() -> None:
-    found = walked(FakeLab(lambda flags: 1, named(0, 1)))
-    assert (found.fixes, found.sets, found.suspected) == ([], [], frozenset())
+    found = walked(Lab(lambda flags: 1, named(0, 1)))
+    assert (found.fixes, found.sets, found.suspected) == ([], (), frozenset())
 
 
 def test_a_flag_that_stands_at_its_conservative_value_is_not_tried() -> None:
-    lab = FakeLab(lambda flags: 1, named())
-    study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
+    lab = Lab(lambda flags: 1, named())
     settings = {"inductor.f0": Setting(1)}
-    found = walk(study, FLAGS[:2], settings, WHOLE, as_measurement(lab.answer(frozenset())))
+    found = walk(lab.study(), FLAGS[:2], settings, WHOLE, lab.answer(frozenset()))
     assert found.untried == {
         "inductor.f0": "conservative already",
         "inductor.f1": "this torch does not have it",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
@@ -17,9 +16,10 @@ from bisector.core.model import (
     ProbeResult,
     Signature,
 )
+from bisector.core.protocol import Failed, RunTrace, Traced
 from bisector.core.trace import NodeTrace, Trace
 from bisector.session.following import UNTRACED, Followed, follow
-from bisector.session.study import Study
+from tests.session.fake_lab import FakeLab
 
 OUT = OutputMeasurement(
     0, "output[0]", "float32", (8,), 8, n_diff=4, max_abs=1.0, scale=1.0, frontier=((1.0, 1.0),)
@@ -34,23 +34,19 @@ def measured(diverges: bool, *decisions: str) -> Measurement:
     return Measurement((output,), tuple(Decision(d) for d in decisions))
 
 
-def answer(diverges: bool, *nodes: NodeTrace) -> dict[str, Any]:
-    trace = asdict(Trace(nodes or (MUL, SUB, EXP), ("exp",)))
-    return {"trace": trace, "measurement": measured(diverges).to_json()}
+def answer(diverges: bool, *nodes: NodeTrace) -> Traced:
+    return Traced(Trace(nodes or (MUL, SUB, EXP), ("exp",)), measured(diverges))
 
 
-@dataclass
-class FakeLab:
-    """answers: by the nodes that are left out."""
+class Lab(FakeLab):
+    """answers: by the nodes that are left out. left_out: of each question."""
 
-    answers: Mapping[tuple[str, ...], dict[str, Any]]
-    jobs: int = 2
-    asked: list[tuple[str, ...]] = field(default_factory=list)
+    def __init__(self, answers: Mapping[tuple[str, ...], Traced | Failed]) -> None:
+        super().__init__({RunTrace: lambda request: answers[request.left_out]})
 
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        assert request["job"] == "trace"
-        self.asked.append(tuple(request["left_out"]))
-        return dict(self.answers[self.asked[-1]])
+    @property
+    def left_out(self) -> list[tuple[str, ...]]:
+        return [request.left_out for request in self.asked if isinstance(request, RunTrace)]
 
 
 def default(*decisions: str, path: str = "output[0]") -> ProbeResult:
@@ -58,48 +54,46 @@ def default(*decisions: str, path: str = "output[0]") -> ProbeResult:
     return replace(found, signatures=(Signature(path, DivergenceKind.VALUE),))
 
 
-def followed(lab: FakeLab, probe: ProbeResult) -> Followed:
-    study = Study(lab, 0, Criterion(), Criterion())  # type: ignore[arg-type]
-    study.signatures = probe.signatures
-    return follow(study, WHOLE, probe)
+def followed(lab: Lab, probe: ProbeResult) -> Followed:
+    return follow(lab.study(*probe.signatures), WHOLE, probe)
 
 
 def test_a_trace_that_diverges_alike_names_origin_and_amplifier() -> None:
-    lab = FakeLab({(): answer(True)})
+    lab = Lab({(): answer(True)})
     found = followed(lab, default("fma:sub@mul"))
     assert (found.origin, found.amplifier, found.notes) == (SUB, EXP, ())
-    assert lab.asked == [()]
+    assert lab.left_out == [()]
 
 
 def test_contracted_products_are_left_out_where_returning_them_repairs() -> None:
     hidden = NodeTrace("mul", "aten.mul", "f.py:2", ("x",), False)
-    lab = FakeLab({(): answer(False), ("mul",): answer(True, hidden, SUB, EXP)})
+    lab = Lab({(): answer(False), ("mul",): answer(True, hidden, SUB, EXP)})
     found = followed(lab, default("inline:aten.sub@sub", "fma:sub@mul"))
     assert found.origin == SUB
     assert len(found.notes) == 1 and "`mul`" in found.notes[0]
 
 
 def test_what_is_recomputed_is_left_out_where_nothing_is_contracted() -> None:
-    lab = FakeLab({(): answer(False), ("sub",): answer(False)})
+    lab = Lab({(): answer(False), ("sub",): answer(False)})
     found = followed(lab, default("inline:aten.sub@sub"))
-    assert lab.asked == [(), ("sub",)]
+    assert lab.left_out == [(), ("sub",)]
     assert found.trace is None and "does not diverge" in found.notes[0]
 
 
 def test_a_graph_that_cannot_be_followed_says_why() -> None:
-    found = followed(FakeLab({(): {"problem": "it draws random numbers"}}), default())
+    found = followed(Lab({(): Failed("it draws random numbers")}), default())
     assert found == Followed(notes=(f"{UNTRACED}: it draws random numbers",))
-    found = followed(FakeLab({(): {"error": "timeout after 60 s"}}), default())
+    found = followed(Lab({(): Failed("timeout after 60 s")}), default())
     assert found.notes == (f"{UNTRACED}: timeout after 60 s",)
 
 
 def test_gradients_are_not_followed_and_nothing_is_asked() -> None:
-    lab = FakeLab({})
+    lab = Lab({})
     found = followed(lab, default(path="grad[x]"))
     assert found.origin is None and "forward graph" in found.notes[0]
-    assert lab.asked == []
+    assert lab.left_out == []
 
 
 def test_a_trace_in_which_nothing_arises_names_nothing() -> None:
-    found = followed(FakeLab({(): answer(True, MUL, EXP)}), default())
+    found = followed(Lab({(): answer(True, MUL, EXP)}), default())
     assert found.trace is None and found.origin is None and found.amplifier is None and found.notes

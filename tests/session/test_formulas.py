@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Outcome
-from bisector.session.deciding import decide
+from bisector.session.culprit_search import decide
 from tests.core.helpers import as_sets
 from tests.session.planted import studied
 
@@ -26,7 +27,7 @@ torch.compile(fn)(torch.rand(4, 4000) + 1)
 def test_a_lowering_whose_plain_formula_diverges_is_the_cause_and_the_repair(tmp_path: Path) -> None:
     with studied(tmp_path, SUMMED, tolerance=1e-7) as (_, study):
         default = study.probe(Candidate())
-        study.signatures = default.signatures
+        study = replace(study, signatures=default.signatures)
         plain = study.enabled(frozenset(), WHOLE, [])
         assert plain.outcome is Outcome.FAIL, "the plain baseline would say nothing here"
         found = decide(study, WHOLE, default, [])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
-from bisector.session.deciding import decide
-from bisector.session.grading import grade
-from bisector.session.suspects import Suspects
+from bisector.session.culprit_search import decide, grade
+from bisector.session.search_hints import Suspects
 from tests.session.planted import studied
 
 # Each product lies between two bfloat16 numbers, 1 part of 16384 above the lower one. Eager rounds both down
@@ -32,7 +32,7 @@ torch.compile(fn)(x, 2 * x)
 def test_the_shares_of_two_casts_in_a_sum_add_up(tmp_path: Path) -> None:
     with studied(tmp_path, SUM, tolerance=1e-7) as (session, study):
         default = study.probe(Candidate())
-        study.signatures = default.signatures
+        study = replace(study, signatures=default.signatures)
         found = decide(study, WHOLE, default, [], Suspects(kinds=frozenset({"cast"})))
         asked = session.counts["cached"]
         assert found.graded is not None
@@ -46,7 +46,7 @@ def test_the_shares_of_two_casts_in_a_sum_add_up(tmp_path: Path) -> None:
 def test_two_members_of_a_known_repair_cost_two_probes(tmp_path: Path) -> None:
     with studied(tmp_path, SUM, tolerance=1e-7) as (session, study):
         default = study.probe(Candidate())
-        study.signatures = default.signatures
+        study = replace(study, signatures=default.signatures)
         casts = [d.id for d in default.measurement.decisions if d.kind == "cast"]
         session.counts.clear()
         found = grade(study, WHOLE, default, casts, repairs=True)

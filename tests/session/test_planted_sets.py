@@ -1,19 +1,21 @@
-"""Causes and repairs of planted divergences, each probe a real compile of a real program."""
+"""Causes and repairs of planted divergences: in real compiles of real programs, and in a made-up one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.judge import proof
-from bisector.core.model import Outcome
+from bisector.core.model import Candidate, Outcome
 from bisector.core.search.sets import SetsFound
-from bisector.session.deciding import decide
+from bisector.session.culprit_search import Decided, decide
 from tests.core.helpers import any_of, as_sets, ddmin
-from tests.session.planted import Planted, planted
+from tests.session.model import Model, modelled
+from tests.session.planted import planted
 
 SMALL = """
 def fn(x, w):
@@ -24,75 +26,83 @@ def fn(x, w):
 torch.manual_seed(0)
 torch.compile(fn)(torch.randn(4, 16), torch.randn(16, 16) / 4)
 """
-# Products that are decomposed one by one, and layers that share the source of their kernels: many decisions,
-# few C++ compiles.
-LARGE = SMALL.replace("range(2)", "range(16)").replace("x @ w", "x @ w @ w @ w")
 
 A, B, C, D = "vec:tanh@tanh", "decomp:aten.matmul@matmul_1", "inline:aten.tanh@tanh", "vec:loop@x_1"
+Truth = list[set[str]]
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
-    with planted(tmp_path_factory.mktemp("small"), SMALL) as program:
-        yield program
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
-    with planted(tmp_path_factory.mktemp("large"), LARGE) as program:
-        yield program
-
-
-def decided(program: Planted, *culprits: set[str]) -> SetsFound:
-    study = program.plant(culprits)
-    found = decide(study, WHOLE, program.default, [])
-    assert found.checks == []
+def proved(found: Decided) -> SetsFound:
+    assert found.checks == ()
     assert found.sets.stopped_because is None
     assert all(s.confirmed for s in (*found.sets.causes, *found.sets.repairs))
     return found.sets
 
 
+def test_a_planted_truth_comes_back_in_both_views_of_real_compiles(tmp_path: Path) -> None:
+    with planted(tmp_path, SMALL) as program:
+        study = program.plant([{A, B}, {C}])
+        found = proved(decide(study, WHOLE, program.default, []))
+    assert as_sets(found.causes) == {frozenset({A, B}), frozenset({C})}
+    assert as_sets(found.repairs) == {frozenset({A, C}), frozenset({B, C})}
+
+
+# Below, a probe is arithmetic: the decisions of a made-up chain, and the truth about them.
+P, Q, R, S = "vec:tanh@c2", "decomp:aten.matmul@c7", "inline:aten.tanh@c11", "vec:loop@c20"
+KINDS = ("vec:tanh", "decomp:aten.matmul", "inline:aten.tanh", "vec:loop")
+HUNDRED = tuple(f"{kind}@c{i}" for i in range(32) for kind in KINDS)
+
+
+def decided(
+    truth: Truth, decisions: Sequence[str], folder: Path, patch: pytest.MonkeyPatch
+) -> tuple[SetsFound, int]:
+    """The sets, and how many probes they took."""
+    model = Model(32, decisions, lambda allowed, calls: any(some <= allowed for some in truth))
+    with modelled(model, folder, patch, jobs=1) as session:
+        study = session.study(session.lab.hello().calls[0])
+        default = study.probe(Candidate())
+        study = replace(study, signatures=default.signatures)
+        found = proved(decide(study, WHOLE, default, []))
+        return found, session.counts["run"]
+
+
+SIX = (P, Q, R, S, "fuse:c1@c1", "unroll:x@c3")
+
+
+@pytest.mark.parametrize("decisions", [SIX, HUNDRED], ids=["six", "128"])
 @pytest.mark.parametrize(
-    ("culprits", "repairs"),
+    ("truth", "repairs"),
     [
-        pytest.param([{A, B}], [{A}, {B}], id="both are needed: one cause of two, two repairs of one"),
-        pytest.param([{A}, {B}], [{A, B}], id="either suffices: two causes of one, one repair of two"),
-        pytest.param([{A, B}, {C}], [{A, C}, {B, C}], id="one of each: a pair and a single"),
-        pytest.param([{A, C}, {B, C}], [{C}, {A, B}], id="(a or b) and c"),
-        pytest.param([{A, B}, {C, D}], [{A, C}, {A, D}, {B, C}, {B, D}], id="two pairs"),
+        pytest.param([{P, Q}], [{P}, {Q}], id="both are needed: one cause of two, two repairs of one"),
+        pytest.param([{P}, {Q}], [{P, Q}], id="either suffices: two causes of one, one repair of two"),
+        pytest.param([{P, Q}, {R}], [{P, R}, {Q, R}], id="one of each: a pair and a single"),
+        pytest.param([{P, R}, {Q, R}], [{R}, {P, Q}], id="(a or b) and c"),
+        pytest.param([{P, Q}, {R, S}], [{P, R}, {P, S}, {Q, R}, {Q, S}], id="two pairs"),
     ],
 )
 def test_a_planted_truth_comes_back_in_both_views(
-    small: Planted, culprits: list[set[str]], repairs: list[set[str]]
+    truth: Truth, repairs: Truth, decisions: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = decided(small, *culprits)
-    assert as_sets(found.causes) == {frozenset(c) for c in culprits}
+    found, _ = decided(truth, decisions, tmp_path, monkeypatch)
+    assert as_sets(found.causes) == {frozenset(c) for c in truth}
     assert as_sets(found.repairs) == {frozenset(r) for r in repairs}
-
-
-X, Y, Z = "vec:tanh@tanh_2", "decomp:aten.matmul@matmul_7", "inline:aten.tanh@tanh_11"
 
 
 @pytest.mark.parametrize(
-    ("culprits", "repairs"),
+    ("truth", "repairs"),
     [
-        pytest.param([{X, Y}], [{X}, {Y}], id="both are needed"),
-        pytest.param([{X}, {Y}], [{X, Y}], id="either suffices", marks=pytest.mark.slow),
-        pytest.param([{X, Z}, {Y, Z}], [{Z}, {X, Y}], id="(a or b) and c", marks=pytest.mark.slow),
+        pytest.param([{P, Q}], [{P}, {Q}], id="both are needed"),
+        pytest.param([{P}, {Q}], [{P, Q}], id="either suffices"),
+        pytest.param([{P, R}, {Q, R}], [{R}, {P, Q}], id="(a or b) and c"),
     ],
 )
 def test_among_a_hundred_decisions_both_views_cost_less_than_three_perfect_ddmins(
-    large: Planted, culprits: list[set[str]], repairs: list[set[str]]
+    truth: Truth, repairs: Truth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = [d.id for d in large.default.measurement.decisions if d.kind != "lower"]
-    assert len(ids) > 100
-    found = decided(large, *culprits)
-    assert as_sets(found.causes) == {frozenset(c) for c in culprits}
-    assert as_sets(found.repairs) == {frozenset(r) for r in repairs}
+    _, probes = decided(truth, HUNDRED, tmp_path, monkeypatch)
     # What an oracle that always knows is asked for one set of two; here all sets of both views are found.
-    cause, repair = any_of(*culprits), any_of(*repairs)
-    asked = max(ddmin(ids, cause)[1], ddmin(ids, repair)[1])
-    assert large.probes <= 3 * asked
+    cause, repair = any_of(*truth), any_of(*repairs)
+    asked = max(ddmin(list(HUNDRED), cause)[1], ddmin(list(HUNDRED), repair)[1])
+    assert probes <= 3 * asked
 
 
 FUSED = """

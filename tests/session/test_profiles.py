@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from bisector.core.criterion import DTYPE_TOLERANCES
+from bisector.core.protocol import RecordedCall
 from bisector.errors import BadOption
 from bisector.session import profiles
 from bisector.session.options import Options
 from bisector.session.subject import criterion_for
 
-CALL = {"tolerances": {"*": (0.5, 0.5)}}
+CALL = RecordedCall(0, 0, "f", 1, False, {"*": (0.5, 0.5)}, "digest", 1, ("cpu",), {}, "inductor")
 
 
 def test_the_named_criteria_and_the_examples_all_load() -> None:

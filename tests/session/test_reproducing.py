@@ -1,11 +1,11 @@
-"""An early repro counts only if it is the program that would be run now."""
+"""A repro is claimed only if it diverges in a fresh process, a test only if its comparison fails in one."""
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,11 +15,15 @@ import pytest
 
 from bisector.core.case import WHOLE, Case, Wording
 from bisector.core.model import Outcome, ProbeResult
+from bisector.core.protocol import Failed, Repro, TestFile
 from bisector.core.search.minimal import MinimalSet
+from bisector.runner.journal import Journal
 from bisector.session import reproducing
-from bisector.session.answer import Answer, Repair
+from bisector.session.answer import Answer
+from bisector.session.confirmation import Repair
 from bisector.session.fixes import from_repairs
-from bisector.session.reproducing import Started, _code, _ended, _taken_over
+from bisector.session.plain_runs import SCRIPT, Ended, PlainRun, PlainRuns
+from bisector.session.reproducing import Reproduced, Started, WrittenTest, _code, _ended, _taken_over
 from bisector.session.writing import Shown, header, named
 
 SHOWN = Shown(WHOLE, Wording.PUBLIC, None)
@@ -28,15 +32,30 @@ RUNS_ON = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 def started(text: str, *commands: list[str]) -> Started:
     runs = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for command in commands
+        PlainRun(
+            str(number), subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
+        for number, command in enumerate(commands)
     ]
-    return Started(SHOWN, text, "def fn(): ...", runs)
+    return Started(SHOWN, text, "def fn(): ...", tuple(runs))
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Any]:
+    journal = Journal(tmp_path / "journal.jsonl")
+    yield SimpleNamespace(
+        run=SimpleNamespace(repro=tmp_path / "repro.py", test=tmp_path / "test_repro.py"),
+        clock=SimpleNamespace(stage=lambda name: contextlib.nullcontext()),
+        timeout_s=60.0,
+        progress=lambda *said: None,
+        plain=PlainRuns(journal),
+    )
+    journal.close()
 
 
 def test_comments_that_say_more_are_the_same_program() -> None:
     text = "# Cause: fma:sub@mul_1\nimport torch\nmul = x * y  # mul_1\n"
-    now = {"text": text, "function": "mul = x * y  # mul_1\n"}
+    now = Repro(text, "mul = x * y  # mul_1\n")
     found = _taken_over(SHOWN, now, started("import torch\nmul = x * y\n"))
     assert found is not None
     assert (found.text, found.function) == (text, "mul = x * y  # mul_1\n")
@@ -48,55 +67,70 @@ def test_comments_that_say_more_are_the_same_program() -> None:
 )
 def test_another_program_is_run_anew_and_the_early_one_ends(shown: Shown, text: str) -> None:
     early = started("import torch\n", RUNS_ON)
-    assert _taken_over(shown, {"text": text, "function": ""}, early) is None
-    assert early.runs[0].returncode is not None
+    assert _taken_over(shown, Repro(text, ""), early) is None
+    assert early.runs[0].process is not None and early.runs[0].process.returncode is not None
 
 
 def repro_of(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, says: Callable[[Shown], str]
-) -> tuple[Answer, Shown | None, list[Shown]]:
-    """The answer, what is shown and what was run, where a repro is what `says` makes of it."""
+    monkeypatch: pytest.MonkeyPatch, session: Any, says: Callable[[Shown], str]
+) -> tuple[Reproduced, list[Shown]]:
+    """What is shown and what was run, where a repro is what `says` makes of it."""
     ran: list[Shown] = []
     real = reproducing.start
 
-    def start(session: Any, shown: Shown, answered: Mapping[str, Any]) -> Started:
+    def start(session: Any, shown: Shown, answered: Repro) -> Started:
         ran.append(shown)
         return real(session, shown, answered)
 
-    def written(study: Any, shown: Shown, answer: Any, decisions: Any) -> Mapping[str, Any]:
-        return {"text": says(shown), "function": "def fn(): ..."}
+    def written(study: Any, shown: Shown, answer: Any, decisions: Any) -> Repro:
+        return Repro(says(shown), "def fn(): ...")
 
     monkeypatch.setattr(reproducing, "written", written)
     monkeypatch.setattr(reproducing, "start", start)
-    session: Any = SimpleNamespace(
-        run=SimpleNamespace(repro=folder / "repro.py"),
-        clock=SimpleNamespace(stage=lambda name: contextlib.nullcontext()),
-        timeout_s=60.0,
-        progress=lambda *said: None,
-    )
     study: Any = None
     answer = Answer("case.py", "run", {})
-    return answer, reproducing.reproduce(session, study, Case(cut=("mul",)), answer, None), ran
+    return reproducing.reproduce(session, study, Case(cut=("mul",)), answer, None), ran
 
 
 def test_where_public_calls_do_not_diverge_the_captured_ones_are_tried(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, session: Any
 ) -> None:
-    answer, shown, ran = repro_of(
-        monkeypatch, tmp_path, lambda shown: f"exit({int(shown.wording is Wording.CAPTURED)})\n"
+    found, ran = repro_of(
+        monkeypatch, session, lambda shown: f"exit({int(shown.wording is Wording.CAPTURED)})\n"
     )
-    assert shown is not None and shown.wording is Wording.CAPTURED
+    assert found.shown is not None and found.shown.wording is Wording.CAPTURED
     assert [one.wording for one in ran] == [Wording.PUBLIC, Wording.CAPTURED]
-    assert answer.notes == []
+    assert found.notes == ()
 
 
-def test_a_program_that_agreed_is_not_run_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    answer, shown, ran = repro_of(
-        monkeypatch, tmp_path, lambda shown: f"print('agrees')\nexit({int(shown.case == WHOLE)})\n"
+def test_a_program_that_agreed_is_not_run_again(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
+    found, ran = repro_of(
+        monkeypatch, session, lambda shown: f"print('agrees')\nexit({int(shown.case == WHOLE)})\n"
     )
-    assert shown == Shown(WHOLE, Wording.PUBLIC, None)
+    assert found.shown == Shown(WHOLE, Wording.PUBLIC, None)
     assert [one.case == WHOLE for one in ran] == [False, True]
-    assert answer.notes == ["a repro of this case does not diverge in plain Python (agrees)"]
+    assert found.notes == ("a repro of this case does not diverge in plain Python (agrees)",)
+
+
+def test_a_run_of_plain_python_is_journalled_and_not_repeated(session: Any) -> None:
+    script = session.run.repro
+    script.write_text("print('diverges')\nexit(1)\n")
+    first = session.plain.ended(session.plain.start(script, [SCRIPT]), 60.0)
+    again = session.plain.start(script, [SCRIPT])
+    assert again.process is None
+    assert first == session.plain.ended(again, 60.0) == Ended(1, "diverges")
+    other = session.plain.start(script, [SCRIPT, "--fixed"])
+    assert other.process is not None
+    other.stop()
+
+
+def test_a_run_that_took_too_long_is_run_again(session: Any) -> None:
+    script = session.run.repro
+    script.write_text("import time\ntime.sleep(60)\n")
+    assert session.plain.ended(session.plain.start(script, [SCRIPT]), 0.2).status is None
+    again = session.plain.start(script, [SCRIPT])
+    assert again.process is not None
+    again.stop()
 
 
 def test_a_value_is_code_and_a_comment_is_not() -> None:
@@ -107,9 +141,13 @@ def test_a_value_is_code_and_a_comment_is_not() -> None:
 def test_the_header_and_the_function_speak_of_the_same_decisions() -> None:
     members = ("vec:a@x", "fma:b@y", "pass:c@z")
     cause, repair, fix = (MinimalSet((m,), Outcome.FAIL, (Outcome.PASS,)) for m in members)
-    answer = Answer("case.py", "run", {"torch": "2", "cxx": "g++", "cpu": "a CPU", "isa": "avx2"})
-    answer.causes = [(cause, True), (fix, False)]
-    answer.repairs = [Repair(repair, True, 1.0), Repair(fix, False, 1.0)]
+    answer = Answer(
+        "case.py",
+        "run",
+        {"torch": "2", "cxx": "g++", "cpu": "a CPU", "isa": "avx2"},
+        causes=((cause, True), (fix, False)),
+        repairs=(Repair(repair, True, 1.0), Repair(fix, False, 1.0)),
+    )
     assert named(answer, None) == ["vec:a@x", "fma:b@y"]
     (denied,) = from_repairs([(fix, ProbeResult(Outcome.PASS, ""))])
     assert named(answer, denied) == [*members]
@@ -128,14 +166,66 @@ def test_the_header_and_the_function_speak_of_the_same_decisions() -> None:
     ],
 )
 def test_only_status_1_diverges_and_only_status_0_is_fixed(
-    statuses: tuple[int, ...], diverges: bool, fixed: bool | None
+    session: Any, statuses: tuple[int, ...], diverges: bool, fixed: bool | None
 ) -> None:
     commands = [[sys.executable, "-c", f"print('said'); raise SystemExit({s})"] for s in statuses]
-    ran = _ended(started("", *commands), 30.0)
+    ran = _ended(session, started("", *commands))
     assert (ran.diverges, ran.fixed, ran.said) == (diverges, fixed, "said")
 
 
-def test_a_repro_that_does_not_end_neither_diverges_nor_is_fixed() -> None:
-    ran = _ended(started("", RUNS_ON, RUNS_ON), 0.2)
+def test_a_repro_that_does_not_end_neither_diverges_nor_is_fixed(session: Any) -> None:
+    session.timeout_s = 0.2
+    ran = _ended(session, started("", RUNS_ON, RUNS_ON))
     assert (ran.diverges, ran.fixed) == (False, False)
     assert ran.said == "no answer after 0.2 s"
+
+
+COMPARES = """
+import torch
+
+def test_it():
+    torch.testing.assert_close(torch.ones(2), torch.{}(2))
+"""
+ASSERTS = """
+def test_it():
+    assert False, "inside the compiler"
+"""
+BREAKS = """
+def test_it():
+    raise RuntimeError("no such backend")
+"""
+
+
+def made(written: TestFile | Failed, session: Any, monkeypatch: pytest.MonkeyPatch) -> WrittenTest:
+    """What came of a test that the worker wrote so."""
+    monkeypatch.setattr(reproducing, "written_as_test", lambda *given: written)
+    answer, study = Answer("case.py", "run", {}), None
+    return reproducing.write_test(session, study, SHOWN, answer)  # type: ignore[arg-type]
+
+
+def test_a_comparison_that_fails_is_kept(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = COMPARES.format("zeros")
+    assert made(TestFile(text, "test_it"), session, monkeypatch) == WrittenTest("test_repro.py")
+    assert session.run.test.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (COMPARES.format("ones"), "(it passes)"),
+        (ASSERTS, "(AssertionError: inside the compiler)"),
+        (BREAKS, "(RuntimeError: no such backend)"),
+        ("import nothing_of_this_name", "(ModuleNotFoundError: No module named 'nothing_of_this_name')"),
+    ],
+)
+def test_a_test_that_passes_or_breaks_is_not_kept(
+    text: str, said: str, session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = made(TestFile(text, "test_it"), session, monkeypatch)
+    assert found == WrittenTest(note=f"the test of this case does not fail in a fresh process {said}")
+    assert not session.run.test.exists()
+
+
+def test_why_no_test_could_be_written_is_said(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = made(Failed("CannotWrite: a reason"), session, monkeypatch)
+    assert found == WrittenTest(note="no test could be written: CannotWrite: a reason")

@@ -12,7 +12,7 @@ from bisector.core.model import Candidate, Measurement, Outcome, ProbeResult
 from bisector.core.protocol import Request, Setting
 from bisector.core.search.sets import repairs_only
 
-from ..asking import Denied
+from ..questions import Denied
 from ..study import Study, config_id, flag_of
 from .catalogue import Flag
 from .trials import FlagTrial, FlagWalk

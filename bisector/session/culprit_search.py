@@ -7,19 +7,18 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.case import Case
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
+from bisector.core.judge import removed_fraction
 from bisector.core.model import Decision, Outcome, ProbeResult, kind_of
 from bisector.core.probe import BudgetSpent
 from bisector.core.search.ahead import Inverted, Members
-from bisector.core.search.graded import Graded
+from bisector.core.search.graded import Graded, graded
 from bisector.core.search.minimal import MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
 
-from .asking import Allowance, Denied, Enabled, side_by_side
-from .baseline import needed_beside, with_appeared
-from .grading import grade, worth_grading
-from .grouping import PLACE, by_groups, ordered
-from .study import Study
-from .suspects import NOBODY, Suspects
+from .grouping import PLACE, SEPARATED, by_groups, ordered
+from .questions import Allowance, Denied, Enabled, Formulas, new_decisions, side_by_side
+from .search_hints import NOBODY, Suspects
+from .study import Study, config_id
 
 # More sets than this of either view are no longer an answer; the result says that the search stopped.
 MOST_SETS = 8
@@ -152,3 +151,89 @@ def one_repair(
             members = [e for e in elements if e in inside]
             return by_groups(members, Inverted(Denied(study, case))).inverted()
     return None
+
+
+# Denying decisions can make others appear, and denying those again others; few rounds bring all to light.
+MOST_ROUNDS = 3
+
+
+def needed_beside(study: Study, case: Case, elements: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """What must be denied beside the elements, so that the plain baseline agrees: nothing in most cases.
+
+    Else the flags, as decisions of kind `config`; else the fewest lowerings whose own formula makes it
+    diverge. Nothing, too, where none of these helps.
+    """
+    members, nothing = frozenset(elements), frozenset[str]()
+    # The other ends are asked next; together they take less time.
+    ends = (study.plain(nothing, []), study.plain(members, []), study.deny(members))
+    plain = study.probe_all([(end, case) for end in ends])[0]
+    if plain.outcome is not Outcome.FAIL:
+        return []
+    config = [config_id(name) for name in flags]
+    if config and study.enabled(nothing, case, config).outcome is Outcome.PASS:
+        return config
+    return _formulas(study, case, plain) or config
+
+
+def _formulas(study: Study, case: Case, plain: ProbeResult) -> list[str]:
+    """Of the lowerings in a plain baseline that diverges, a smallest set to deny so that it agrees."""
+    places = [d.id for d in plain.measurement.decisions if d.kind == PLACE and d.kind not in study.hooks_off]
+    if not places or study.enabled(frozenset(), case, places).outcome is not Outcome.PASS:
+        return []
+    return list(by_groups(places, Inverted(Formulas(study, case))).members)
+
+
+def with_appeared(study: Study, case: Case, everything: list[str]) -> tuple[ProbeResult, list[Decision]]:
+    """Deny everything; while that still diverges, deny what only came up by it as well.
+
+    `everything` grows by what appeared. Returns the last result, and those decisions.
+    """
+    grown: list[Decision] = []
+    denied = study.denied(frozenset(everything), case)
+    for _ in range(MOST_ROUNDS):
+        fresh = new_decisions(study, denied, set(everything)) if denied.outcome is Outcome.FAIL else []
+        if not fresh:
+            break
+        grown += fresh
+        everything += ordered(d.id for d in fresh)
+        denied = study.denied(frozenset(everything), case)
+    return denied, grown
+
+
+MOST_GRADED = 16  # decisions that are denied one by one: a probe each
+LARGEST = 8  # shares that are reported
+
+
+def worth_grading(repairs: Sequence[MinimalSet], elements: Sequence[str]) -> Sequence[str]:
+    """The members of the smallest repair if it has several; without a repair, all elements if they are few;
+    else nothing: one decision that repairs alone carries it all."""
+    if repairs:
+        smallest = min(repairs, key=lambda repair: len(repair.members)).members
+        return smallest if len(smallest) > 1 else ()
+    return elements if len(elements) <= MOST_GRADED else ()
+
+
+def grade(
+    study: Study, case: Case, default: ProbeResult, elements: Sequence[str], repairs: bool
+) -> Graded | None:
+    """The shares of the elements on this case, or None where there is nothing to share.
+
+    repairs: whether denying all of them is known to repair. Each is denied alone; the lab answers what the
+    search has asked before from memory, as it has for the members of every pair.
+    """
+    if len(elements) < 2:
+        return None
+    results: dict[Members, ProbeResult] = {}
+
+    def removed(members: Members) -> float | None:
+        result = results.get(members) or study.denied(members, case)
+        if result.outcome is Outcome.UNRESOLVED:
+            return None
+        return removed_fraction(default.measurement, result.measurement, study.criterion_of(case))
+
+    alone = [frozenset({e}) for e in elements[:MOST_GRADED]]
+    asked = study.probe_all([(study.deny(members), case) for members in alone])
+    results.update(zip(alone, asked, strict=True))
+    # A repair of few members was proved by denying all of them but one: the lab knows these answers.
+    proved = repairs and len(elements) <= SEPARATED
+    return graded(elements, removed, MOST_GRADED, LARGEST, 1.0 if repairs else None, others=proved)

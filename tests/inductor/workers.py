@@ -1,0 +1,40 @@
+"""A real worker with a script in it, and its answers as their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bisector import wire
+from bisector.core.case import WHOLE
+from bisector.core.protocol import About, Compiles, Failed, Reply, Request
+from bisector.runner.worker import Worker, WorkerOptions
+
+ABOUT = About(0, WHOLE, None, {})
+
+
+@contextmanager
+def working(script: Path, text: str, **options: Any) -> Iterator[Worker]:
+    script.write_text(text)
+    log = str(script.with_suffix(".log"))
+    worker = Worker(WorkerOptions({"target": str(script)}, first=False, log=log, **options))
+    try:
+        worker.wait_until_ready()
+        yield worker
+    finally:
+        worker.close()
+
+
+def answers(
+    worker: Worker, *requests: Request[Any], timeout_s: float = 120.0, compiles: Compiles = Compiles.OWN
+) -> list[Any]:
+    """In the order of the requests; Failed where there is none."""
+    replies: dict[int, Reply] = {}
+    worker.ask(requests, timeout_s, compiles, 2, replies.__setitem__)
+    return [_answer(request, replies[i]) for i, request in enumerate(requests)]
+
+
+def _answer(request: Request[Any], reply: Reply) -> Any:
+    return Failed(reply.error) if reply.error is not None else wire.load_answer(request, reply.answer)

@@ -67,6 +67,16 @@ def _silent() -> None:
     os.kill(newest().process.pid, signal.SIGSTOP)
 
 
+def _hang_up() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup may have said otherwise
+    os.kill(os.getpid(), signal.SIGHUP)
+
+
+def _interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts with `&`
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def _fill(folder: Path) -> None:
     """Leave no room in the file system of the run directory."""
     with open(folder / "filler", "wb", buffering=0) as file:
@@ -130,8 +140,8 @@ FAULTS: dict[str, Callable[[], Any]] = {
     "kill -9 of numbisect": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "kill -9 of numbisect's group": lambda: os.killpg(0, signal.SIGKILL),
     "SIGTERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
-    "SIGHUP": lambda: os.kill(os.getpid(), signal.SIGHUP),
-    "Ctrl-C": lambda: os.kill(os.getpid(), signal.SIGINT),
+    "SIGHUP": _hang_up,
+    "Ctrl-C": _interrupt,
     "the disk is full": lambda: _fill(run()),
     "files may have 1 byte": lambda: _limit_files(1),
     "files may have 8 KiB": lambda: _limit_files(8192),

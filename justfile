@@ -32,6 +32,10 @@ bench-minifier *arguments:
 fuzz *arguments:
     {{python}} -m tests.fuzz.fuzzing {{arguments}}
 
+# faults at three moments of a run, as a table; as root for the disks that are full: --only TEXT, --moment MOMENT
+faults *arguments:
+    {{python}} -m tests.faults.table {{arguments}}
+
 # the page of a triage in a real browser: pip install playwright, and a Chromium
 browser:
     {{python}} -m pytest -m browser -n 0 tests/report

@@ -5,15 +5,21 @@ Each command imports what it needs itself: `check` starts without git and what r
 
 from __future__ import annotations
 
-import functools
+import contextlib
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from click.exceptions import Exit
 
+from bisector.core.probe import BudgetSpent
 from bisector.errors import NumbisectError
+from bisector.runner import crash
+
+INTERRUPTED = 130  # the shells' status of a program that Ctrl-C ended
 
 
 class Flag(click.ParamType):
@@ -85,23 +91,67 @@ def options(*groups: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     return add
 
 
-def one_line_errors(command: Callable[..., int]) -> Callable[..., None]:
-    """Exit with the status that the command returns; an expected error is one line on stderr."""
+def status_of(error: BaseException, arguments: Sequence[str]) -> int:
+    """The exit status of a command that ended with this error, which is told in one line on stderr.
 
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
+    Never 0 or 1, which are answers: an error of numbisect's own is 125 of `check`, so that `git bisect run`
+    skips the commit, and 3 of the other commands.
+    """
+    check = arguments[:1] == ["check"]
+    if isinstance(error, BrokenPipeError) and _asks_help(arguments):
+        return 0
+    if isinstance(error, KeyboardInterrupt):
+        line, status = "interrupted", INTERRUPTED
+    elif isinstance(error, NumbisectError):
+        line, status = str(error), error.check_status if check else error.exit_status
+    elif isinstance(error, BudgetSpent):
+        line, status = f"{error.reason}, and there is no answer yet", 125 if check else 3
+    else:
+        line, status = crash.told(error, arguments), 125 if check else 3
+    with contextlib.suppress(OSError):  # nobody reads stderr: the status still tells
+        click.echo(f"numbisect: {line}", err=True)
+    return status
+
+
+class Commands(click.Group):
+    """A group of commands that return their exit status, and end with no other."""
+
+    def invoke(self, ctx: click.Context) -> Any:
         try:
-            sys.exit(command(*args, **kwargs))
-        except NumbisectError as error:
-            click.echo(f"numbisect: {error}", err=True)
-            sys.exit(error.exit_status)
-        except BrokenPipeError:
-            sys.exit(0)  # the reader of our stdout has seen enough
+            raise Exit(super().invoke(ctx))
+        except (click.ClickException, Exit):
+            raise  # usage, --help
+        except BaseException as error:
+            raise Exit(status_of(error, sys.argv[1:])) from error
 
-    return run
+    def main(self, *given: Any, **named: Any) -> Any:
+        open_standard_streams()
+        try:
+            super().main(*given, **named)
+        except SystemExit as left:
+            # click ends with 1 where the reader of its own texts has seen enough.
+            sys.exit(0 if _asks_help(sys.argv[1:]) else left.code)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it must not look like an answer
+            sys.exit(status_of(error, sys.argv[1:]))
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def _asks_help(arguments: Sequence[str]) -> bool:
+    return not {"-h", "--help", "--version"}.isdisjoint(arguments)
+
+
+def open_standard_streams() -> None:
+    """What was closed is opened on nothing: else the next file to be opened, the journal say, would be what
+    a child process takes for its stdout."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - it stays open
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="numbisect")
 def main() -> None:
     """Say why a PyTorch model gives one answer in eager mode and another under torch.compile."""
@@ -112,7 +162,6 @@ def main() -> None:
 @click.option("--as-test", is_flag=True, help="Write the minimal case as a test for pytest too.")
 @click.option("--builds", metavar="GOOD..BAD", help="Then ask which build of PyTorch it came with.")
 @options(_BUILDS_ARE, _PROBING, _OUTPUT)
-@one_line_errors
 def minimize(target: str, **given: Any) -> int:
     """The whole job: verdict, flags, causes, repairs, minimal case, repro and report."""
     from bisector.session.probe_commands import probing
@@ -125,7 +174,6 @@ def minimize(target: str, **given: Any) -> int:
 @click.option("--against", metavar="FILE", help="YAML of flags: which of them make the difference.")
 @click.option("--family", metavar="NAME", help="Of the catalogue, this family alone.")
 @options(_PROBING, _OUTPUT)
-@one_line_errors
 def flags(target: str | None, **given: Any) -> int:
     """Which flags matter for TARGET; without TARGET, the catalogue of numerics flags."""
     if target is None:
@@ -140,7 +188,6 @@ def flags(target: str | None, **given: Any) -> int:
 @main.command()
 @click.argument("target")
 @options(_PROBING, _OUTPUT)
-@one_line_errors
 def check(target: str, **given: Any) -> int:
     """The verdict alone: exits 0 where compiled agrees, 1 where it diverges, 125 where it cannot tell."""
     from bisector.session.probe_commands import probing
@@ -171,7 +218,6 @@ def check(target: str, **given: Any) -> int:
     "--prefetch", type=click.IntRange(0, 2), default=1, help="Builds fetched ahead.  [default: 1]"
 )
 @options(_BUILDS_ARE, _OUTPUT)
-@one_line_errors
 def builds(target: str, **given: Any) -> int:
     """Which build of PyTorch introduced the divergence of a repro, or mended it.
 
@@ -187,7 +233,6 @@ def builds(target: str, **given: Any) -> int:
 @click.option("--watch", metavar="DIR", multiple=True, help="Go on with what appears there, until Ctrl-C.")
 @click.option("--ray", metavar="ADDRESS", help="Run the jobs on this Ray cluster.")
 @options(_PROBING, _OUTPUT)
-@one_line_errors
 def triage(paths: tuple[str, ...], **given: Any) -> int:
     """Many failures, clustered by cause: what a fuzzer left, folders of scripts, bundles.
 
@@ -204,7 +249,6 @@ def triage(paths: tuple[str, ...], **given: Any) -> int:
     "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True
 )
 @click.option("--no-color", is_flag=True, help="No colour.")
-@one_line_errors
 def report(run: str, form: str, no_color: bool) -> int:
     """Print the report of a finished run again."""
     from bisector.session import past_runs
@@ -218,7 +262,6 @@ def report(run: str, form: str, no_color: bool) -> int:
 @click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the rest of the run.")
 @click.option("--again", is_flag=True, help="Start over: nothing is taken from the run but its options.")
 @options(_OUTPUT)
-@one_line_errors
 def resume(run: str, **given: Any) -> int:
     """Go on where a run stopped; probes in its journal are not run again."""
     from bisector.session import past_runs
@@ -227,7 +270,6 @@ def resume(run: str, **given: Any) -> int:
 
 
 @main.command()
-@one_line_errors
 def doctor() -> int:
     """What works on this machine, what is missing, and what that costs."""
     from bisector.session import doctor as checks

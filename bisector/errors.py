@@ -6,10 +6,12 @@ from __future__ import annotations
 class NumbisectError(Exception):
     """Base of all errors that end a run with a line instead of a traceback.
 
-    exit_status: what the command ends with (docs/cli.md).
+    exit_status: what the command ends with; check_status: the same of `numbisect check`, where 125 tells
+    `git bisect run` to skip a commit instead of calling it bad (docs/cli.md).
     """
 
     exit_status = 2
+    check_status = 2
 
 
 class BadTarget(NumbisectError):
@@ -21,10 +23,25 @@ class BadOption(NumbisectError):
 
 
 class MissingTool(NumbisectError):
-    """Something the machine must have is not there (a C++ compiler, disk space)."""
+    """Something the machine must have is not there (a C++ compiler, a network)."""
+
+    check_status = 125
 
 
-class WorkerLost(NumbisectError):
-    """The process that holds the subject died and could not be started again."""
+class NoAnswer(NumbisectError):
+    """The run ended without an answer, by no mistake of the user's."""
 
     exit_status = 3
+    check_status = 125
+
+
+class WorkerLost(NoAnswer):
+    """The process that holds the subject died and could not be started again."""
+
+
+class OutOfTime(NoAnswer):
+    """The target did not end within its time."""
+
+
+class CannotWrite(NoAnswer):
+    """What the run has to keep, or its answer, cannot be written: the disk is full, the folder is gone."""

@@ -16,7 +16,7 @@ MODULES = {
     for path in sorted((ROOT / "bisector").rglob("*.py"))
 }
 
-EVERYWHERE = ("core", "errors", "wire")  # what each stage may import beside itself
+EVERYWHERE = ("core", "errors", "processes", "wire")  # what each stage may import beside itself
 WIRING = ("session", "cli", "__main__")  # these alone join stages; a later one may import an earlier one
 WORKER = "inductor"  # runs in its own process; the others start it and speak with it
 ATTACHED = "attached"  # runs in the user's process, beside torch, and writes with the worker's own means

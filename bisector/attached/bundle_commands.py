@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import processes
 from ..core.model import OF_STATUS, Outcome
 from ..core.verdict import VerdictClass
 from ..errors import BadTarget, NumbisectError
@@ -61,30 +61,28 @@ def check_bundle(case: Path, asked: Mapping[str, float | None] | None = None) ->
     Raises BadTarget where the command takes the bundle or the options for bad ones.
     """
     run, done = _command("check", case, asked or {})
-    if done.returncode not in OF_STATUS:
+    if done.status not in OF_STATUS or not (run / "result.json").exists():
         raise _error(done)
     verdict = _result(run)["verdict"]
-    return Checked(OF_STATUS[done.returncode], VerdictClass(verdict["class"]), verdict["reason"], run)
+    return Checked(OF_STATUS[done.status], VerdictClass(verdict["class"]), verdict["reason"], run)
 
 
 def minimize_bundle(case: Path, asked: Mapping[str, float | None] | None = None) -> Minimized:
     """`numbisect minimize` of a bundle, as `check_bundle`."""
     run, done = _command("minimize", case, asked or {})
-    if done.returncode not in ANSWERED:
+    if done.status not in ANSWERED or not (run / "result.json").exists():
         raise _error(done)
     result = _result(run)
     verdict = result["verdict"]
-    return Minimized(VerdictClass(verdict["class"]), verdict["reason"], result, done.stdout, run)
+    return Minimized(VerdictClass(verdict["class"]), verdict["reason"], result, done.out, run)
 
 
-def _command(
-    name: str, case: Path, asked: Mapping[str, float | None]
-) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def _command(name: str, case: Path, asked: Mapping[str, float | None]) -> tuple[Path, processes.Ended]:
     """The run directory, which is in the bundle, and how the command ended."""
     run = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=case))
     given = [f"--{option}={value!r}" for option, value in asked.items() if value is not None]
     command = [sys.executable, "-m", "bisector", name, str(case), "--out", str(run), "--no-color", *given]
-    return run, subprocess.run(command, capture_output=True, text=True, check=False)
+    return run, processes.run(command, None)  # the command keeps its own limits
 
 
 def _result(run: Path) -> dict[str, Any]:
@@ -92,6 +90,6 @@ def _result(run: Path) -> dict[str, Any]:
     return result
 
 
-def _error(done: subprocess.CompletedProcess[str]) -> NumbisectError:
-    line = done.stderr.strip().splitlines()[-1:] or [f"it ended with status {done.returncode}"]
-    return BadTarget(line[0].removeprefix("numbisect: "))
+def _error(done: processes.Ended) -> NumbisectError:
+    line = next(reversed(done.err.strip().splitlines()), f"it ended with {done.how}")
+    return BadTarget(line.removeprefix("numbisect: "))

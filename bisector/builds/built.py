@@ -7,7 +7,6 @@ search, and so does a command that the shell cannot run. What a build leaves sta
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from git import Repo
 
+from .. import processes
 from ..errors import BadOption
 from .checkout import check_out, clone_of
 from .overlay import from_elsewhere
@@ -45,10 +45,10 @@ class Built:
         with self._log.open("a", encoding="utf-8") as log:
             log.write(f"== {name}\n")
             log.flush()
-            status = subprocess.run(
-                self._command, shell=True, cwd=self._folder, stdout=log, stderr=log, check=False
-            ).returncode
-        if status < 0 or status >= STOPS:
+            # Without a limit: a build of torch takes hours, and only the user knows how many.
+            done = processes.start(["/bin/sh", "-c", self._command], folder=self._folder, log=log).wait(None)
+        status = done.status
+        if status is None or status < 0 or status >= STOPS:
             raise BadOption(f"--build-command ended with status {status}; {self._log} has what it said")
         if status:
             raise CannotInstall(f"the build command ended with status {status}; {self._log} has what it said")

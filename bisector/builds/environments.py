@@ -10,7 +10,6 @@ import errno
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from pathlib import Path
 import requests
 from packaging.requirements import Requirement
 
+from .. import processes
 from ..errors import MissingTool
 from . import stubs
 from .index import TIMEOUT_S, Wheel
@@ -35,6 +35,7 @@ GRACE = timedelta(days=1)
 OF_CUDA = re.compile(r"nvidia-|cuda-|(pytorch-)?triton\b")
 STUBS = "stubs"  # the folder of an environment that has them
 NO_SPACE = os.strerror(errno.ENOSPC)  # as uv and pip say it, too
+INSTALL_S = 3600.0  # two gigabytes over a slow line
 LAST_WORDS = 300  # characters of what an installer said that are told
 
 
@@ -157,10 +158,10 @@ def _packages(environment: Path) -> Path:
 
 
 def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
-        raise CannotInstall(said[-LAST_WORDS:] or f"{command[0]} ended with status {done.returncode}")
+    done = processes.run(command, INSTALL_S)
+    if done.status != 0:
+        said = " ".join((done.err or done.out).split())
+        raise CannotInstall(said[-LAST_WORDS:] or f"{command[0]}: {done.how}")
 
 
 def _bytes_in(folder: Path) -> int:

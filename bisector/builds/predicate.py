@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bisector import processes
 from bisector.core.model import OF_STATUS, Outcome
 
 DRIVER = Path(__file__).with_name("driver.py")
@@ -94,41 +93,19 @@ def _run(where: Interpreter, repro: Sequence[str], timeout_s: float) -> Told:
         variables = {k: v for k, v in os.environ.items() if k not in _TAKEN_OUT}
         variables |= {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder, "PYTHONNOUSERSITE": "1"}
         command = [str(where.python), str(DRIVER), *repro]
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**variables, **where.variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # Inductor's compile workers end with it
-        )
-        try:
-            out, err = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            return Told(Outcome.UNRESOLVED, reason=f"no end within {timeout_s:g} s")
-        finally:
-            _end(process)
-    return _read(process.returncode, out, err)
+        done = processes.run(command, timeout_s, folder=folder, environment={**variables, **where.variables})
+    if done.status is None:
+        return Told(Outcome.UNRESOLVED, reason=done.how)
+    return _read(done)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """The process and what it started, of which some goes on when it has ended itself."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _read(status: int, out: str, err: str) -> Told:
+def _read(done: processes.Ended) -> Told:
     """stdout is the driver's line, or nothing where it did not come to that. Raises _Crashed."""
-    last = next(reversed(err.strip().splitlines()), "")[:LAST_WORDS]
+    last = next(reversed(done.err.strip().splitlines()), "")[:LAST_WORDS]
     try:
-        line = json.loads(out)
+        line = json.loads(done.out)
     except ValueError:
-        how = f"signal {-status}" if status < 0 else f"status {status}"
-        raise _Crashed(f"it ended with {how}: {last or 'it said nothing'}") from None
+        raise _Crashed(f"it ended with {done.how}: {last or 'it said nothing'}") from None
     if line["status"] not in OF_STATUS:
         raise _Crashed(f"the repro ended with status {line['status']}")
     outcome = OF_STATUS[line["status"]]

@@ -14,7 +14,6 @@ import ctypes
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,11 +25,13 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
 from elftools.elf.sections import SymbolTableSection
 
+from .. import processes
 from ..errors import BadOption, MissingTool
 from .predicate import CannotInstall
 
 NVIDIA = re.compile(r"lib(cu|nv|nccl)[^/]*\.so")  # of a library's name
 NO_DEVICE = 100  # cudaErrorNoDevice of CUDA's driver_types.h
+COMPILE_S = 600.0  # for one library of stubs
 COMPILERS = ("gcc", "cc")
 
 _HEAD = """\
@@ -186,9 +187,10 @@ def _compile(library: Path, versions: Mapping[str, Iterable[str]]) -> None:
     script.write_text("".join(_node(v, sorted(of_one)) for v, of_one in versions.items() if v))
     command = [str(_compiler()), "-shared", "-fPIC", "-fno-builtin", "-w", "-o", str(library), str(source)]
     options = [f"-Wl,-soname,{library.name}", *([f"-Wl,--version-script={script}"] if any(versions) else [])]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CannotInstall(f"no stub of {library.name} could be made: {done.stderr.strip()[-200:]}")
+    done = processes.run([*command, *options], COMPILE_S)
+    if done.status != 0:
+        said = done.err.strip()[-200:] or done.how
+        raise CannotInstall(f"no stub of {library.name} could be made: {said}")
     source.unlink()
     script.unlink()
 

@@ -204,10 +204,24 @@ def _nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
     return x + (moved - x).detach() if x.requires_grad else moved
 
 
+MACHINE = (
+    "No space left on device",
+    "Disk quota exceeded",
+    "File too large",
+    "File size limit exceeded",
+    "Read-only file system",
+    "Killed signal terminated",
+)
+
+
 def first_line(error: BaseException) -> str:
     """Type and first line of an exception's text, for a reason that fits one line."""
     text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:300]}" if text else type(error).__name__
+    if not text:
+        return type(error).__name__
+    # What a compiler says of the machine stands below a first line that says that it failed.
+    machine = next((said for said in MACHINE if any(said in line for line in text[1:])), None)
+    return f"{type(error).__name__}: {text[0][:300]}{f' ({machine})' if machine else ''}"
 
 
 def widened(args: Sequence[Any]) -> list[Any]:

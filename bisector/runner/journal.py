@@ -11,12 +11,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from .. import wire
 from ..core.model import Json
-from ..errors import BadTarget, MissingTool
+from ..errors import BadTarget
 from .head import Head, changed_files, digest_of
+from .rundir import RunDirectory
 
 # A request that was in flight when a worker died is asked once more; the second time it is to blame.
 MAX_LOSSES = 2
@@ -29,7 +30,8 @@ def key_of(request: Json, asker: str = "") -> str:
 
 
 class Journal:
-    """Answers by request, under the head that the file begins with. Lines that a kill cut short are ignored.
+    """Answers by request, under the head that the file begins with. Lines that a kill cut short,
+    or that are damaged, are ignored.
 
     files: digests of what the target read, by full name. One process at a time writes it.
     """
@@ -38,18 +40,23 @@ class Journal:
         """head: what holds now; None: whatever holds. target: its name, for messages.
 
         Raises BadTarget where another process writes the journal, where what the file begins with is not the
-        head, or where a file that the target read has changed.
+        head, or where a file that the target read has changed; CannotWrite where it cannot be written.
         """
         self.path = path
         self.answers: dict[str, Json] = {}
         self.losses: dict[str, int] = {}
         self.files: dict[str, str] = {}
         self._head: Head | None = None
-        self._file = path.open("a", encoding="utf-8")
+        # Without a buffer: what could not be written must not be tried again when the file is closed.
+        try:
+            self._file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise RunDirectory(path.parent).cannot_write(path, error) from error
         _lock(self._file, path)
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             self._take(line)
-        self._file.write("\n" if path.stat().st_size else "")  # a cut line must not swallow the next one
+        if path.stat().st_size:
+            self._write_line(b"\n")  # a cut line must not swallow the next one
         if head is not None:
             self._begin(head, target)
 
@@ -75,16 +82,17 @@ class Journal:
     def _take(self, line: str) -> None:
         try:
             record = json.loads(line)
-        except ValueError:
-            return  # the line that a kill cut short, or the blank one after it
-        if record["event"] == "head":
-            self._head = wire.load(Head, record["head"])
-        elif record["event"] == "files":
-            self.files = record["digests"]
-        elif record["event"] == "lost":
-            self.losses[record["key"]] = self.losses.get(record["key"], 0) + 1
-        elif record["event"] == "done":
-            self.answers[record["key"]] = record["answer"]
+            event = record["event"]
+            if event == "head":
+                self._head = wire.load(Head, record["head"])
+            elif event == "files":
+                self.files = record["digests"]
+            elif event == "lost":
+                self.losses[record["key"]] = self.losses.get(record["key"], 0) + 1
+            elif event == "done":
+                self.answers[record["key"]] = record["answer"]
+        except (ValueError, TypeError, KeyError):
+            return  # a line that a kill or the disk spoilt, or a blank one: its question is asked again
 
     def started(self, key: str, request: Json, asker: str = "") -> None:
         self._write({"event": "start", "key": key, "asker": asker, "request": request})
@@ -106,16 +114,18 @@ class Journal:
         self._file.close()
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        """Raises MissingTool when the disk is full: a run that cannot be resumed must not go on."""
+        self._write_line(json.dumps(record).encode() + b"\n")
+
+    def _write_line(self, line: bytes) -> None:
+        """Raises CannotWrite when the disk is full: a run that cannot be resumed must not go on."""
         try:
-            self._file.write(json.dumps(record) + "\n")
-            self._file.flush()
+            while line:
+                line = line[self._file.write(line) :]
         except OSError as error:
-            problem = f"{self.path}: {error.strerror}; make room there"
-            raise MissingTool(f"{problem} and go on with `numbisect resume {self.path.parent}`") from error
+            raise RunDirectory(self.path.parent).cannot_write(self.path, error) from error
 
 
-def _lock(file: TextIO, path: Path) -> None:
+def _lock(file: BinaryIO, path: Path) -> None:
     """Two runs that append to one journal would tear each other's lines."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

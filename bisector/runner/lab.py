@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .. import wire
 from ..core.model import Json
+from ..core.probe import BudgetSpent
 from ..core.protocol import Answer, Compiles, Failed, Record, Recorded, Reply, Request
-from ..errors import BadTarget, WorkerLost
+from ..errors import BadTarget, OutOfTime, WorkerLost
 from .head import changed_files
 from .journal import Journal, key_of
 from .worker import Worker, WorkerOptions
 
 # A worker that dies is started again; after this many starts without one answer it is not worth another.
 STARTS = 4
+
+# Somebody else may have done that, the kernel say when memory was short: it is asked once more.
+KILLED = ("signal 9 (SIGKILL)", "Killed signal terminated")
 
 LOST = Failed("crash: the worker process died, more than once")
 OnAnswer = Callable[[Request[Any], Any, "Known"], None]
@@ -33,7 +38,8 @@ class Lab:
 
     The worker starts when the first question is not in the journal, so that a resumed run that needs no
     more probes never starts one. `name` tells apart labs that share a journal.
-    `on_answer(request, answer, known)` is told of every answer.
+    `on_answer(request, answer, known)` is told of every answer. `left_s()` is what is left of the budget,
+    None where there is none. `doubts(reason)` raises where a failure is the machine's: it answers nothing.
     """
 
     def __init__(
@@ -44,6 +50,8 @@ class Lab:
         timeout_s: float,
         on_answer: OnAnswer,
         name: str = "",
+        left_s: Callable[[], float | None] = lambda: None,
+        doubts: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self.options = options
         self.journal = journal
@@ -51,6 +59,8 @@ class Lab:
         self.timeout_s = timeout_s
         self.on_answer = on_answer
         self.name = name
+        self.left_s = left_s
+        self.doubts = doubts
         self.worker: Worker | None = None
         self.ready = False  # whether the worker has said hello
         self.starts = 0  # since the last answer
@@ -111,6 +121,13 @@ class Lab:
 
         def done(index: int, reply: Reply) -> None:
             self.starts = 0
+            key = keys[index]
+            if reason := _failure(reply):
+                self.doubts(reason)
+                if any(said in reason for said in KILLED) and not self.journal.losses.get(key):
+                    in_flight.discard(key)
+                    self.journal.lost(key)
+                    return
             answer = reply.answer if reply.error is None else wire.dump_failed(reply.error)
             in_flight.discard(keys[index])
             del fresh[keys[index]]
@@ -150,7 +167,7 @@ class Lab:
         if changed := changed_files(self.journal.files):
             raise WorkerLost(f"{changed} while the run was at work; start again")
         self.starts += 1
-        self.worker, self.ready = Worker(self.options), False
+        self.worker, self.ready = Worker(replace(self.options, left_s=self.left_s())), False
         return self.worker
 
     def _take_hello(self, worker: Worker) -> None:
@@ -161,6 +178,10 @@ class Lab:
         before = None if raw is None else wire.load(Recorded, raw)
         try:
             hello = worker.wait_until_ready()
+        except OutOfTime as late:
+            if self.left_s() == 0.0:
+                raise BudgetSpent(str(late)) from late
+            raise
         except BadTarget as error:
             if before is None:
                 raise
@@ -184,6 +205,15 @@ class Lab:
         if self.worker is not None:
             self.worker.close()
             self.worker = None
+
+
+def _failure(reply: Reply) -> str | None:
+    """Why there was nothing to measure; of a verdict, why its default compile had nothing."""
+    if reply.error is not None or not isinstance(reply.answer, dict):
+        return reply.error
+    default = reply.answer.get("default")
+    found = reply.answer.get("error") or (default.get("error") if isinstance(default, dict) else None)
+    return found if isinstance(found, str) else None
 
 
 def _inputs(hello: Recorded) -> list[str]:

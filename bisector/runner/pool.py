@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
+
+from ..processes import Started, how_it_ended, start
 
 
 class Pool(Protocol):
@@ -28,24 +29,23 @@ class LocalPool:
         self.width = width
         self._command = command
         self._threads = ThreadPoolExecutor(width)
-        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._processes: set[Started] = set()
 
     def submit(self, request: Path) -> Future[str | None]:
         return self._threads.submit(self._run, request)
 
     def close(self) -> None:
         for process in list(self._processes):
-            process.terminate()
-        self._threads.shutdown()
+            process.end()
+        self._threads.shutdown(cancel_futures=True)
 
     def _run(self, request: Path) -> str | None:
         with open(request.parent / "job.log", "ab") as log:
-            process = subprocess.Popen(
-                self._command(request), stdout=log, stderr=log, start_new_session=True
-            )
+            process = start(self._command(request), log=log)
             self._processes.add(process)
             try:
-                return ended(process.wait(), request)
+                status = process.wait(None).status  # a job keeps its own limits
+                return None if status is None else ended(status, request)
             finally:
                 self._processes.discard(process)
 
@@ -54,5 +54,4 @@ def ended(status: int, request: Path) -> str | None:
     """Why a job with this exit status died, or None."""
     if status == 0:
         return None
-    how = f"signal {-status}" if status < 0 else f"status {status}"
-    return f"its job ended with {how}; see {request.parent / 'job.log'}"
+    return f"its job ended with {how_it_ended(status)}; see {request.parent / 'job.log'}"

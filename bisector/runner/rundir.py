@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadOption, BadTarget
+from ..errors import BadOption, BadTarget, CannotWrite
 
 RUNS = "numbisect-runs"
 REPRO, TEST, NEIGHBOUR = "repro.py", "test_repro.py", "neighbour.diff"
+# What a folder that could be written may give at any later moment: another --out is no answer to it.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 @dataclass(frozen=True)
@@ -68,16 +71,42 @@ class RunDirectory:
             file.unlink(missing_ok=True)
 
     def write_json(self, path: Path, value: Any) -> None:
-        """Whole or not at all: written beside, then moved."""
-        beside = path.with_suffix(".new")
-        beside.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n")
-        beside.replace(path)
+        """Write a JSON file of the run, as `write_text` does."""
+        self.write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+    def write_text(self, path: Path, text: str) -> None:
+        """Write a file of the run whole or not at all: written beside, then moved. Raises CannotWrite."""
+        beside = path.with_name(f"{path.name}.new")
+        try:
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(path)
+        except OSError as error:
+            raise self.cannot_write(path, error) from error
+
+    def cannot_write(self, path: Path, error: OSError) -> CannotWrite:
+        """The error that tells the user why a file of the run cannot be written, and what to do."""
+        do = "make room there" if error.errno in NO_ROOM else "make it writable"
+        return CannotWrite(f"{path}: {error.strerror}; {do} and go on with `numbisect resume {self.path}`")
+
+
+_current: RunDirectory | None = None
+
+
+def current_run() -> RunDirectory | None:
+    """The run of this process, once it has been made or opened again: there crash files go."""
+    return _current
+
+
+def _made_current(run: RunDirectory) -> RunDirectory:
+    global _current
+    _current = run
+    return run
 
 
 def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirectory:
     """A new run directory, or the named one if it is empty or its run got nowhere.
 
-    Raises BadOption when it cannot be written.
+    Raises BadOption when it cannot be written, CannotWrite when there is no room in it.
     """
     path = Path(out) if out else Path(RUNS)
     try:
@@ -87,10 +116,12 @@ def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirec
             path = _next_free(path, Path(target).stem)
         if any(path.iterdir()) and not _ended_before_it_began(path):
             raise BadOption(f"{path}: not empty; name another --out, or go on with `numbisect resume {path}`")
-        run = RunDirectory(path.resolve())
+        run = _made_current(RunDirectory(path.resolve()))
         run.start_over()
         run.write_json(run.options, dict(options))
     except OSError as error:
+        if error.errno in NO_ROOM:
+            raise CannotWrite(f"{path}: {error.strerror}; make room there and run again") from error
         problem = f"{path}: {error.strerror or error}; name a folder you can write with --out"
         raise BadOption(problem) from error
     return run
@@ -99,8 +130,8 @@ def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirec
 def _ended_before_it_began(path: Path) -> bool:
     """Whether the folder holds a run without a single answer: a mistake in its target or its options."""
     journal = RunDirectory(path).journal
-    known = {"journal.jsonl", "options.json", "worker.log", "autotuned.jsonl"}
-    if not {p.name for p in path.iterdir()} <= known:
+    known = {"journal.jsonl", "options.json", "options.json.new", "worker.log", "autotuned.jsonl"}
+    if not {p.name for p in path.iterdir() if not p.match("crash-*.txt")} <= known:
         return False
     return not journal.exists() or '"event": "done"' not in journal.read_text()
 
@@ -109,7 +140,7 @@ def reopen(path: str) -> tuple[RunDirectory, dict[str, Any]]:
     """An earlier run and its options. Raises BadTarget when the folder holds none."""
     run = RunDirectory(Path(path).resolve())
     try:
-        return run, json.loads(run.options.read_text())
+        return _made_current(run), json.loads(run.options.read_text())
     except (OSError, ValueError) as error:
         raise BadTarget(f"{path}: no run of numbisect here; name the folder that --out made") from error
 

@@ -5,19 +5,29 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
-from .. import wire
+from .. import processes, wire
 from ..core.lines import Lines
 from ..core.protocol import Ask, Compiles, Recorded, Reply, Request
-from ..errors import BadTarget, WorkerLost
+from ..errors import BadTarget, NumbisectError, OutOfTime, WorkerLost
+from .rundir import RunDirectory
+
+T = TypeVar("T")
+
+SCRIPT_S = 600.0  # for the script's own run, where the command line says nothing
+# Over the limits that the worker keeps itself: to import torch, to stop a script, to kill a probe.
+START_S = 30.0
+COMPILES = 3  # a probe may wait for the shared compile of its series and for its answer, then have its own
+CLOSES_S, LAST_S, LEAST_S = 5.0, 2.0, 0.001
+GARBLED = "the worker process sent what is no message; its last lines are in worker.log"
 
 # The threads of an OpenMP program otherwise spin while they wait for the next loop, and two probes side by
 # side then take more than twice as long as one. What is computed does not change.
@@ -34,6 +44,7 @@ class WorkerOptions:
     a later worker of the same run finds it built. forks: each job in a forked child, or all jobs in the
     worker itself; None: in the worker once the script has used CUDA, which no fork survives.
     choices: the file where what is chosen by timing on a GPU is kept for the next probe; None: nowhere.
+    left_s: what is left of the budget, which bounds the run of the script too; None: no budget.
     """
 
     load: Mapping[str, Any]
@@ -44,6 +55,7 @@ class WorkerOptions:
     log: str = os.devnull
     forks: bool | None = None
     choices: str | None = None
+    left_s: float | None = None
 
 
 class Worker:
@@ -53,30 +65,52 @@ class Worker:
         self.options = options
         self.channel, theirs = socket.socketpair()
         # A group of its own: Ctrl-C on the terminal reaches us alone, and we close the worker in order.
-        with theirs, open(options.log, "ab") as log:
-            self.process = subprocess.Popen(
+        with theirs, _opened(Path(options.log)) as log:
+            self.process = processes.start(
                 [sys.executable, "-m", "bisector.inductor.serving.worker", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                cwd=options.folder,
-                env={**QUIET_WAITING, **os.environ},
-                start_new_session=True,
+                log=log,
+                folder=options.folder,
+                environment={**QUIET_WAITING, **os.environ},
             )
         self.buffer = Lines()
         self.serial = 0
-        with contextlib.suppress(ConnectionError):  # it died at once: that it says no hello tells
+        self.channel.settimeout(START_S)
+        with contextlib.suppress(OSError):  # it died at once: that it says no hello tells
             self.channel.sendall(json.dumps(asdict(options)).encode() + b"\n")
 
     def wait_until_ready(self) -> Recorded:
-        """The hello of the worker. Raises BadTarget with the worker's own line when there is no subject."""
-        hello = self._receive()
+        """The hello of the worker. Raises BadTarget with the worker's own line when there is no subject,
+        OutOfTime when the script took too long, WorkerLost when the process was killed."""
+        script_s = float(self.options.load.get("timeout_s", SCRIPT_S))
+        if self.options.left_s is not None:
+            script_s = min(script_s, self.options.left_s)
+        try:
+            hello = self._receive(script_s + START_S)
+        except _Silent as silent:
+            self.process.end()
+            more = "make it shorter, or give it more time with --timeout and --budget"
+            problem = f"{_target(self.options)} did not end within {script_s:.3g} s and blocks its process"
+            raise OutOfTime(f"{problem}; {more}") from silent
         if hello is None:
-            raise BadTarget(f"{_target(self.options)} ended the process that ran it; {_hint(self.options)}")
-        if "problem" in hello:
-            raise BadTarget(hello["problem"])
-        return wire.load(Recorded, hello)
+            raise self._gone()
+        if isinstance(hello, dict) and "problem" in hello:
+            raise OutOfTime(hello["problem"]) if hello.get("late") else BadTarget(hello["problem"])
+        return _read(Recorded, hello)
+
+    def _gone(self) -> NumbisectError:
+        """Why the channel closed before the hello."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.popen.wait(LAST_S)
+        target, status = _target(self.options), self.process.poll()
+        if status is None:
+            self.process.end()
+            advice = "close no files in it but its own"
+            return BadTarget(f"{target} cut its process off from numbisect; {advice}")
+        if status < 0:
+            how = processes.how_it_ended(status)
+            return WorkerLost(f"the process that ran {target} was ended by {how}; {_hint(self.options)}")
+        return BadTarget(f"{target} ended the process that ran it; {_hint(self.options)}")
 
     def ask(
         self,
@@ -91,8 +125,10 @@ class Worker:
 
         timeout_s: for each. `started(i)` is called before each one is sent.
 
-        Raises WorkerLost when the worker goes away; requests without a `done` call were not answered.
+        Raises WorkerLost when the worker goes away, or says nothing for so long that it never will; requests
+        without a `done` call were not answered.
         """
+        silence_s = COMPILES * timeout_s + START_S
         waiting: dict[int, int] = {}
         position = 0
         while position < len(requests) or waiting:
@@ -100,12 +136,17 @@ class Worker:
                 self.serial += 1
                 waiting[self.serial] = position
                 started(position)
-                self._send(Ask(self.serial, timeout_s, requests[position], compiles))
+                self._send(Ask(self.serial, timeout_s, requests[position], compiles), silence_s)
                 position += 1
-            received = self._receive()
+            try:
+                received = self._receive(silence_s)
+            except _Silent as silent:
+                self.process.end()
+                lost = f"the worker process said nothing for {silence_s:g} s and was ended"
+                raise WorkerLost(lost) from silent
             if received is None:
                 raise WorkerLost("the worker process died; its last lines are in worker.log")
-            reply = wire.load(Reply, received)
+            reply = _read(Reply, received)
             index = waiting.pop(reply.id, None)
             if index is not None:  # an answer to a request that an interrupt abandoned is dropped
                 done(index, reply)
@@ -115,28 +156,52 @@ class Worker:
     def close(self) -> None:
         """End the worker and every probe in flight."""
         self.channel.close()
-        try:
-            self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        self.process.end(CLOSES_S)
 
-    def _send(self, ask: Ask[Request[Any]]) -> None:
+    def _send(self, ask: Ask[Request[Any]], within_s: float) -> None:
+        self.channel.settimeout(within_s)
         try:
             self.channel.sendall(json.dumps(wire.dump_ask(ask)).encode() + b"\n")
         except OSError as error:
             raise WorkerLost("the worker process died; its last lines are in worker.log") from error
 
-    def _receive(self) -> Any:
-        while (message := self.buffer.take()) is None:
-            try:
+    def _receive(self, within_s: float) -> Any:
+        """The next message; None where the worker is gone. Raises _Silent, and WorkerLost for what is no
+        message."""
+        deadline = time.monotonic() + within_s
+        try:
+            while (message := self.buffer.take()) is None:
+                self.channel.settimeout(max(deadline - time.monotonic(), LEAST_S))
                 data = self.channel.recv(1 << 16)
-            except OSError:
-                return None
-            if not data:
-                return None
-            self.buffer.feed(data)
+                if not data:
+                    return None
+                self.buffer.feed(data)
+        except TimeoutError as late:
+            raise _Silent from late
+        except OSError:
+            return None
+        except ValueError as error:
+            raise WorkerLost(GARBLED) from error
         return message
+
+
+class _Silent(Exception):
+    """Nothing came in time."""
+
+
+def _read(kind: type[T], message: Any) -> T:
+    """Raises WorkerLost where the message is no such thing: something else wrote on the channel."""
+    try:
+        return wire.load(kind, message)
+    except Exception as error:  # the converter raises whatever it stumbles over
+        raise WorkerLost(GARBLED) from error
+
+
+def _opened(log: Path) -> BinaryIO:
+    try:
+        return log.open("ab")
+    except OSError as error:
+        raise RunDirectory(log.parent).cannot_write(log, error) from error
 
 
 def _target(options: WorkerOptions) -> str:

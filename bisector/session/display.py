@@ -1,7 +1,8 @@
-"""Progress on stderr: one live line on a terminal, plain lines elsewhere."""
+"""Progress on stderr, one live line on a terminal and plain lines elsewhere; and the result on stdout."""
 
 from __future__ import annotations
 
+import os
 import time
 from types import TracebackType
 
@@ -9,13 +10,44 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from bisector.errors import CannotWrite
+
+
+def to_stdout(text: str) -> None:
+    """Print a result. A reader that has seen enough changes nothing of the answer's exit status.
+
+    Raises CannotWrite where stdout is a file that cannot take it.
+    """
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        _to_nowhere(1)
+    except OSError as error:
+        _to_nowhere(1)
+        again = "print the result again with `numbisect report`"
+        raise CannotWrite(f"stdout: {error.strerror}; {again}") from error
+
+
+def _to_nowhere(descriptor: int) -> None:
+    """What Python still holds for this stream must not fail once more when it exits."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+class _Console(Console):
+    """rich ends the program with status 1, which here means an answer, where nobody reads what it prints."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
 
 class Display:
     """Tells the stages of a run. `progress(stage, text)`: stage `probe` is one probe done; any other is a
     finding worth a line."""
 
     def __init__(self, quiet: bool, verbose: bool, no_color: bool, budget_s: float | None) -> None:
-        self.console = Console(stderr=True, no_color=no_color or None, highlight=False, soft_wrap=True)
+        self.console = _Console(stderr=True, no_color=no_color or None, highlight=False, soft_wrap=True)
         self.quiet = quiet
         self.verbose = verbose
         self.budget_s = budget_s
@@ -49,7 +81,10 @@ class Display:
 
     def say(self, line: str) -> None:
         """One line that stays, with the time since the start."""
-        self.console.print(Text(f"[{self._elapsed():6.1f} s] {line}"))
+        try:
+            self.console.print(Text(f"[{self._elapsed():6.1f} s] {line}"))
+        except OSError:  # a full disk behind stderr: the answer does not depend on it
+            self.console.quiet = True
 
     def _line(self) -> Text:
         left = "" if self.budget_s is None else f", {max(self.budget_s - self._elapsed(), 0):.0f} s left"

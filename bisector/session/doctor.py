@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bisector import processes
 from bisector.builds.environments import uv_path
 
 from . import environment
+from .display import to_stdout
 
 DISK_NEEDED = 1 << 30  # bytes: the precompiled headers and kernels of a run
 
@@ -38,22 +41,21 @@ def run(folder: Path) -> int:
         table.add_column(column)
     for finding in findings:
         table.add_row(finding.part, finding.found, finding.cost or "-")
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    width = os.get_terminal_size().columns if sys.stdout.isatty() else 120
+    printed = io.StringIO()
+    Console(file=printed, width=width, force_terminal=sys.stdout.isatty()).print(table)
+    to_stdout(printed.getvalue())
     return 2 if any(f.needed and f.cost for f in findings) else 0
 
 
 def _torch() -> Finding:
     """Imported in a process of its own: an installation that is broken must not break the doctor."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import torch, torch._inductor; print(torch.__version__)"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == 0:
-        return Finding("torch", done.stdout.strip())
-    lines = done.stderr.strip().splitlines() or ["does not import"]
-    return Finding("torch", lines[-1][:80], "nothing works; install torch >= 2.11", needed=True)
+    asked = "import torch, torch._inductor; print(torch.__version__)"
+    done = processes.run([sys.executable, "-c", asked], environment.IMPORT_S)
+    if done.status == 0:
+        return Finding("torch", done.out.strip())
+    said = done.last_line or f"does not import: {done.how}"
+    return Finding("torch", said[:80], "nothing works; install torch >= 2.11", needed=True)
 
 
 def _compiler() -> Finding:
@@ -72,8 +74,7 @@ def _gpu() -> Finding:
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return Finding("GPU", "none", "subjects on a GPU cannot be studied here")
-    done = subprocess.run([smi, "-L"], capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
+    lines = processes.run([smi, "-L"], environment.VERSION_S).out.splitlines()
     return Finding("GPU", lines[0] if lines else "none", "" if lines else "the driver does not answer")
 
 
@@ -88,8 +89,7 @@ def _git() -> Finding:
 def _program(name: str, cost: str, path: str | None) -> Finding:
     if path is None:
         return Finding(name, "none", cost)
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    return Finding(name, done.stdout.strip() or path)
+    return Finding(name, processes.run([path, "--version"], environment.VERSION_S).out.strip() or path)
 
 
 def _disk(folder: Path) -> Finding:

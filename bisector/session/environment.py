@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bisector import processes
 from bisector.core.protocol import Machine
+
+VERSION_S, IMPORT_S = 30.0, 300.0  # for a program to say its version; for Python to import torch
 
 
 def describe(machine: Machine) -> dict[str, Any]:
@@ -66,6 +68,5 @@ def compiler() -> str | None:
     path = compiler_path()
     if path is None:
         return None
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
+    lines = processes.run([path, "--version"], VERSION_S).out.splitlines()
     return lines[0] if lines else path

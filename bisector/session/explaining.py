@@ -313,7 +313,7 @@ class Explanation:
             self._stopped(spent.reason)
             return
         if found is not None and found.diff:
-            self.session.run.neighbour.write_text("\n".join(found.diff) + "\n")
+            self.session.run.write_text(self.session.run.neighbour, "\n".join(found.diff) + "\n")
 
     def _say(self, stage: str, text: str) -> None:
         self.session.progress(stage, text)

@@ -13,6 +13,8 @@ from bisector.errors import BadOption
 from bisector.report import markdown, sections, terminal
 from bisector.runner.rundir import RunDirectory
 
+from .display import to_stdout
+
 INTERRUPTED = 130  # the shells' status of a program that Ctrl-C ended
 PLAIN_WIDTH = 100  # columns where stdout is no terminal
 
@@ -20,7 +22,7 @@ PLAIN_WIDTH = 100  # columns where stdout is no terminal
 def written(run: RunDirectory, result: Mapping[str, Any], given: Mapping[str, Any]) -> int:
     """Writes the result and its report to the run directory and prints it; returns the exit status."""
     run.write_json(run.result, result)
-    run.markdown.write_text(as_markdown(run, result))
+    run.write_text(run.markdown, as_markdown(run, result))
     _print(result, given, run)
     return int(result["exit_status"])
 
@@ -29,7 +31,7 @@ def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: RunDirector
     if given["json_path"] is not None:
         write_json(given["json_path"], result)
     if given["json_path"] != "-":
-        print(as_text({**result, "run": shown_path(run.path)}, given["no_color"]))
+        to_stdout(as_text({**result, "run": shown_path(run.path)}, given["no_color"]) + "\n")
 
 
 def as_markdown(run: RunDirectory, result: Mapping[str, Any]) -> str:
@@ -52,7 +54,7 @@ def write_json(path: str, value: Any) -> None:
     """To the file of --json, or to stdout for `-`. Raises BadOption for a file that cannot be written."""
     content = json.dumps(value, indent=2)
     if path == "-":
-        print(content)
+        to_stdout(content + "\n")
         return
     try:
         Path(path).write_text(content + "\n")

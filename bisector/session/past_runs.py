@@ -13,6 +13,7 @@ from bisector.errors import BadTarget
 from bisector.runner import rundir
 
 from .builds.question import Question
+from .display import to_stdout
 from .options import Options
 from .output import as_markdown, as_text
 from .triage.store import is_triage
@@ -45,14 +46,14 @@ def report(path: str, form: str, no_color: bool) -> int:
 
         from .triage import triage_command
 
-        print(triage_report.FORMS[form](triage_command.told(path)), end="")
+        to_stdout(triage_report.FORMS[form](triage_command.told(path)))
         return 0
     run, _ = rundir.reopen(path)
     if not run.result.exists():
         raise BadTarget(f"{path}: the run has no result yet; go on with `numbisect resume {path}`")
     result = json.loads(run.result.read_text())
     if form == "json":
-        print(json.dumps(result, indent=2))
+        to_stdout(json.dumps(result, indent=2) + "\n")
     else:
-        print(as_markdown(run, result) if form == "markdown" else as_text(result, no_color))
+        to_stdout((as_markdown(run, result) if form == "markdown" else as_text(result, no_color)) + "\n")
     return 0

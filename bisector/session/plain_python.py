@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+
+from bisector import processes
+from bisector.errors import CannotWrite
 
 # Set here: a header that the worker has precompiled may be another's.
 _HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1"}
 
 
-def start(arguments: Sequence[str], **environment: str) -> subprocess.Popen[str]:
-    """Begins to run Python, isolated from the environment's Python settings. environment: what is added."""
-    return subprocess.Popen(
+def start(arguments: Sequence[str], **environment: str) -> processes.Started:
+    """Begins to run Python, isolated from the environment's Python settings. environment: what is added.
+
+    Raises CannotWrite where there is no temporary folder.
+    """
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise CannotWrite("no folder for temporary files can be written; make room, or set TMPDIR") from error
+    return processes.start(
         [sys.executable, "-I", *arguments],
-        env={**os.environ, **_HEADERS, **environment},
-        cwd=tempfile.gettempdir(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        folder=folder,
+        environment={**os.environ, **_HEADERS, **environment},
+        capture=True,
     )
 
 
-def ended(process: subprocess.Popen[str], timeout_s: float) -> tuple[int | None, str]:
+def ended(process: processes.Started, timeout_s: float) -> tuple[int | None, str]:
     """The exit status and the first line that it said; None for one that took longer and was ended."""
-    try:
-        out, err = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
+    done = process.wait(timeout_s)
+    if done.status is None:
         return None, f"no answer after {timeout_s:g} s"
-    lines = (out.strip() or err.strip()).splitlines()
-    return process.returncode, lines[0] if lines else ""
+    lines = (done.out.strip() or done.err.strip()).splitlines()
+    return done.status, lines[0] if lines else ""

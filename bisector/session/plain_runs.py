@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import Popen
 
+from bisector.processes import Started
 from bisector.runner.journal import Journal, key_of
 
 from . import plain_python
@@ -29,13 +29,12 @@ class PlainRun:
     """A run that was begun, or that the journal knows."""
 
     key: str
-    process: Popen[str] | None = None
+    process: Started | None = None
 
     def stop(self) -> None:
         """End it; its outcome is not wanted."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.communicate()
+        if self.process is not None:
+            self.process.end()
 
 
 class PlainRuns:

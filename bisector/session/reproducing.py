@@ -72,7 +72,7 @@ class Reproduced:
 def start(session: Session, shown: Shown, answered: Repro) -> Started:
     """Begin to run a repro that the worker has written."""
     path = session.run.repro
-    path.write_text(answered.text)
+    session.run.write_text(path, answered.text)
     runs = [session.plain.start(path, [SCRIPT])]
     if shown.fix:
         runs.append(session.plain.start(path, [SCRIPT, "--fixed"], **OWN_HEADER))
@@ -154,7 +154,7 @@ class _Attempts:
         early, self.early = self.early, None
         started = _taken_over(shown, answered, early) or start(self.session, shown, answered)
         ran = _ended(self.session, started)
-        self.session.run.repro.write_text(started.text)
+        self.session.run.write_text(self.session.run.repro, started.text)
         if not ran.diverges:
             self.agreeing[program] = ran.said
             return self._agreed(ran.said, shown)
@@ -232,7 +232,7 @@ def write_test(session: Session, study: Study, shown: Shown, answer: Answer) -> 
         written = written_as_test(study, shown, answer)
         if isinstance(written, Failed):
             return WrittenTest(note=f"no test could be written: {written.reason}")
-        path.write_text(written.text)
+        session.run.write_text(path, written.text)
         run = session.plain.start(path, ["-c", _RUN_TEST, SCRIPT, written.name], **CACHES_OFF)
         ended = session.plain.ended(run, session.timeout_s)
     if ended.status != TEST_FAILED:

@@ -11,15 +11,14 @@ from typing import Any
 from bisector.core.case import WHOLE
 from bisector.core.model import Base, Measurement
 from bisector.core.protocol import Failed, RecordedCall, Request, RunProbe, RunVerdict, VerdictData
-from bisector.errors import MissingTool
 from bisector.runner.head import head_of
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
-from bisector.runner.worker import WorkerOptions
+from bisector.runner.worker import SCRIPT_S, WorkerOptions
 from bisector.subject.targets import recognise
 
-from . import environment
+from . import environment, machine
 from .clock import Clock
 from .options import PROBE_S, Options, probe_timeout
 from .plain_runs import PlainRuns
@@ -38,8 +37,7 @@ class Session:
     progress: Progress
 
     def __post_init__(self) -> None:
-        if environment.compiler_path() is None:
-            raise MissingTool("no C++ compiler: Inductor needs one on a CPU; install g++ or set CXX to yours")
+        machine.check_compiler()
         self.clock = Clock(self.options.budget_s)
         target = Path(self.options.target)
         head = head_of(target, self.options.shaping(), environment.compiler())
@@ -62,10 +60,12 @@ class Session:
             "train": o.train,
             "device": o.device,
             "seed": o.seed,
+            "timeout_s": o.timeout_s or SCRIPT_S,
         }
         log, choices = str(self.run.log), str(self.run.choices)
         worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, log, choices=choices)
-        self.labs.append(Lab(worker, self.journal, o.jobs, self.timeout_s, self._answered, name))
+        limits = self.timeout_s, self._answered, name, self.clock.left_s, machine.doubts
+        self.labs.append(Lab(worker, self.journal, o.jobs, *limits))
         return self.labs[-1]
 
     def _answered(self, request: Request[Any], answer: Any, known: Known) -> None:

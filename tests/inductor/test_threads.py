@@ -10,11 +10,11 @@ import time
 import pytest
 
 from bisector.inductor import threads
-from bisector.inductor.threads import run_in_thread
+from bisector.inductor.threads import Ran, run_in_thread
 
 PARALLEL = """
 import os, torch
-from bisector.inductor.threads import run_in_thread
+from bisector.inductor.threads import Ran, run_in_thread
 
 torch.set_num_threads(1)
 left = []
@@ -26,7 +26,7 @@ def work():
 
 for _ in range(20):
     before = len(os.listdir("/proc/self/task"))
-    assert run_in_thread(work, "work")
+    assert run_in_thread(work, "work") is Ran.ENDED
     assert left[-1] > before + 1, "the work started no helpers"
     assert len(os.listdir("/proc/self/task")) == before
 """
@@ -45,19 +45,43 @@ def test_a_thread_that_the_work_leaves_running_is_not_waited_for_for_ever(
     stop = threading.Event()
     started = time.monotonic()
     try:
-        assert run_in_thread(lambda: threading.Thread(target=stop.wait, daemon=True).start(), "work")
+        leaving = threading.Thread(target=stop.wait, daemon=True)
+        assert run_in_thread(leaving.start, "work") is Ran.ENDED
         assert time.monotonic() - started < 10
     finally:
         stop.set()
 
 
-def test_work_that_does_not_end_in_time_is_told() -> None:
+def test_work_that_does_not_end_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "STOPS_WITHIN_S", 0.3)
     stop = threading.Event()
 
     def work() -> None:
-        stop.wait()
+        stop.wait()  # not Python code, which alone can be stopped
 
     try:
-        assert not run_in_thread(work, "work", timeout_s=0.1)
+        assert run_in_thread(work, "work", timeout_s=0.1) is Ran.RUNNING
     finally:
         stop.set()
+
+
+def test_work_in_python_is_stopped_at_its_time_limit_even_if_it_catches_that_once() -> None:
+    told: list[str] = []
+
+    def work() -> None:
+        try:
+            while True:
+                pass
+        except BaseException as error:  # noqa: BLE001 - a script may do so
+            told.append(type(error).__name__)
+        while True:
+            pass
+
+    assert run_in_thread(work, "work", timeout_s=0.1) is Ran.STOPPED
+    assert told == ["TimeIsUp"]
+
+
+def test_somebody_else_is_looked_after_while_the_work_runs() -> None:
+    looked: list[float] = []
+    assert run_in_thread(lambda: time.sleep(0.5), "work", None, lambda: looked.append(0.0)) is Ran.ENDED
+    assert len(looked) >= 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bisector.errors import BadTarget, MissingTool
+from bisector.errors import BadTarget, CannotWrite
 from bisector.runner.journal import MAX_LOSSES, Journal, key_of
 
 REQUEST = {"job": "probe", "call": 0}
@@ -139,10 +138,9 @@ def test_a_child_process_that_lives_on_does_not_keep_the_journal_locked(path: Pa
 
 def test_a_full_disk_is_said_in_one_line_that_says_how_to_go_on(path: Path) -> None:
     journal = Journal(path)
-    journal._file = open("/dev/full", "w")  # noqa: SIM115 - closed below
+    journal._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115 - closed below
     with pytest.raises(
-        MissingTool, match="No space left on device; make room there and go on with `numbisect resume"
+        CannotWrite, match="No space left on device; make room there and go on with `numbisect resume"
     ):
         journal.done("a", {"n": 1})
-    with pytest.raises(OSError, match=os.strerror(28)):
-        journal.close()
+    journal.close()

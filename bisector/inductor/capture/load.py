@@ -16,7 +16,7 @@ import torch
 
 from ..probe_cache import ProbeCache
 from ..reference import first_line
-from ..threads import run_in_thread
+from ..threads import Ran, run_in_thread
 from .artifacts import RUNNERS, CannotLoad
 from .intercept import intercepted
 from .record import Recorder
@@ -29,6 +29,7 @@ class LoadOptions:
     kind: what `target` is, by `bisector.subject.targets`.
     dynamic, train: None leaves it to the script. seed: torch.manual_seed before the script's first line.
     device: where the module convention's model and inputs go; a script chooses for itself.
+    timeout_s: for running it.
     """
 
     target: str
@@ -49,22 +50,36 @@ class Loaded:
     recorder: Recorder
     ended: str = ""  # how the script ended, when it did not reach its last line
     problem: str | None = None
+    late: bool = False  # the problem is that its time was up
     scripted: bool = False  # the script compiled something itself
     probe_cache: ProbeCache = field(default_factory=ProbeCache)
 
 
-def load(options: LoadOptions) -> Loaded:
-    """Run the target in a thread of its own.
+def load(options: LoadOptions, meanwhile: Callable[[], None] | None = None) -> Loaded:
+    """Run the target in a thread of its own. meanwhile: see `run_in_thread`.
 
     The thread is what keeps later forks safe: OpenMP's pool belongs to the thread that opened a parallel
     region, so the main thread, which forks, never has one, whatever the script ran.
     """
     loaded = Loaded(Recorder())
-    if not run_in_thread(lambda: _run(options, loaded), "subject", options.timeout_s):
-        loaded.ended = f"stopped after {options.timeout_s:g} s"
+    ran = run_in_thread(lambda: _run(options, loaded), "subject", options.timeout_s, meanwhile)
+    if ran is not Ran.ENDED:
+        _note_late(options, loaded, ran)
     _note_tolerances(loaded.recorder)
     loaded.problem = loaded.problem or _problem(options, loaded)
     return loaded
+
+
+def _note_late(options: LoadOptions, loaded: Loaded, ran: Ran) -> None:
+    """What was recorded by then is studied, if the target could be stopped: nothing is forked beside it."""
+    loaded.ended = f"stopped after {options.timeout_s:.3g} s"
+    name = os.path.basename(options.target)
+    more = "make it shorter, or give it more with --timeout and --budget"
+    if ran is Ran.RUNNING:
+        loaded.problem = f"{name} goes on after its {options.timeout_s:.3g} s and cannot be stopped; {more}"
+    elif not loaded.recorder.calls:
+        loaded.problem = f"{name} called nothing compiled within {options.timeout_s:.3g} s; {more}"
+    loaded.late = loaded.problem is not None
 
 
 def _run(options: LoadOptions, loaded: Loaded) -> None:

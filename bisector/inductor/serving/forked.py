@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import resource
@@ -16,14 +15,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic
 
+from ... import processes
 from ...core.model import Json
 from ...core.protocol import Ask, CannotAnswer, RequestT
 from ..reference import first_line
 
 RunJob = Callable[[RequestT], Json]  # from a request to the JSON of its answer
 
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass
@@ -52,7 +50,7 @@ def start(
     if pid == 0:
         try:
             os.close(reader)
-            die_with(parent)
+            processes.die_with(parent)
             _child(ask.request, writer, run_job, channel, memory_bytes, log_path)
         finally:
             os._exit(1)  # whatever goes wrong above, a child never becomes a second server
@@ -99,14 +97,6 @@ def reason(error: BaseException) -> str:
     return str(error) if isinstance(error, CannotAnswer) else first_line(error)
 
 
-def die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when the server dies, since nobody else would (Linux alone)."""
-    if sys.platform == "linux":
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)  # it died before we asked
-
-
 @contextlib.contextmanager
 def memory_limit(limit_bytes: int | None) -> Iterator[None]:
     """Allocations beyond the limit fail inside the block; what the forked process had already counts too."""
@@ -131,10 +121,6 @@ def kill(pid: int) -> None:
 
 
 def how_it_died(status: int) -> str:
-    if not os.WIFSIGNALED(status):
-        return f"crash: the probe's process left with status {os.WEXITSTATUS(status)}"
-    number = os.WTERMSIG(status)
-    try:
-        return f"crash: signal {number} ({signal.Signals(number).name})"
-    except ValueError:  # Python names only the first and the last of the real-time signals
-        return f"crash: signal {number}"
+    if os.WIFSIGNALED(status):
+        return f"crash: {processes.how_it_ended(-os.WTERMSIG(status))}"
+    return f"crash: the probe's process left with status {os.WEXITSTATUS(status)}"

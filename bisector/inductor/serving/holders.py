@@ -11,15 +11,17 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from ...core.lines import Lines
 from ...core.model import Json
 from ...core.protocol import Ask, RequestT
-from .forked import RunJob, die_with, kill
+from ...processes import die_with
+from .forked import RunJob, kill
 
+# What a holder has not taken by then it never will: it reads whenever it does not compile or run.
+SEND_S = 10.0
 # A holder keeps the memory that its compile took; a search asks about one or two compiles at a time.
 MOST = 2
 REFUSED: Json = {"refused": True}  # in the place of an answer
@@ -41,8 +43,12 @@ class Holder(Generic[RequestT]):
 
     def send(self, ask: Ask[RequestT], message: Json) -> None:
         self.waiting[ask.id] = ask
-        with suppress(OSError):  # it died: reading from it tells
+        try:
             self.channel.sendall(json.dumps(message).encode() + b"\n")
+        except TimeoutError:
+            kill(self.pid)  # it has half a message
+        except OSError:
+            return  # it died: reading from it tells
 
     def read(self) -> Iterator[dict[str, Json]]:
         """Its complete lines. Raises EOFError when it is gone."""
@@ -121,6 +127,7 @@ class Holders(Generic[RequestT]):
             finally:
                 os._exit(0)
         theirs.close()
+        ours.settimeout(SEND_S)
         return Holder(key, pid, ours, time.monotonic() + ask.timeout_s)
 
 

@@ -18,7 +18,7 @@ from ... import wire
 from ...core.lines import Lines
 from ...core.model import Json
 from ...core.protocol import Ask, Compiles, Reply, RequestT
-from ..threads import run_in_thread
+from ..threads import Ran, run_in_thread
 from . import forked
 from .forked import Child, RunJob
 from .holders import NO_HOLDERS, REFUSED, Holder, Holders
@@ -54,9 +54,10 @@ class Server(Generic[RequestT]):
         self.children: dict[int, Child[RequestT]] = {}
         self.selector = selectors.DefaultSelector()
         self.incoming = Lines()
+        self.ended = False  # whether this process is no longer fit to answer
 
     def serve(self) -> None:
-        """Until the other side closes the channel; then every child is killed."""
+        """Until the other side closes the channel, or a job here is cut off; then every child is killed."""
         self.selector.register(self.channel, selectors.EVENT_READ)
         try:
             while self._step():
@@ -84,7 +85,7 @@ class Server(Generic[RequestT]):
             elif key.fd in self.children:
                 self._read_child(key.fd)
         self._end_late()
-        return True
+        return not self.ended
 
     def _end_late(self) -> None:
         for child in list(self.children.values()):
@@ -161,7 +162,10 @@ class Server(Generic[RequestT]):
             except Exception as error:  # noqa: BLE001 - whatever it raises is the answer, as in a child
                 replies.append(Reply(ask.id, error=forked.reason(error)))
 
-        run_in_thread(job, "job")
+        if run_in_thread(job, "job", ask.timeout_s) is not Ran.ENDED:
+            # A compile that was cut off leaves half of its changes in this process: another one goes on.
+            self.ended = True
+            replies = [Reply(ask.id, error=f"timeout after {ask.timeout_s:g} s", ended=True)]
         self._send(replies[0] if replies else Reply(ask.id, error="no answer"))
 
     def _fork(self, ask: Ask[RequestT]) -> None:

@@ -11,6 +11,7 @@ import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch._inductor import cpu_vec_isa
 
+from ...processes import die_with
 from .. import hooks, source_capture, torch_state
 from ..capture.load import Loaded
 
@@ -46,8 +47,10 @@ def _tiny(x: torch.Tensor) -> torch.Tensor:
 
 def build_header() -> None:
     """Build the precompiled header in a child while the script runs: the first kernel would wait for it."""
-    if os.fork() == 0:
+    parent, pid = os.getpid(), os.fork()
+    if pid == 0:
         os.setsid()
+        die_with(parent)
         status = 1
         try:
             with (

@@ -9,16 +9,25 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ... import processes
+
+LEAST_S = 1.0  # for the script, however long it took to come to it
+
 
 def main(fd: int) -> None:
+    begun = time.monotonic()
+    # Of the parent's death the closed channel tells too, but only where somebody listens.
+    processes.die_with(os.getppid())
     channel = socket.socket(fileno=fd)
     # No other process may hold our end: the client takes its closing for our death.
     os.register_at_fork(after_in_child=channel.close)
@@ -26,10 +35,11 @@ def main(fd: int) -> None:
     log = os.open(options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log, 1)  # the script's prints and the compilers' chatter; the channel has its own descriptor
     os.dup2(log, 2)
-    hello, loaded = _start(options)
+    hello, loaded = _start(options, begun, partial(_leave_if_alone, channel))
     if loaded is None:
-        channel.sendall(json.dumps({"problem": hello}).encode() + b"\n")
-        return
+        channel.sendall(json.dumps(hello).encode() + b"\n")
+        sys.stdout.flush()
+        os._exit(0)  # a script that could not be stopped would hold the interpreter's end up
     from ... import wire
     from . import jobs
 
@@ -80,9 +90,12 @@ def _serve_forks(channel: socket.socket, run_job: Any, options: Mapping[str, Any
     ).serve()
 
 
-def _start(options: Mapping[str, Any]) -> tuple[Any, Any]:
+def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], None]) -> tuple[Any, Any]:
     """Import, install the hooks, run the target. Returns what was recorded and the subject; where there is no
-    subject, a line for the user and None."""
+    subject, why there is none and None.
+
+    begun: when this process was, on the monotonic clock. meanwhile: see `run_in_thread`.
+    """
     import torch
 
     threads = torch.get_num_threads()  # what a plain run of the script would have
@@ -94,16 +107,19 @@ def _start(options: Mapping[str, Any]) -> tuple[Any, Any]:
     from . import warm
 
     if unknown := warm.unknown_flags(options["config"]):
-        return f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some", None
+        return _problem(f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"), None
     warm.warm_up()
     if options["first"] and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
         warm.build_header()
     load_options = load.LoadOptions(**options["load"], threads=threads)
+    if options["left_s"] is not None:
+        left_s = options["left_s"] - (time.monotonic() - begun)
+        load_options = replace(load_options, timeout_s=max(LEAST_S, min(left_s, load_options.timeout_s)))
     with load.quiet_stdin(), files.noted(Path(load_options.target).parent) as read:
-        loaded = load.load(load_options)
+        loaded = load.load(load_options, meanwhile)
     sys.stdout.flush()
     if loaded.problem is not None:
-        return loaded.problem, None
+        return _problem(loaded.problem, loaded.late), None
     warm.apply_baseline(loaded, options["config"])
     from ..graph.describe import summary
 
@@ -112,6 +128,19 @@ def _start(options: Mapping[str, Any]) -> tuple[Any, Any]:
     return replace(
         summary(loaded), files=tuple(read), on_cuda=on_cuda, one_at_a_time=one_at_a_time
     ), loaded
+
+
+def _problem(line: str, late: bool = False) -> dict[str, Any]:
+    """What is said in the place of what was recorded. late: the script had no time, which is no mistake."""
+    return {"problem": line, "late": late}
+
+
+def _leave_if_alone(channel: socket.socket) -> None:
+    """End at once where the client is gone, whatever the script is doing."""
+    poll = select.poll()
+    poll.register(channel, select.POLLRDHUP)
+    if poll.poll(0):
+        os._exit(1)
 
 
 def _read_line(channel: socket.socket) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +12,10 @@ from typing import Any
 
 import yaml
 
+from bisector import processes
 from bisector.errors import BadOption, MissingTool
+
+from ..environment import IMPORT_S
 
 _PULL = "https://github.com/pytorch/pytorch/pull/"
 _BLOB = "https://github.com/pytorch/pytorch/blob/v{}/{}"
@@ -91,13 +93,9 @@ def _row(flag: Flag, live: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _live(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "bisector.inductor.flags.installed", json.dumps(names)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
+    command = [sys.executable, "-m", "bisector.inductor.flags.installed", json.dumps(names)]
+    done = processes.run(command, IMPORT_S)
+    if done.status != 0:
         raise MissingTool("torch cannot be imported; `numbisect doctor` says what is wrong")
-    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    found: dict[str, dict[str, Any]] = json.loads(done.out)
     return found

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from ..display import to_stdout
 from ..output import width, write_json
 from . import catalogue
 
@@ -24,7 +25,7 @@ def list_flags(given: Mapping[str, Any]) -> int:
         write_json(given["json_path"], rows)
         return 0
     color = sys.stdout.isatty() and not given["no_color"]
-    print(table(rows, width(), color), end="")
+    to_stdout(table(rows, width(), color))
     return 0
 
 

@@ -72,9 +72,8 @@ def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Look
     if stopped is not None and result["stopped_because"] == stopped:
         return looked.cut_short(result)
     if member is None:
-        session.run.markdown.write_text(
-            markdown.render(sections.report(result, session.run.repro_text())), encoding="utf-8"
-        )
+        report = sections.report(result, session.run.repro_text())
+        session.run.write_text(session.run.markdown, markdown.render(report))
     return looked.after(result, f"{looked.id}/{RUN}", member)
 
 

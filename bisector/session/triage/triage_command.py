@@ -19,7 +19,7 @@ from bisector.runner.pool import LocalPool, Pool
 from bisector.subject.intake import Skipped, found
 
 from ..clock import Clock
-from ..display import Display
+from ..display import Display, to_stdout
 from ..options import Options
 from ..output import INTERRUPTED, write_json
 from ..probe_commands import parse_options
@@ -54,7 +54,7 @@ def work(paths: Sequence[str], asked: Options, given: Mapping[str, Any]) -> int:
     if given["json_path"] is not None:
         write_json(given["json_path"], summary)
     if given["json_path"] != "-":
-        print(report.text(summary), end="")
+        to_stdout(report.text(summary))
     return int(summary["exit_status"])
 
 

@@ -1,0 +1,82 @@
+"""Faults at moments of a real run: none gives a status that is an answer, none leaves a process behind, and
+`resume` gives the answer afterwards. `python -m tests.faults.table` prints all of them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.faults.inject import CAPTURE, MOMENTS
+from tests.faults.table import ALL, BEFOREHAND, Ground, Place, python, tried
+
+# exit status and words of the line of `numbisect check`, with the fault while the script is about to run
+QUICK = {
+    "kill -9 of the worker": (125, "was ended by signal 9 (SIGKILL)"),
+    "JSON of another kind on the channel": (125, "what is no message"),
+    "kill -9 of numbisect": (-9, ""),
+    "SIGTERM": (-15, ""),
+    "Ctrl-C": (130, "interrupted; go on with: numbisect resume"),
+    "an error of numbisect's own": (125, "KeyError: 'outputs'; "),
+    "files may have 1 byte": (125, "File too large; make room there and go on with `numbisect resume"),
+    "the script kills its parent": (-9, ""),
+    "no C++ compiler": (125, "install g++ or set CXX to yours"),
+}
+# What `resume` cannot mend: the run, or what it is about, is gone, or says itself what to do instead.
+GONE = ("the run directory is removed", "the script deletes its folder", "the journal is removed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("ground")
+    made.chmod(0o755)
+    return made
+
+
+@pytest.mark.parametrize("fault", QUICK)
+def test_a_fault_before_the_capture_ends_is_no_answer_and_leaves_no_process(fault: str, folder: Path) -> None:
+    ground = Ground(folder)
+    with Place(ground, fault, CAPTURE) as place:
+        done = place.struck()
+        status, words = QUICK[fault]
+        assert done.returncode == status, done.stderr
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+        assert len(done.stderr.splitlines()) == bool(words)
+        assert place.left() == []
+
+
+def test_a_script_that_never_ends_has_the_time_that_it_is_given(folder: Path) -> None:
+    (folder / "loop.py").write_text("while True:\n    pass\n")
+    arguments = ["check", "loop.py", "--out", "loop", "-q", "--timeout", "2", "--budget", "60"]
+    done = python("-m", "bisector", *arguments, folder=folder)
+    assert done.returncode == 125
+    assert done.stderr.startswith("numbisect: loop.py called nothing compiled within 2 s; ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_run_whose_worker_was_killed_is_resumed_to_its_answer(folder: Path) -> None:
+    ground = Ground(folder)
+    with Place(ground, "kill -9 of the worker", CAPTURE) as place:
+        assert place.struck().returncode == 125
+        again = place.resumed()
+        assert again.returncode == 1, again.stderr
+        assert ground.given(place.run)["verdict"]["class"] == "compiled-better"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("fault", ALL)
+def test_any_fault_at_any_moment_is_no_answer_and_can_be_resumed(
+    fault: str, moment: str, folder: Path
+) -> None:
+    if fault in BEFOREHAND and moment == CAPTURE:
+        pytest.skip("there is no run yet")
+    try:
+        row = tried(Ground(folder), fault, moment)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no small file system can be mounted here: {error}")
+    assert row.fair, str(row)
+    assert row.resumed == "same answer" or fault in GONE, str(row)

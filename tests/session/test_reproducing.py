@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bisector import processes
 from bisector.core.case import WHOLE, Case, Wording
 from bisector.core.model import Outcome, ProbeResult
 from bisector.core.protocol import Failed, Repro, TestFile
@@ -31,12 +31,7 @@ RUNS_ON = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
 def started(text: str, *commands: list[str]) -> Started:
-    runs = [
-        PlainRun(
-            str(number), subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        )
-        for number, command in enumerate(commands)
-    ]
+    runs = [PlainRun(str(n), processes.start(c, capture=True)) for n, c in enumerate(commands)]
     return Started(SHOWN, text, "def fn(): ...", tuple(runs))
 
 
@@ -68,7 +63,7 @@ def test_comments_that_say_more_are_the_same_program() -> None:
 def test_another_program_is_run_anew_and_the_early_one_ends(shown: Shown, text: str) -> None:
     early = started("import torch\n", RUNS_ON)
     assert _taken_over(shown, Repro(text, ""), early) is None
-    assert early.runs[0].process is not None and early.runs[0].process.returncode is not None
+    assert early.runs[0].process is not None and early.runs[0].process.poll() is not None
 
 
 def repro_of(

@@ -18,6 +18,7 @@ from bisector.core.model import Outcome, ProbeResult
 from bisector.core.protocol import Failed, Repro, TestFile
 from bisector.core.search.minimal import MinimalSet
 from bisector.runner.journal import Journal
+from bisector.runner.rundir import RunDirectory
 from bisector.session import reproducing
 from bisector.session.answer import Answer
 from bisector.session.confirmation import Repair
@@ -39,7 +40,7 @@ def started(text: str, *commands: list[str]) -> Started:
 def session(tmp_path: Path) -> Iterator[Any]:
     journal = Journal(tmp_path / "journal.jsonl")
     yield SimpleNamespace(
-        run=SimpleNamespace(repro=tmp_path / "repro.py", test=tmp_path / "test_repro.py"),
+        run=RunDirectory(tmp_path),
         clock=SimpleNamespace(stage=lambda name: contextlib.nullcontext()),
         timeout_s=60.0,
         progress=lambda *said: None,

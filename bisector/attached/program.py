@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from ..inductor.graph.fixes import setting_statements
-from ..inductor.graph.literals import TensorSource, check_plain
 from ..inductor.graph.ops_source import autocast_source
 from ..inductor.graph.parts import comment, imports_source, joined_blocks
 from ..inductor.graph.statements import Writer
+from ..inductor.graph.tensor_literals import Source, check_plain
 from ..inductor.graph.values import CannotWrite, call_source, concrete, value_source
 from .recording import Call, Graph, Modes
 from .settings import Surroundings
@@ -49,7 +49,7 @@ class _Functions(Writer):
         check_plain(tensor)
         name = self.globals.take(wanted.strip("_").upper())
         self.tensors[name] = tensor.detach()
-        self.constants[name] = TensorSource(f'load()["constants"]["{name}"]')
+        self.constants[name] = Source(f'load()["constants"]["{name}"]')
         return name
 
 

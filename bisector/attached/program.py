@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from ..inductor.graph.literals import TensorSource, check_plain
 from ..inductor.graph.ops_source import autocast_source
 from ..inductor.graph.parts import comment, imports_source, joined_blocks
 from ..inductor.graph.settings_source import setting_statements
 from ..inductor.graph.statements import Writer
+from ..inductor.graph.tensor_literals import Source, check_plain
 from ..inductor.graph.values import CannotWrite, call_source, concrete, value_source
 from ..inductor.torch_state import Modes, TorchState
 from .recording import Call, Graph
@@ -49,7 +49,7 @@ class _Functions(Writer):
         check_plain(tensor)
         name = self.globals.take(wanted.strip("_").upper())
         self.tensors[name] = tensor.detach()
-        self.constants[name] = TensorSource(f'load()["constants"]["{name}"]')
+        self.constants[name] = Source(f'load()["constants"]["{name}"]')
         return name
 
 

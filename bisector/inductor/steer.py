@@ -22,7 +22,7 @@ from ..core.case import Case
 from ..core.model import Candidate, Outcome
 from . import execute, source_capture, tensors, torch_state
 from .capture.record import Call
-from .graph.drawn import SEEDS
+from .graph.random_inputs import SEEDS
 from .graph.smaller_inputs import scale, simplify
 
 Wanted = Sequence[tuple[Candidate, Outcome]]

@@ -10,11 +10,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from bisector.inductor.graph.bits import raw_bytes, same_values
 from bisector.inductor.graph.inputs_source import arguments_source
-from bisector.inductor.graph.literals import LITERAL_ELEMENTS, evaluate, literal, text_names
 from bisector.inductor.graph.smaller_inputs import scale, simplify
+from bisector.inductor.graph.tensor_literals import LITERAL_ELEMENTS, evaluate, literal, text_names
 from bisector.inductor.graph.values import CannotWrite, value_source
+from bisector.inductor.tensors import raw_bytes, same_values
 
 DTYPES = [
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -159,9 +159,9 @@ def test_a_python_value_comes_back(value: object) -> None:
 
 
 def build(text: str, name: str, blobs: Mapping[str, str]) -> list[torch.Tensor]:
-    with text_names(blobs, torch.float32) as names:
-        exec(text, names)
-        made: list[torch.Tensor] = names[name]()
+    names = text_names(blobs)
+    exec(text, names)
+    made: list[torch.Tensor] = names[name]()
     return made
 
 

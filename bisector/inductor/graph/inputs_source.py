@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
-from .bits import same_values
-from .literals import TensorSource, check_plain, literal, text_names
+from ..tensors import same_values
+from .tensor_literals import Source, check_plain, literal, text_names
 from .values import LINE_WIDTH, CannotWrite, call_source, concrete, filled, value_source
-
-
-@dataclass(frozen=True)
-class ArgumentsSource:
-    """`def name(): ...` that returns a list of fresh values. blobs: base64 texts that it reads."""
-
-    text: str = ""
-    blobs: Mapping[str, str] = field(default_factory=dict)
 
 
 def arguments_source(
@@ -27,8 +18,8 @@ def arguments_source(
     values: Sequence[Any],
     requires_grad: Sequence[bool],
     default_dtype: torch.dtype | None = torch.float32,
-) -> ArgumentsSource:
-    """The function `name` that gives `values` back, under the names `parameters`.
+) -> Source:
+    """`def name(): ...` that returns a list of `values`, made afresh, under the names `parameters`.
 
     default_dtype: as of `literal`. Raises CannotWrite where a value has no exact text.
     """
@@ -41,8 +32,8 @@ def arguments_source(
         lines.append(f"    {target} = {source.text}{'.requires_grad_()' if grads.get(target) else ''}")
         blobs.update(source.blobs)
     lines.append("    return " + list_source(parameters))
-    arguments = ArgumentsSource("\n".join(lines) + "\n", blobs)
-    _check(name, arguments, values, requires_grad, default_dtype)
+    arguments = Source("\n".join(lines) + "\n", blobs)
+    _check(name, arguments, values, requires_grad)
     return arguments
 
 
@@ -55,7 +46,7 @@ def _sources(
     parameters: Sequence[str],
     values: Sequence[Any],
     default_dtype: torch.dtype | None,
-) -> Iterator[tuple[str, TensorSource]]:
+) -> Iterator[tuple[str, Source]]:
     """(name, text) pairs in the order in which they must stand; a storage comes before its views."""
     groups: dict[int, list[int]] = {}
     for position, value in enumerate(values):
@@ -65,7 +56,7 @@ def _sources(
     shared = {position: group for group in groups.values() if len(group) > 1 for position in group}
     for position, (name, value) in enumerate(zip(parameters, values, strict=True)):
         if not isinstance(value, torch.Tensor):
-            yield name, TensorSource(value_source(value))
+            yield name, Source(value_source(value))
         elif position not in shared:
             yield name, literal(value, name, default_dtype=default_dtype)
         else:
@@ -75,7 +66,7 @@ def _sources(
 def _view(
     position: int, group: Sequence[int], parameters: Sequence[str], values: Sequence[Any],
     default_dtype: torch.dtype | None,
-) -> Iterator[tuple[str, TensorSource]]:  # fmt: skip
+) -> Iterator[tuple[str, Source]]:  # fmt: skip
     """One of several inputs over one storage; the first of them brings the storage along."""
     members = [values[p] for p in group]
     storage = parameters[group[0]] + "_storage"
@@ -90,7 +81,7 @@ def _view(
     where = [tuple(value.shape), tuple(value.stride()), value.storage_offset() - start]
     yield (
         parameters[position],
-        TensorSource(call_source(f"{storage}.as_strided", [value_source(w) for w in where])),
+        Source(call_source(f"{storage}.as_strided", [value_source(w) for w in where])),
     )
 
 
@@ -99,13 +90,10 @@ def _end(tensor: torch.Tensor) -> int:
     return int(tensor.storage_offset()) + (reach + 1 if tensor.numel() else 0)
 
 
-def _check(
-    name: str, arguments: ArgumentsSource, values: Sequence[Any], requires_grad: Sequence[bool],
-    default_dtype: torch.dtype | None,
-) -> None:  # fmt: skip
-    with text_names(arguments.blobs, default_dtype) as names:
-        exec(arguments.text, names)
-        made = names[name]()
+def _check(name: str, arguments: Source, values: Sequence[Any], requires_grad: Sequence[bool]) -> None:
+    names = text_names(arguments.blobs)
+    exec(arguments.text, names)
+    made = names[name]()
     for value, copy, grad in zip(values, made, requires_grad, strict=True):
         same = same_values(value, copy)
         if same and isinstance(value, torch.Tensor):

@@ -11,12 +11,12 @@ import torch
 from torch import fx
 
 from ...core.case import Wording
-from .inputs_source import ArgumentsSource, arguments_source
-from .literals import UNPACK, TensorSource
+from .inputs_source import arguments_source
 from .public_calls import in_public_calls
 from .repro_spec import ReproSpec
 from .run_source import RunSource, is_frozen, run_source
 from .source import FunctionSource, function_source, verify
+from .tensor_literals import UNPACK, Source
 from .values import CannotWrite
 
 BLOB_WIDTH = 100
@@ -27,8 +27,8 @@ class Parts:
     """Texts of one file. data: what nobody reads; it stands last."""
 
     function: FunctionSource
-    inputs: ArgumentsSource
-    grads: ArgumentsSource
+    inputs: Source
+    grads: Source
     run: RunSource
     data: str
 
@@ -97,7 +97,7 @@ def _text_dtype(spec: ReproSpec) -> torch.dtype | None:
     return spec.default_dtype if spec.default_dtype is torch.float32 else None
 
 
-def _inputs(spec: ReproSpec, function: FunctionSource) -> ArgumentsSource:
+def _inputs(spec: ReproSpec, function: FunctionSource) -> Source:
     return arguments_source(
         "inputs",
         function.parameters,
@@ -107,10 +107,10 @@ def _inputs(spec: ReproSpec, function: FunctionSource) -> ArgumentsSource:
     )
 
 
-def _grad_outputs(spec: ReproSpec) -> ArgumentsSource:
+def _grad_outputs(spec: ReproSpec) -> Source:
     given = {f"output_{i}_grad": grad for i, grad in enumerate(spec.grad_outputs or ()) if grad is not None}
     if not given:
-        return ArgumentsSource()
+        return Source()
     values, flags = list(given.values()), [False] * len(given)
     return arguments_source("grad_outputs", list(given), values, flags, default_dtype=_text_dtype(spec))
 
@@ -124,7 +124,7 @@ def _joined(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return blobs
 
 
-def _data(blobs: Mapping[str, str], constants: Mapping[str, TensorSource]) -> str:
+def _data(blobs: Mapping[str, str], constants: Mapping[str, Source]) -> str:
     """Blobs, and constants made of them."""
     parts = [UNPACK + "\n"] if blobs else []
     for name, data in blobs.items():

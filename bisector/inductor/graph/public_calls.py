@@ -18,9 +18,8 @@ import torch.utils._pytree as pytree
 from torch import fx
 from torch.fx.node import map_arg
 
-from ..tensors import fresh, grad_flags
+from ..tensors import fresh, grad_flags, same_values
 from .aten_calls import AtenCall, AtenCalls
-from .bits import same_values
 from .ops_source import INFIX, PREFIX, public_names
 from .source import build, function_source
 from .statements import CAPTURED

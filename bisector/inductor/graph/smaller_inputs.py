@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .drawn import DRAWN, drawn
+from .random_inputs import DRAWN, drawn
 
 
 def compact(x: torch.Tensor) -> torch.Tensor:

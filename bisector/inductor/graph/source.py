@@ -15,10 +15,9 @@ import torch
 from torch import fx
 
 from ..naming import named_by
-from ..tensors import as_list, fresh, grad_flags
-from .bits import same_values
-from .literals import TensorSource, evaluate
+from ..tensors import as_list, fresh, grad_flags, same_values
 from .statements import Writer
+from .tensor_literals import Source, evaluate
 from .values import CannotWrite, call_source, concrete
 
 
@@ -33,7 +32,7 @@ class FunctionSource:
     text: str
     parameters: tuple[str, ...]
     imports: tuple[str, ...] = ()
-    constants: Mapping[str, TensorSource] = field(default_factory=dict)
+    constants: Mapping[str, Source] = field(default_factory=dict)
 
     def given_constants(self) -> FunctionSource:
         """The same function where the constants are further parameters of the text, under their own names.

@@ -9,9 +9,9 @@ import torch
 from torch import fx
 
 from .constants import value_of
-from .literals import TensorSource, literal
 from .names import Names, clean_name, input_names
 from .ops_source import Scope, autocast_source, expression, function_name, statement_in_place
+from .tensor_literals import Source, literal
 from .values import CannotWrite, Place, call_source, value_source
 
 INDENT = 4
@@ -29,7 +29,7 @@ class Writer:
         self.named = frozenset(named)
         self.functions: list[str] = []
         self.imports: set[str] = set()
-        self.constants: dict[str, TensorSource] = {}
+        self.constants: dict[str, Source] = {}
         self.globals = Names(kept=self.named)
 
     def function(self, gm: fx.GraphModule, name: str) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ for some dtype or value (a negative NaN in bfloat16, say) falls to the next one;
 from __future__ import annotations
 
 import base64
-import contextlib
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +16,14 @@ from typing import Any
 import torch
 
 from ...core.reduction.inputs import WRITTEN_OUT
-from .bits import raw_bytes
-from .drawn import drawn_forms
-from .numbers_source import shortest, tensor_source
-from .values import CannotWrite, value_source
+from ..tensors import raw_bytes
+from .random_inputs import drawn_forms
+from .values import LINE_WIDTH, CannotWrite, filled, value_source
 
 LITERAL_ELEMENTS = WRITTEN_OUT  # more numbers than this are not read by anyone: a blob is shorter
+
+INDENT = 8  # of elements that stand on lines of their own
+NAME_WIDTH = 40  # of `    name = torch.tensor(...)` around the elements
 
 # What a blob needs in the emitted file; part of the text of a repro.
 UNPACK = '''\
@@ -34,14 +35,14 @@ def unpack(data, dtype, shape):
 
 
 @dataclass(frozen=True)
-class TensorSource:
-    """An expression for a tensor. blobs: the names it uses of base64 texts that `unpack` reads."""
+class Source:
+    """An expression, or a function, and the names it uses of base64 texts that `unpack` reads (blobs)."""
 
-    text: str
+    text: str = ""
     blobs: Mapping[str, str] = field(default_factory=dict)
 
-    def then(self, suffix: str) -> TensorSource:
-        return TensorSource(self.text + suffix, self.blobs)
+    def then(self, suffix: str) -> Source:
+        return Source(self.text + suffix, self.blobs)
 
 
 def literal(
@@ -49,11 +50,11 @@ def literal(
     name: str = "x",
     *,
     default_dtype: torch.dtype | None = torch.float32,
-) -> TensorSource:
+) -> Source:
     """The text that makes `tensor` again: dtype, shape, strides and bytes; requires_grad is left out.
 
-    name: what a blob is called after. default_dtype: the default dtype where the text will run; None if it is
-    not known.
+    name: what a blob is called after. default_dtype: the default dtype where the text will run, which is also
+    the one of this process; None if it is not known.
     The storage offset is not kept. Raises CannotWrite for a tensor that is not plain strided memory.
     """
     check_plain(tensor)
@@ -61,7 +62,7 @@ def literal(
     for dense, suffix in _layouts(value):
         if _strides_after(dense, suffix) == value.stride():
             source = _dense(dense, name, default_dtype).then(suffix)
-            if _gives(source, value, default_dtype):
+            if _gives(source, value):
                 return source
     raise CannotWrite(
         f"no text gives {name} back: {value.dtype} {tuple(value.shape)} strides {value.stride()}"
@@ -107,25 +108,22 @@ def _strides_after(dense: torch.Tensor, suffix: str) -> tuple[int, ...]:
 
 def _span(value: torch.Tensor) -> torch.Tensor:
     """The memory from the first element to the last as a vector, with zeros in the gaps."""
-    at = torch.zeros(value.shape, dtype=torch.int64)
-    for dim, (size, stride) in enumerate(zip(value.shape, value.stride(), strict=True)):
-        at += (torch.arange(size) * stride).reshape([-1 if d == dim else 1 for d in range(value.dim())])
-    extent = int(at.max()) + 1 if at.numel() else 0
-    span = value.as_strided((extent,), (1,)).cpu().clone()
-    gap = torch.ones(extent, dtype=torch.bool)
-    gap[at.reshape(-1)] = False
-    span.view(torch.uint8).reshape(extent, value.element_size())[gap] = 0
-    return span.to(value.device)
+    reach = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+    extent = reach + 1 if value.numel() else 0
+    at = torch.arange(extent).as_strided(value.shape, value.stride()).reshape(-1)
+    raw = torch.zeros(extent, value.element_size(), dtype=torch.uint8)
+    raw[at] = raw_bytes(value.cpu()).reshape(-1, value.element_size())
+    return raw.reshape(-1).view(value.dtype).to(value.device)
 
 
-def _dense(value: torch.Tensor, name: str, default_dtype: torch.dtype | None) -> TensorSource:
+def _dense(value: torch.Tensor, name: str, default_dtype: torch.dtype | None) -> Source:
     device = "" if value.device.type == "cpu" else f".to({value_source(value.device)})"
     for text in _short_forms(value, default_dtype):
-        if _gives(TensorSource(text + device), value, default_dtype):
-            return TensorSource(text + device)
+        if _gives(Source(text + device), value):
+            return Source(text + device)
     blob = f"{name.upper()}_DATA"
     text = f"unpack({blob}, {value.dtype}, {_sizes(value.shape)})"
-    return TensorSource(text + device, {blob: _packed(value)})
+    return Source(text + device, {blob: _packed(value)})
 
 
 def _short_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iterator[str]:
@@ -134,7 +132,7 @@ def _short_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iter
         yield f"torch.empty({shape}{dtype})"
         return
     first = value.reshape(-1)[0]
-    one = value_source(shortest(first))
+    one = value_source(_shortest(first))
     inferred = {float: default_dtype, int: torch.int64, bool: torch.bool}.get(type(first.item()))
     needed = "" if inferred is value.dtype else dtype
     if value.numel() > 1 and torch.equal(raw_bytes(value), raw_bytes(first).repeat(value.numel(), 1)):
@@ -143,7 +141,7 @@ def _short_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iter
             yield f"{make}({shape.strip('(,)')}{'' if value.dtype is default_dtype else dtype})"
         yield f"torch.full({shape}, {one}{needed})"
     if value.numel() <= LITERAL_ELEMENTS:
-        yield tensor_source(value, needed)
+        yield _tensor_call(value, needed)
     elif _counts_up(value):
         flat = f"torch.arange({one}, {value_source(first.item() + value.numel())}{dtype})"
         yield flat if value.dim() == 1 else f"{flat}.reshape{shape}"
@@ -162,9 +160,9 @@ def _packed(value: torch.Tensor) -> str:
     return base64.b64encode(zlib.compress(raw_bytes(value.cpu()).numpy().tobytes(), 9)).decode("ascii")
 
 
-def _gives(source: TensorSource, value: torch.Tensor, default_dtype: torch.dtype | None) -> bool:
+def _gives(source: Source, value: torch.Tensor) -> bool:
     """Whether the text makes exactly this tensor, strides included."""
-    made = evaluate(source, default_dtype)
+    made = evaluate(source)
     return (made.dtype, made.shape, made.device, made.stride()) == (
         value.dtype,
         value.shape,
@@ -173,25 +171,50 @@ def _gives(source: TensorSource, value: torch.Tensor, default_dtype: torch.dtype
     ) and torch.equal(raw_bytes(made), raw_bytes(value))
 
 
-def evaluate(source: TensorSource, default_dtype: torch.dtype | None = torch.float32) -> torch.Tensor:
-    """What the text gives when it is run, under the default dtype it was written for."""
-    with text_names(source.blobs, default_dtype) as names:
-        made: torch.Tensor = eval(source.text, names)
+def evaluate(source: Source) -> torch.Tensor:
+    """What the text gives when it is run."""
+    made: torch.Tensor = eval(source.text, text_names(source.blobs))
     return made
 
 
-@contextlib.contextmanager
-def text_names(blobs: Mapping[str, str], default_dtype: torch.dtype | None) -> Iterator[dict[str, Any]]:
-    """The names that emitted text may use, while the default dtype is the one it was written for."""
+def text_names(blobs: Mapping[str, str]) -> dict[str, Any]:
+    """The names that emitted text may use."""
     names: dict[str, Any] = {"torch": torch, "zlib": zlib, "base64": base64, "inf": math.inf, "nan": math.nan}
     exec(UNPACK, names)
-    names.update(blobs)
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(default_dtype or before)
-    try:
-        yield names
-    finally:
-        torch.set_default_dtype(before)
+    return names | dict(blobs)
+
+
+def _tensor_call(value: torch.Tensor, keywords: str) -> str:
+    """torch.tensor with the elements. keywords: what stands behind them, from the comma on.
+
+    On one line where they fit there; else a matrix has its rows, and any other tensor is written flat.
+    """
+    numbers = _shortest(value)
+    line = value_source(numbers)
+    if len(line) <= LINE_WIDTH - NAME_WIDTH:
+        return f"torch.tensor({line}{keywords})"
+    rows = [value_source(row) for row in numbers]
+    shaped = ""
+    if value.dim() > 2 or value.shape[-1] == 1 or max(map(len, rows)) > LINE_WIDTH - INDENT - 1:
+        rows = [value_source(number) for number in _shortest(value.reshape(-1))]
+        shaped = f".reshape{tuple(value.shape)}"
+    return f"torch.tensor([\n{filled(rows, ' ' * INDENT)}\n    ]{keywords}){shaped}"
+
+
+def _shortest(value: torch.Tensor) -> Any:
+    """The elements as nested lists, each a number whose text is as short as it can be."""
+    if value.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return value.tolist()
+    flat = value.reshape(-1)
+    exact = flat.tolist()
+    best = list(exact)
+    for digits in range(9, 0, -1):  # nine digits always tell two float32 apart
+        shorter = [float(f"{number:.{digits}g}") for number in exact]
+        kept = raw_bytes(torch.tensor(shorter, dtype=value.dtype)) == raw_bytes(flat.cpu())
+        best = [s if k else b for s, k, b in zip(shorter, kept.all(dim=1).tolist(), best, strict=True)]
+    for size in reversed(value.shape[1:]):
+        best = [best[i : i + size] for i in range(0, len(best), size)]
+    return best if value.dim() else best[0]
 
 
 def _sizes(sizes: Sequence[int]) -> str:

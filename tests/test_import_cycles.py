@@ -18,9 +18,6 @@ FOLDERS = [name for name, path in MODULES.items() if path.name == "__init__.py"]
 # Imports that close a cycle of folders, by what they are about. The list can only shrink: an entry without
 # which there is no cycle either fails.
 KNOWN = {
-    "a case is applied by the folder that also writes repros, which run it": (
-        "bisector.inductor.execute", "bisector.inductor.graph.edit",
-    ),
     "the options of a run hold a question about builds": (
         "bisector.session.options", "bisector.session.builds.question",
     ),

@@ -19,7 +19,7 @@ from bisector.core.case import WHOLE
 from bisector.core.model import Base, Candidate
 from bisector.inductor import autotuned, execute, source_capture
 from bisector.inductor.capture import load
-from bisector.inductor.graph.describe import machine
+from bisector.inductor.describe import machine
 from bisector.inductor.serving import warm
 from bisector.inductor.serving.pristine import Pristine
 

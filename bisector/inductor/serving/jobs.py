@@ -13,6 +13,7 @@ from ...core import protocol as asked
 from ...core.graphinfo import GraphInfo
 from ...core.model import Json, Measurement
 from .. import (
+    describe,
     execute,
     formula,
     held,
@@ -23,13 +24,13 @@ from .. import (
     steer,
     torch_state,
     verdict_data,
+    write_scripts,
 )
 from ..capture.load import Loaded
 from ..capture.record import Call
 from ..flags import installed, other_inputs, reads, timing
 from ..flags.codes import code_of, sources_of
 from ..following import trace
-from ..graph import describe, write
 from ..hooks import selftest, triton_selftest
 from ..probe_cache import compile_key, split
 from .holders import REFUSED
@@ -108,11 +109,11 @@ def _info(loaded: Loaded, request: asked.DescribeGraph) -> GraphInfo:
 
 
 def _repro(loaded: Loaded, request: asked.WriteRepro) -> asked.Repro:
-    return write.repro(_prepared(loaded, request), request.spec)
+    return write_scripts.repro(_prepared(loaded, request), request.spec)
 
 
 def _test(loaded: Loaded, request: asked.WriteTest) -> asked.TestFile:
-    return write.test_file(_prepared(loaded, request), request.spec)
+    return write_scripts.test_file(_prepared(loaded, request), request.spec)
 
 
 def _flags(loaded: Loaded, request: asked.ReadFlags) -> asked.Settings:

@@ -121,7 +121,7 @@ def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], Non
     if loaded.problem is not None:
         return _problem(loaded.problem, loaded.late), None
     warm.apply_baseline(loaded, options["config"])
-    from ..graph.describe import summary
+    from ..describe import summary
 
     on_cuda = torch.cuda.is_initialized()
     one_at_a_time = on_cuda if options["forks"] is None else not options["forks"]

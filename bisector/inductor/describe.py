@@ -9,14 +9,14 @@ import torch.fx
 from torch._inductor import cpu_vec_isa
 from torch._ops import HigherOrderOperator
 
-from ...core.graphinfo import GraphInfo, NodeInfo
-from ...core.protocol import Machine, Recorded, RecordedCall
-from .. import naming, tensors, torch_state
-from ..capture.load import Loaded
-from ..capture.record import Call
-from ..dispatched_ops import DispatchedOps
-from ..execute import Subject
-from . import arguments, edit, liveness
+from ..core.graphinfo import GraphInfo, NodeInfo
+from ..core.protocol import Machine, Recorded, RecordedCall
+from . import naming, tensors, torch_state
+from .capture.load import Loaded
+from .capture.record import Call
+from .dispatched_ops import DispatchedOps
+from .execute import Subject
+from .graph import arguments, edit, liveness
 
 _OPS = {"placeholder": "input", "get_attr": "constant", "call_function": "call", "call_method": "call"}
 

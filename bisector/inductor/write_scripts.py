@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from ...core.criterion import Criterion
-from ...core.protocol import Repro, ScriptSpec, TestFile
-from ..execute import Outputs, Subject, eager_program, run, seed
-from ..tensors import dtype_name
-from .as_test import name_of_test, write_test
-from .parts import parts_of
-from .repro import write_repro
-from .repro_spec import ReproSpec
+from ..core.criterion import Criterion
+from ..core.protocol import Repro, ScriptSpec, TestFile
+from .execute import Outputs, Subject, eager_program, run, seed
+from .graph.as_test import name_of_test, write_test
+from .graph.parts import parts_of
+from .graph.repro import write_repro
+from .graph.repro_spec import ReproSpec
+from .tensors import dtype_name
 
 
 def repro(subject: Subject, asked: ScriptSpec) -> Repro:

@@ -232,6 +232,7 @@ def builds(target: str, **given: Any) -> int:
 @click.argument("paths", metavar="PATH...", nargs=-1)
 @click.option("--watch", metavar="DIR", multiple=True, help="Go on with what appears there, until Ctrl-C.")
 @click.option("--ray", metavar="ADDRESS", help="Run the jobs on this Ray cluster.")
+@click.option("--again", is_flag=True, help="Start over: forget the failures that the folder knows.")
 @options(_PROBING, _OUTPUT)
 def triage(paths: tuple[str, ...], **given: Any) -> int:
     """Many failures, clustered by cause: what a fuzzer left, folders of scripts, bundles.

@@ -18,6 +18,10 @@ class BadTarget(NumbisectError):
     """The target cannot be loaded: missing, not Python, raises, never compiles anything."""
 
 
+class AnotherHead(BadTarget):
+    """A run was begun about another version of its subject, or in other circumstances, than hold now."""
+
+
 class BadOption(NumbisectError):
     """An option has a value that cannot work."""
 

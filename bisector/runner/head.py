@@ -65,8 +65,9 @@ def _told(value: Json) -> str:
     return "not there" if value is None else f"{value}"
 
 
-def head_of(target: Path, asked: Mapping[str, Json], compiler: str | None) -> Head:
-    """The head of a run that begins now. compiler: the first line of its `--version`."""
+def head_of(target: Path | None, asked: Mapping[str, Json], compiler: str | None) -> Head:
+    """What holds for a run that begins now. target: None for many. compiler: the first line of its
+    `--version`."""
     versions = {
         "numbisect": _version("numbisect"),
         "torch": _torch(),
@@ -76,7 +77,7 @@ def head_of(target: Path, asked: Mapping[str, Json], compiler: str | None) -> He
     }
     matters = [n for n in os.environ if _MATTERS.fullmatch(n) and not _DOES_NOT.fullmatch(n)]
     environment = {name: os.environ[name] for name in matters}
-    return Head(versions, digest_of(target), asked, environment, _machine())
+    return Head(versions, "" if target is None else digest_of(target), asked, environment, _machine())
 
 
 def changed_files(files: Mapping[str, str]) -> str | None:

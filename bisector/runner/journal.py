@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from .. import wire
 from ..core.model import Json
-from ..errors import BadTarget
+from ..errors import AnotherHead, BadTarget
 from .head import Head, changed_files, digest_of
 from .rundir import RunDirectory
 
@@ -70,7 +70,7 @@ class Journal:
             changed = self._head.changed(target, head) or changed_files(self.files)
         if changed is not None:
             self.close()
-            raise BadTarget(
+            raise AnotherHead(
                 f"{self.path.parent}: {changed}; `numbisect resume {self.path.parent} --again` starts over"
             )
 

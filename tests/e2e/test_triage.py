@@ -21,6 +21,7 @@ from bisector.session.triage.store import Store
 from bisector.subject.intake import Failure, found
 from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle
 from tests.fuzz.variants import script
+from tests.runner.test_head import HEAD
 
 AGREES = "import torch\n\ntorch.compile(torch.relu)(torch.rand(4))\n"
 MALICIOUS = "import torch\n\ntorch.load({path!r}, weights_only=True)\n"
@@ -153,7 +154,7 @@ def test_a_triage_is_gone_on_with_by_its_folder_alone(triaged: Any, tmp_path: Pa
 
 def test_a_run_that_the_budget_cuts_short_is_left_for_the_next_look(tmp_path: Path) -> None:
     (tmp_path / "cast.py").write_text(script("cast", 0))
-    store = Store.opened(tmp_path / "out", {})
+    store = Store.opened(tmp_path / "out", {}, HEAD)
     [failure] = found([tmp_path / "cast.py"], trusted=False)
     assert isinstance(failure, Failure)
     begun = store.begin(failure, "2026-01-01T00:00:00Z")

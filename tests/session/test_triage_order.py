@@ -11,7 +11,7 @@ import pytest
 
 from bisector.core.clusters import Cause
 from bisector.core.model import Outcome
-from bisector.errors import BadOption
+from bisector.errors import BadOption, BadTarget
 from bisector.session.clock import Clock
 from bisector.session.options import Options
 from bisector.session.triage.clustering import clustered
@@ -20,6 +20,7 @@ from bisector.session.triage.outcome import Looked
 from bisector.session.triage.store import Store
 from bisector.subject.intake import Failure
 from bisector.subject.targets import Target, TargetKind
+from tests.runner.test_head import HEAD
 
 DIES = "dies"
 
@@ -82,7 +83,7 @@ def triage(store: Store, names: list[str], pool: ToldPool, **options: object) ->
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store.opened(tmp_path / "triage", {})
+    return Store.opened(tmp_path / "triage", {}, HEAD)
 
 
 def test_one_full_run_for_each_cause_and_the_rest_is_told_by_it(store: Store) -> None:
@@ -133,5 +134,25 @@ def test_stopped_at_any_job_it_goes_on_without_asking_one_twice(store: Store) ->
 def test_a_folder_that_is_no_triage_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(BadOption, match="neither empty nor a triage"):
-        Store.opened(tmp_path, {})
+        Store.opened(tmp_path, {}, HEAD)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_triage_grows_under_the_head_that_it_was_begun_with(tmp_path: Path) -> None:
+    store = Store.opened(tmp_path, {}, HEAD)
+    other = replace(HEAD, versions={**HEAD.versions, "torch": "2.14.0"})
+    Store.opened(tmp_path, {}, other)  # nothing was looked at yet
+    Store.opened(tmp_path, {}, HEAD)
+    (store.failures / "a").mkdir()
+    store.write(store.failures / "a" / "failure.json", {})
+    with pytest.raises(BadTarget, match=r"torch is 2\.14\.0, and was .*; `--again` starts over"):
+        Store.opened(tmp_path, {}, other)
+    Store(tmp_path).start_over()
+    assert not store.failures.exists()
+    Store.opened(tmp_path, {}, other)
+
+
+def test_a_folder_that_is_no_triage_is_not_cleared(tmp_path: Path) -> None:
+    (tmp_path / "failures").mkdir()
+    Store(tmp_path).start_over()
+    assert (tmp_path / "failures").exists()

@@ -14,7 +14,7 @@ from typing import Any
 
 from bisector.core.clusters import Cause, pattern
 from bisector.core.model import OF_STATUS, Measurement, Outcome
-from bisector.errors import NumbisectError
+from bisector.errors import AnotherHead, NumbisectError
 from bisector.report import markdown, sections
 from bisector.runner.rundir import RunDirectory
 
@@ -38,7 +38,7 @@ def main(request: Path) -> None:
     run = RunDirectory(folder / RUN)  # one for all looks at a failure: what was asked is not asked again
     run.path.mkdir(exist_ok=True)
     options = Options.from_json(raw["options"])
-    session = Session(run, options, lambda stage, text: print(f"{stage}: {text}", flush=True))
+    session = _session(run, options)
     try:
         if options.command == "check":
             looked = _judged(looked, *pipeline.judged(session))
@@ -49,6 +49,20 @@ def main(request: Path) -> None:
     finally:
         session.close()
     run.write_json(folder / "failure.json", looked.to_json())
+
+
+def _session(run: RunDirectory, options: Options) -> Session:
+    """With what earlier looks asked, unless they were made elsewhere: on another machine of a cluster, or
+    before a file beside the target was edited."""
+    try:
+        return Session(run, options, _say)
+    except AnotherHead:
+        run.start_over()
+        return Session(run, options, _say)
+
+
+def _say(stage: str, text: str) -> None:
+    print(f"{stage}: {text}", flush=True)
 
 
 def _judged(looked: Looked, result: Mapping[str, Any], default: Measurement) -> Looked:

@@ -10,13 +10,16 @@ triage.json, triage.md, triage.html
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bisector import wire
 from bisector.core.model import Outcome
-from bisector.errors import BadOption
+from bisector.errors import AnotherHead, BadOption
+from bisector.runner.head import Head
 from bisector.runner.rundir import RunDirectory
 from bisector.subject.intake import Failure
 
@@ -31,19 +34,42 @@ class Store:
     path: Path
 
     @classmethod
-    def opened(cls, path: Path, options: Mapping[str, Any]) -> Store:
-        """A new store, or one that is gone on with. Raises BadOption for a folder that is neither."""
+    def opened(cls, path: Path, asked: Mapping[str, Any], head: Head) -> Store:
+        """A new store, or one that is gone on with. head: what holds now, whatever the targets are.
+
+        Raises BadOption for a folder that is neither, and AnotherHead where it was begun under another head.
+        """
         store = cls(path.resolve())
         try:
             store.path.mkdir(parents=True, exist_ok=True)
             if any(store.path.iterdir()) and not (store.path / OPTIONS).is_file():
                 raise BadOption(f"{path}: neither empty nor a triage; name another --out")
+            store.refuse_another(head)
             store.failures.mkdir(exist_ok=True)
-            store.write(store.path / OPTIONS, options)
+            store.write(store.path / OPTIONS, {**asked, "head": wire.dump(head)})
         except OSError as error:
             advice = "name a folder you can write with --out"
             raise BadOption(f"{path}: {error.strerror or error}; {advice}") from error
         return store
+
+    def refuse_another(self, head: Head) -> None:
+        """Failures that were looked at under two heads would be clustered together."""
+        file = self.path / OPTIONS
+        if not file.is_file() or not any(self.failures.glob("*/failure.json")):
+            return
+        began = json.loads(file.read_text()).get("head")
+        changed: str | None = "it does not say under what it was begun"
+        if began is not None:
+            changed = wire.load(Head, began).changed("the target", head)
+        if changed is not None:
+            advice = "`--again` starts over, another --out begins beside it"
+            raise AnotherHead(f"{self.path}: {changed}; {advice}")
+
+    def start_over(self) -> None:
+        """Forget every failure, if this is a triage."""
+        if (self.path / OPTIONS).is_file():
+            shutil.rmtree(self.failures, ignore_errors=True)
+            shutil.rmtree(self.clusters, ignore_errors=True)
 
     @property
     def failures(self) -> Path:

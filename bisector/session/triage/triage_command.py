@@ -15,9 +15,11 @@ from typing import Any
 from bisector.core.model import Outcome
 from bisector.errors import BadOption, BadTarget
 from bisector.report import triage as report
+from bisector.runner.head import head_of
 from bisector.runner.pool import LocalPool, Pool
 from bisector.subject.intake import Skipped, found
 
+from .. import environment
 from ..clock import Clock
 from ..display import Display, to_stdout
 from ..options import Options
@@ -70,7 +72,11 @@ def run(
         if not path.exists() and not path.is_symlink():
             raise BadTarget(f"{path}: no such file or folder; name what the fuzzer wrote")
     asked = {"paths": [str(path.resolve()) for path in named], "options": options.to_json()}
-    store = Store.opened(Path(given["out"]), asked)
+    folder = Path(given["out"])
+    if given["again"]:
+        Store(folder.resolve()).start_over()
+    head = head_of(None, options.shaping(), environment.compiler())
+    store = Store.opened(folder, asked, head)
     clock = Clock(options.budget_s)
     pool, lanes = _pool(given["ray"], given["jobs"])
     driver = Triage(store, pool, replace(options, jobs=lanes), progress, clock)

@@ -15,6 +15,7 @@ import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 
 from ..core.case import Case
+from ..core.kinds import KINDS
 from ..core.model import Base, Candidate, Measurement, OutputMeasurement, kind_of
 from . import ambient, compiling, execute, probing, source_capture
 from .capture.record import Call
@@ -23,8 +24,7 @@ from .hooks import switch
 from .reference import first_line
 from .threads import run_in_thread
 
-# Over the plain baseline a vector operation also decides whether its loop is vectorized at all.
-LOCAL = {Base.DEFAULT: frozenset({"cast", "fma", "vec"}), Base.PLAIN: frozenset({"cast", "fma"})}
+LOCAL = {base: frozenset(kind.name for kind in KINDS.values() if base in kind.open_over) for base in Base}
 LOOP = "vec:loop"
 # A compile that leaves its decisions open costs two or three plain ones. It pays where a search among so many
 # decisions will ask more than that, or has done so.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bisector.core.kinds import KINDS
 from bisector.core.model import kind_of
 from bisector.report.contrast import contrast_lines
 from bisector.report.fixes import fix_title
 from bisector.report.words import (
     CLASS_SENTENCES,
     DIVERGING,
-    KINDS,
     Result,
     conjunction,
     count,

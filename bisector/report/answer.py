@@ -212,8 +212,8 @@ def not_established(result: Result) -> list[str]:
     if diverges(result):
         lines += _missing(result, {stage for stage, took in result["seconds"].items() if took is not None})
     for kind, reason in result.get("hooks_off", {}).items():
-        noun = KINDS[kind].noun if kind in KINDS else kind
-        lines.append(f"Decisions of kind {kind} ({noun}) were not examined: {stopped(reason)}")
+        noun = f" ({KINDS[kind].noun})" if kind in KINDS else ""
+        lines.append(f"Decisions of kind {kind}{noun} were not examined: {stopped(reason)}")
     return lines
 
 

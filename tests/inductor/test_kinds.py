@@ -112,6 +112,11 @@ def test_nothing_is_left_out_of_any_kind() -> None:
     assert not told, "\n".join(told)
 
 
+def test_the_schema_lets_a_hook_that_is_off_on_triton_alone_be_named() -> None:
+    names = json.loads((ROOT / SCHEMA).read_text(encoding="utf-8"))["$defs"]["hook_on_triton"]["enum"]
+    assert list(hooks.ON_TRITON) == names
+
+
 @pytest.mark.parametrize("place", ["hook", "program", "enum", "pattern", "words", "test"])
 def test_one_thing_that_is_left_out_is_named_with_the_place_where_it_belongs(place: str) -> None:
     full, name = here(), WELFORD.name

@@ -30,11 +30,14 @@ from . import (
     reuse,
     split,
     template,
+    triton_cast,
+    triton_fma,
+    triton_math,
+    triton_reduce,
     unroll,
     vec,
     welford,
 )
-from .on_triton import ON_TRITON
 from .patching import HookUnavailable
 
 # In the order in which they patch torch.
@@ -43,6 +46,11 @@ _MODULES: tuple[ModuleType, ...] = (
     fuse, cast, const, fma, vec, inplace, reuse, cudagraph,
 )  # fmt: skip
 BY_KIND: dict[str, ModuleType] = {module.KIND.name: module for module in _MODULES}
+# What kinds have beside their own hook where the backend is Triton; no decisions of its own. Each is switched
+# off by its own name, so that one which does not work there leaves its kind alone.
+ON_TRITON: dict[str, ModuleType] = {
+    module.NAME: module for module in (triton_fma, triton_math, triton_cast, triton_reduce)
+}
 
 _installed = False
 

@@ -26,7 +26,7 @@ from ...core.model import Decision
 from .. import naming
 from ..control import Control, current
 from . import cpp_ops, tags
-from .contract import contracted
+from .fma_emission import contracted
 from .patching import require, wrap
 
 KIND = kinds.FMA

@@ -8,20 +8,21 @@ from dataclasses import dataclass
 from math import comb
 from typing import Any
 
+from .kinds import KINDS
 from .model import kind_of
 
 # Where something is computed, and not how: these make room for a cause (a cast is dropped inside a kernel,
 # whatever put its two ends into one) and change with the ops around it.
-CONTEXT = frozenset({"inline", "fuse", "remat"})
+_CONTEXT = frozenset(kind.name for kind in KINDS.values() if kind.makes_room)
 # What follows these is an operation or a kernel of the one graph.
-OF_ONE_GRAPH = frozenset({"fma", "fuse", "unroll", "split", "welford", "reuse", "inplace"})
+_OF_ONE_GRAPH = frozenset(kind.name for kind in KINDS.values() if kind.detail_is_local)
 
 
 def pattern(decision_id: str) -> str:
     """What a decision has in common with those of other graphs: `cast:bfloat16` of
     `cast:bfloat16/convert_element_type_1@mul`, `fma` of `fma:sub@mul_1`."""
     kind = kind_of(decision_id)
-    if kind in OF_ONE_GRAPH:
+    if kind in _OF_ONE_GRAPH:
         return kind
     return decision_id.rpartition("@")[0].partition("/")[0].partition("#")[0]
 
@@ -63,7 +64,7 @@ class Cause:
 
     def enabled(self, decisions: Iterable[str]) -> frozenset[str]:
         """Of a graph's decisions, those to enable over the plain baseline."""
-        return frozenset(d for d in decisions if pattern(d) in self.cause or kind_of(d) in CONTEXT)
+        return frozenset(d for d in decisions if pattern(d) in self.cause or kind_of(d) in _CONTEXT)
 
 
 def cause_of(
@@ -88,7 +89,7 @@ def cause_of(
 def _patterns(decisions: Iterable[str]) -> frozenset[str]:
     """Those of the decisions, without their context where there is more to it."""
     found = frozenset(map(pattern, decisions))
-    return frozenset(p for p in found if kind_of(p) not in CONTEXT) or found
+    return frozenset(p for p in found if kind_of(p) not in _CONTEXT) or found
 
 
 def rand_index(ours: Sequence[str], theirs: Sequence[str]) -> float:

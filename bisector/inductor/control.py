@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from ..core.kinds import KINDS
 from ..core.model import Base, Candidate, Decision, kind_of
 
-# Kinds that the plain baseline keeps, unless they are members. `lower`: a fallback also breaks fusion and
-# recomputation around its node, so it names a place, not a cause. `config`: a flag is set beside the
-# Control, never by it.
-ALWAYS_IN_PLAIN = frozenset({"lower", "config"})
+_KEPT_IN_PLAIN = frozenset(kind.name for kind in KINDS.values() if kind.kept_in_plain)
 MOST_SWITCHES = 4096  # decisions of one compile that can be left open; further ones are answered at once
 
 
@@ -22,7 +20,7 @@ class Control:
     """Records the decisions of one compile, once per ID and in order, and answers for each.
 
     base, members: as in `Candidate`. Over Base.DEFAULT an ID is allowed unless it is a member; over
-    Base.PLAIN only if it is a member, or its kind is in ALWAYS_IN_PLAIN and it is none.
+    Base.PLAIN only if it is a member, or its kind is kept in plain and it is none.
     open_kinds: kinds whose decisions are left open until the run, where their hook can do that (`switch`).
     switches: the number of each decision that was left open.
     """
@@ -43,7 +41,7 @@ class Control:
     def allows(self, decision_id: str) -> bool:
         """The answer for an ID, without a record: for choices that may still come to nothing."""
         if self.base is Base.PLAIN:
-            return (decision_id in self.members) != (kind_of(decision_id) in ALWAYS_IN_PLAIN)
+            return (decision_id in self.members) != (kind_of(decision_id) in _KEPT_IN_PLAIN)
         return decision_id not in self.members
 
     def ask(self, kind: str, detail: str, node: str, text: str = "", where: str = "") -> bool:

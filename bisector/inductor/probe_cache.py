@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from .. import wire
+from ..core.kinds import KINDS
 from ..core.model import Base, Candidate, Json, Measurement, OutputMeasurement, kind_of
 from ..core.protocol import Request, RunProbe, RunVerdict, VerdictData
 
-# Over the plain baseline a vector operation also decides whether its loop is vectorized at all.
-LOCAL = {Base.DEFAULT: frozenset({"cast", "fma", "vec"}), Base.PLAIN: frozenset({"cast", "fma"})}
+LOCAL = {base: frozenset(kind.name for kind in KINDS.values() if base in kind.open_over) for base in Base}
 LOOP = "vec:loop"
 
 

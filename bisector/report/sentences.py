@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bisector.core.fix_source import python_literal
+from bisector.core.kinds import KINDS
 from bisector.core.model import detail_of, kind_of, middle_of
 
 from .words import (
     CLASS_SENTENCES,
     DIVERGING,
-    KINDS,
     Result,
     conjunction,
     count,
@@ -264,8 +264,8 @@ def not_established(result: Result) -> list[str]:
     if diverges(result):
         lines += _missing(result, {stage for stage, took in result["seconds"].items() if took is not None})
     for kind, reason in result.get("hooks_off", {}).items():
-        noun = KINDS[kind].noun if kind in KINDS else kind
-        lines.append(f"Decisions of kind {kind} ({noun}) were not examined: {stopped(reason)}")
+        noun = f" ({KINDS[kind].noun})" if kind in KINDS else ""
+        lines.append(f"Decisions of kind {kind}{noun} were not examined: {stopped(reason)}")
     return lines
 
 

@@ -1,16 +1,18 @@
 """The sentences that every report shares: verdict classes, backends, decisions, numbers.
 
 All functions read the `result.json` dict (docs/result-schema.md) and change nothing. The meaning of the
-words is in docs/words.md; a test holds that page and the tables here together.
+words is in docs/words.md; a test holds that page and the tables here together. The words of each kind of
+decision are in core/kinds.py.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from bisector.core.fix_source import python_literal
+from bisector.core.kinds import KINDS
 from bisector.core.model import Json, detail_of, kind_of, node_of
 
 Result = Mapping[str, Any]
@@ -37,55 +39,6 @@ BACKEND_SENTENCES = {
 }
 DIVERGING = frozenset({"compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding"})
 
-
-class KindWords(NamedTuple):
-    """noun: names one decision ("the FMA contraction of `mul`"). sentence: what the compiler did."""
-
-    noun: str
-    sentence: str
-
-
-KINDS = {
-    "decomp": KindWords("decomposition", "An operator is replaced by simpler ones before lowering."),
-    "pass": KindWords("graph pass", "A whole pass over the graph rewrites it."),
-    "match": KindWords("pattern match", "One match of a rewrite pattern is replaced."),
-    "lower": KindWords("lowering", "A node is computed by Inductor's own code, not by its ATen kernel."),
-    "inline": KindWords("recomputation", "A value is computed again where it is used, not stored once."),
-    "remat": KindWords(
-        "recomputation in backward", "The backward graph computes a forward value again, not saving it."
-    ),
-    "fuse": KindWords("fusion", "Two nodes share one kernel."),
-    "unroll": KindWords("reduction unrolling", "A small reduction is written out as a chain of operations."),
-    "split": KindWords("reduction split", "A reduction is computed in parts that are combined at the end."),
-    "welford": KindWords(
-        "variance algorithm", "A variance is computed in one pass (Welford's method) or in two."
-    ),
-    "cast": KindWords("elided cast", "A rounding to a narrower dtype, and back, is left out."),
-    "const": KindWords("unrounded scalar", "A scalar that eager rounds to the dtype is not rounded."),
-    "fma": KindWords("FMA contraction", "A product and a sum are rounded once, as one multiply-add."),
-    "vec": KindWords(
-        "vectorization",
-        "A kernel, or one operation in it, uses the vector math library, or on a GPU a faster form.",
-    ),
-    "layout": KindWords("layout change", "A tensor is kept in another memory format."),
-    "prepack": KindWords("weight prepacking", "A weight is reordered for another kernel that reads it."),
-    "cfold": KindWords("constant folding", "A value that needs no input is computed in advance."),
-    "reuse": KindWords("buffer reuse", "A buffer's memory is taken for another value."),
-    "inplace": KindWords("in-place update", "A value is written over one of its inputs."),
-    "template": KindWords("kernel template", "A matmul or convolution is generated from a template."),
-    "cudagraph": KindWords("CUDA graph", "The kernels are recorded once and replayed."),
-    "config": KindWords("setting", "A flag of which no single instance can be denied."),
-}
-# What some instances are called instead, by kind and detail: decisions of the Triton backend.
-INSTANCES = {
-    ("fma", "in-kernel"): "contraction in the kernel",
-    ("vec", "division"): "approximate division",
-    ("vec", "own_log"): "logarithm of Triton's own",
-    ("vec", "own_exp"): "fast exponential",
-    ("vec", "ftz"): "flushing of denormals",
-    ("unroll", "persistent"): "reduction in one block",
-    ("split", "cooperative"): "reduction by several blocks",
-}
 
 
 def number(value: Json) -> str:
@@ -137,12 +90,13 @@ def stopped(text: str) -> str:
 
 def short_decision(decision_id: str) -> str:
     """A decision in a few words: "the FMA contraction of `mul`"."""
-    kind, node = kind_of(decision_id), node_of(decision_id)
-    if kind not in KINDS:
+    known = KINDS.get(kind_of(decision_id))
+    if known is None:
         return f"`{decision_id}`"
-    if kind in ("config", "pass", "cudagraph"):  # decisions about the whole graph
-        return f"the {KINDS[kind].noun} `{detail_of(decision_id)}`"
-    return f"the {INSTANCES.get((kind, detail_of(decision_id)), KINDS[kind].noun)} of `{node}`"
+    detail = detail_of(decision_id)
+    if known.about_graph:
+        return f"the {known.noun} `{detail}`"
+    return f"the {known.instances.get(detail, known.noun)} of `{node_of(decision_id)}`"
 
 
 def fix_title(fix: Mapping[str, Any]) -> str:

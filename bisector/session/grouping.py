@@ -4,39 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from bisector.core.kinds import KINDS, LOWER
 from bisector.core.model import Outcome, kind_of
 from bisector.core.search.ahead import Members, Parallel, Test
 from bisector.core.search.minimal import MinimalSet, minimal_set
 
 # A repair by groups is taken apart into single decisions up to this many members.
 SEPARATED = 12
-PLACE = "lower"  # names where, not why: a fallback also breaks fusion and recomputation around its node
-# Answers name the finest kind first: a single operation before a kernel's shape before a graph rewrite.
-FINEST_FIRST = (
-    "fma",
-    "vec",
-    "cast",
-    "const",
-    "layout",
-    "prepack",
-    "template",
-    "unroll",
-    "split",
-    "welford",
-    "inline",
-    "remat",
-    "fuse",
-    "cfold",
-    "match",
-    "decomp",
-    "pass",
-    "inplace",
-    "reuse",
-    "cudagraph",
-    "config",
-    PLACE,
-)
-_RANK = {kind: i for i, kind in enumerate(FINEST_FIRST)}
+PLACE = LOWER.name  # names where, not why: a fallback also breaks fusion and recomputation around its node
+_RANK = {kind: i for i, kind in enumerate(KINDS)}
 
 
 def rank_of(decision_id: str) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bisector.core.case import WHOLE
+from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed, HooksTested, RecordedCall, Request, SelfTest
 
 from . import following
-from .grouping import FINEST_FIRST
 from .starting import MANY_ELEMENTS, can_follow_whole, is_large
 from .study import Study
 
@@ -44,7 +44,7 @@ def test_hooks(study: Study) -> HooksTested:
     if not isinstance(answer, Failed):
         return answer
     failed = f"the self-test failed: {answer.reason}"
-    return HooksTested({kind: failed for kind in FINEST_FIRST if kind != "config"}, {})
+    return HooksTested({kind.name: failed for kind in KINDS.values() if kind.hooked}, {})
 
 
 def try_backends(study: Study, hooks: HooksTested) -> Preflight:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,11 +89,8 @@ def test_a_number_that_is_not_finite_is_a_string(text: str) -> None:
     VALIDATOR.validate(result)
 
 
-def test_the_schema_and_the_words_name_the_same_kinds_and_classes() -> None:
+def test_the_schema_and_the_words_name_the_same_classes_and_backends() -> None:
     definitions = SCHEMA["$defs"]
-    assert set(definitions["decision_kind"]["enum"]) == set(words.KINDS)
-    pattern = definitions["decision_id"]["pattern"]
-    assert re.fullmatch(r"\^\((.*)\):\.\+@\.\+\$", pattern)[1].split("|") == list(words.KINDS)  # type: ignore[index]
     assert set(definitions["verdict"]["properties"]["class"]["enum"]) == set(words.CLASS_SENTENCES)
     backends = definitions["verdict"]["properties"]["first_bad_backend"]["enum"]
     assert set(backends) - {None} == set(words.BACKEND_SENTENCES)
@@ -108,8 +104,6 @@ def test_the_docs_explain_every_field_of_the_schema() -> None:
     assert sorted(name for name in names if f"`{name}`" not in page) == []
 
 
-def test_the_page_of_words_has_the_sentence_of_every_kind_and_class() -> None:
+def test_the_page_of_words_has_the_sentence_of_every_class() -> None:
     page = (ROOT / "docs/words.md").read_text()
-    sentences = [kind.sentence for kind in words.KINDS.values()]
-    sentences += words.CLASS_SENTENCES.values()
-    assert [text for text in sentences if text not in page] == []
+    assert [text for text in words.CLASS_SENTENCES.values() if text not in page] == []

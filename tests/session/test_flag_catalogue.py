@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
+from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
-from bisector.report.words import KINDS
 from bisector.session.flags.catalogue import Asked, Flag, catalogue, families, rows
 
 FAMILIES = {

@@ -1,7 +1,7 @@
 """The hooks: one module for each kind of decision, passive until a Control is active.
 
-Every module has `install()`, which patches torch or raises HookUnavailable, and a docstring that says what
-it patches and how it names an instance.
+Every module has `KIND`, its entry in the table of kinds, `install()`, which patches torch or raises
+HookUnavailable, and a docstring that says what it patches and how it names an instance.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from types import ModuleType
 
+from ...core.kinds import KINDS
 from .. import control
 from . import (
     cast,
@@ -29,35 +30,26 @@ from . import (
     reuse,
     split,
     template,
+    triton_cast,
+    triton_fma,
+    triton_math,
+    triton_reduce,
     unroll,
     vec,
     welford,
 )
-from .on_triton import ON_TRITON
 from .patching import HookUnavailable
 
-KINDS: dict[str, ModuleType] = {
-    "decomp": decomp,
-    "pass": passes,
-    "match": match,
-    "prepack": prepack,
-    "cfold": cfold,
-    "remat": remat,
-    "layout": layout,
-    "lower": lower,
-    "split": split,
-    "unroll": unroll,
-    "welford": welford,
-    "inline": inline,
-    "template": template,
-    "fuse": fuse,
-    "cast": cast,
-    "const": const,
-    "fma": fma,
-    "vec": vec,
-    "inplace": inplace,
-    "reuse": reuse,
-    "cudagraph": cudagraph,
+# In the order in which they patch torch.
+_MODULES: tuple[ModuleType, ...] = (
+    decomp, passes, match, prepack, cfold, remat, layout, lower, split, unroll, welford, inline, template,
+    fuse, cast, const, fma, vec, inplace, reuse, cudagraph,
+)  # fmt: skip
+BY_KIND: dict[str, ModuleType] = {module.KIND.name: module for module in _MODULES}
+# What kinds have beside their own hook where the backend is Triton; no decisions of its own. Each is switched
+# off by its own name, so that one which does not work there leaves its kind alone.
+ON_TRITON: dict[str, ModuleType] = {
+    module.NAME: module for module in (triton_fma, triton_math, triton_cast, triton_reduce)
 }
 
 _installed = False
@@ -69,7 +61,7 @@ def install() -> None:
     if _installed:
         return
     _installed = True
-    for kind, module in (KINDS | ON_TRITON).items():
+    for kind, module in (BY_KIND | ON_TRITON).items():
         try:
             module.install()
         except HookUnavailable as missing:
@@ -78,11 +70,10 @@ def install() -> None:
 
 def not_here(devices: Collection[str]) -> dict[str, str]:
     """The kinds of which there is no decision on these types of device, with the reason."""
-    places = {kind: module.DEVICES for kind, module in KINDS.items() if hasattr(module, "DEVICES")}
     return {
-        kind: f"taken on {' or '.join(sorted(where))} alone"
-        for kind, where in places.items()
-        if not where & set(devices)
+        kind.name: f"taken on {' or '.join(sorted(kind.devices))} alone"
+        for kind in KINDS.values()
+        if kind.devices and not kind.devices & set(devices)
     }
 
 

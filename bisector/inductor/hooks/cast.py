@@ -23,12 +23,15 @@ from torch._inductor.graph import GraphLowering
 from torch._inductor.virtualized import V, ops
 from torch.fx import Node
 
+from ...core import kinds
 from ...core.model import Decision
 from .. import naming
 from ..control import Control, current
 from ..tensors import dtype_name
 from . import cpp_ops, inline, tags
 from .patching import require, wrap
+
+KIND = kinds.CAST
 
 # Ops whose result is representable whenever their inputs are: the rounding belongs to the input.
 _EXACT = frozenset(
@@ -57,7 +60,7 @@ def install() -> None:
 
 def _decision(node: Node, dtype: torch.dtype) -> Decision:
     text = f"the result of {tags.described(node)} is not rounded to {dtype} before its use in the same kernel"
-    return tags.decision("cast", node, text, f"{dtype_name(dtype)}{naming.suffix(node)}")
+    return tags.decision(KIND.name, node, text, f"{dtype_name(dtype)}{naming.suffix(node)}")
 
 
 def _elided(control: Control, node: Node, dtype: torch.dtype) -> int | str:
@@ -79,7 +82,7 @@ def _now_or_later(control: Control, decision_id: str, allowed: bool) -> int | st
 def _round_inlined(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_node(self: GraphLowering, node: Node) -> Any:
         result = original(self, node)
-        control = current("cast")
+        control = current(KIND.name)
         if control is not None and node.op == "call_function" and naming.op_name(node) not in _EXACT:
             box = inline.inlined_here(node, result)
             if box is not None and isinstance(box.data, ir.Pointwise):
@@ -105,7 +108,7 @@ def _rounding(inner_fn: Callable[..., Any], dtype: torch.dtype) -> Callable[...,
 
 def _keep_cast(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
     """A down-cast of a denied node must not be undone by the up-cast that follows it."""
-    control, tag = current("cast"), op.tag
+    control, tag = current(KIND.name), op.tag
     if control is None or op.name != "to_dtype" or len(op.args) < 2:
         return write(op)
     dtype: torch.dtype = op.args[1]
@@ -147,7 +150,7 @@ def _forget_inverse(kernel: cpp.CppKernel, low: Any, dtype: torch.dtype) -> None
 
 def _round_forwarded(original: Callable[..., Any]) -> Callable[..., Any]:
     def load(self: Any, name: str, index: Any) -> Any:
-        control = current("cast")
+        control = current(KIND.name)
         if control is None or not isinstance(V.kernel, cpp.CppKernel):
             return original(self, name, index)
         forwarded = name in self.kernel.cse.store_cache

@@ -21,11 +21,14 @@ from torch._inductor.constant_folding import ConstantFolder
 from torch._inductor.fx_passes import joint_graph
 from torch.fx import GraphModule, Node
 
+from ...core import kinds
 from ...core.model import Decision
 from .. import naming
 from ..control import current
 from . import decomp, stages, tags
 from .patching import wrap
+
+KIND = kinds.CFOLD
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def install() -> None:
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: ConstantFolder) -> Any:
         result = original(self)
-        control = current("cfold")
+        control = current(KIND.name)
         if control is None or not stages.stage() or self.lifted_constant_names is not None:
             return result
         for node, value in list(self.node_replacements.items()):
@@ -71,7 +74,7 @@ def _list_changes(original: Callable[..., None]) -> Callable[..., None]:
 
     def constant_fold_uniform_value(gm: GraphModule) -> None:
         global _uniform
-        control = current("cfold")
+        control = current(KIND.name)
         if control is None or not stages.stage():
             return original(gm)
         _uniform = {}
@@ -119,4 +122,4 @@ def _only_moves(node: Node) -> bool:
 
 
 def _decision(node: Node) -> Decision:
-    return tags.decision("cfold", node, f"the value of {tags.described(node)} is computed in advance")
+    return tags.decision(KIND.name, node, f"the value of {tags.described(node)} is computed in advance")

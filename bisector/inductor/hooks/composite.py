@@ -15,6 +15,7 @@ import torch
 from torch._C import DispatchKey
 from torch._ops import OpOverload
 
+from ...core import kinds
 from ..control import current
 from .patching import require
 
@@ -47,7 +48,7 @@ def _asking(op: OpOverload, key: DispatchKey, kernel: _Kernel, allowed: _Allowed
 
     @functools.wraps(kernel)  # whoever looks for the formula finds torch's
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current("decomp") is None or allowed(op):
+        if current(kinds.DECOMP.name) is None or allowed(op):
             return kernel(*args, **kwargs)
         if eager is DispatchKey.Autograd and key is DispatchKey.CompositeImplicitAutograd:
             return NotImplemented  # `OpOverload.decompose` asks: the op stays

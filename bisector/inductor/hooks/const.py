@@ -16,11 +16,14 @@ import torch
 from torch._inductor.graph import GraphLowering
 from torch.fx import Node
 
+from ...core import kinds
 from .. import naming
 from ..control import current
 from ..tensors import dtype_name
 from . import tags
 from .patching import wrap
+
+KIND = kinds.CONST
 
 _ROUNDS_SCALAR = frozenset({"aten.add", "aten.sub"})
 
@@ -31,14 +34,14 @@ def install() -> None:
 
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_node(self: GraphLowering, node: Node) -> Any:
-        control = current("const")
+        control = current(KIND.name)
         if control is None or (args := _rounded_args(node)) is None:
             return original(self, node)
         value = naming.value_of(node)
         dtype = dtype_name(value.dtype) if value is not None else ""
         text = f"the scalar operand of {tags.described(node)} is not rounded to {dtype}"
         detail = f"{dtype}{naming.suffix(node)}"
-        if control.take(tags.decision("const", node, text, detail)):
+        if control.take(tags.decision(KIND.name, node, text, detail)):
             return original(self, node)
         with _args(node, args):
             return original(self, node)

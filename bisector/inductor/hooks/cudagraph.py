@@ -12,10 +12,11 @@ from typing import Any
 
 from torch._inductor import output_code
 
+from ...core import kinds
 from ..control import current
 from .patching import require, wrap
 
-DEVICES = frozenset({"cuda"})
+KIND = kinds.CUDAGRAPH
 
 
 def install() -> None:
@@ -26,12 +27,12 @@ def install() -> None:
 
 def _ask(original: Callable[..., None]) -> Callable[..., None]:
     def post_compile(inputs: Any, graph: Any, cudagraphs: Any, constants: Any, device_index: Any) -> None:
-        control = current("cudagraph")
+        control = current(KIND.name)
         if control is None or graph.cudagraph_info is None or graph.cudagraph_info.cudagraph_fail_reasons:
             return original(inputs, graph, cudagraphs, constants, device_index)
         half = "backward" if graph.fx_kwargs.get("is_backward") else "forward"
         text = f"the kernels of the {half} graph are recorded once and replayed"
-        if control.ask("cudagraph", half, "graph", text):
+        if control.ask(KIND.name, half, "graph", text):
             return original(inputs, graph, cudagraphs, constants, device_index)
         output_code.BoxedBool.disable(cudagraphs)
         output_code.maybe_handle_backward_generation(graph, device_index)

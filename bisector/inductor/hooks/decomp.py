@@ -21,10 +21,13 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 from torch.fx.experimental import proxy_tensor
 
+from ...core import kinds
 from .. import naming
 from ..control import Control, current
 from . import composite
 from .patching import require, wrap
+
+KIND = kinds.DECOMP
 
 # Decompositions that only move, cast or create data: eager does the same bits, and Inductor's fallbacks
 # cannot take their place (a view must alias, a cast must keep its layout).
@@ -67,14 +70,14 @@ def is_choice(op: OpOverload) -> bool:
 
 def allowed_composite(op: OpOverload) -> bool:
     """Asks for an op that `composite` is about to take apart."""
-    control, node = current("decomp"), _site(None)
+    control, node = current(KIND.name), _site(None)
     return control is None or node is None or _record(control, op, node)
 
 
 def _record(control: Control, op: OpOverload, node: str) -> bool:
     name = str(op.overloadpacket)
     where = naming.where_in((torch.fx.traceback.get_current_meta() or {}).get("stack_trace"))
-    return control.ask("decomp", name, node, f"{name} of {node} is decomposed into simpler ops", where)
+    return control.ask(KIND.name, name, node, f"{name} of {node} is decomposed into simpler ops", where)
 
 
 def _id(op: OpOverload, node: str) -> str:
@@ -97,7 +100,7 @@ def _site(graph_so_far: Graph | None) -> str | None:
 
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def maybe_handle_decomp(mode: Any, op: OpOverload, args: Any, kwargs: Any) -> Any:
-        control = current("decomp")
+        control = current(KIND.name)
         asked = control is not None and op in mode.decomposition_table and mode.decomp_layers == 0
         node = _site(mode.tracer.graph) if asked and is_choice(op) else None
         if control is None or node is None:
@@ -120,7 +123,7 @@ def _keep_whole(original: Callable[..., bool]) -> Callable[..., bool]:
     def must_fall_back(node: Node, *args: Any, **kwargs: Any) -> bool:
         if original(node, *args, **kwargs):
             return True
-        control, op = current("decomp"), node.target
+        control, op = current(KIND.name), node.target
         if control is None or not isinstance(op, OpOverload):
             return False
         return control.denied(_id(op, naming.node_name(node)))
@@ -130,7 +133,7 @@ def _keep_whole(original: Callable[..., bool]) -> Callable[..., bool]:
 
 def _permit_fallback(original: Callable[..., Any]) -> Callable[..., Any]:
     def make_fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
-        if current("decomp") is not None:
+        if current(KIND.name) is not None:
             kwargs["override_decomp"] = True
         return original(op, *args, **kwargs)
 

@@ -21,12 +21,15 @@ from torch._inductor.codegen import common, cpp
 from torch._inductor.virtualized import V
 from torch.fx import Node
 
+from ...core import kinds
 from ...core.model import Decision
 from .. import naming
 from ..control import Control, current
 from . import cpp_ops, tags
-from .contract import contracted
+from .fma_emission import contracted
 from .patching import require, wrap
+
+KIND = kinds.FMA
 
 
 @dataclass
@@ -59,8 +62,8 @@ def add_summand_rule(rule: Callable[[Any, Any, Node], Any]) -> None:
 
 def _contracting() -> bool:
     """Whether products may be contracted: by the C++ compiler, or written so where that is left open."""
-    control = current("fma")
-    if control is not None and "fma" in control.open_kinds:
+    control = current(KIND.name)
+    if control is not None and KIND.name in control.open_kinds:
         return True
     return config.cpp.enable_floating_point_contract_flag != "off" or config.cpp.enable_unsafe_math_opt_flag
 
@@ -83,7 +86,7 @@ class _Use:
     def decision(self) -> Decision:
         product, consumer = tags.described(self.maker), tags.described(self.consumer)
         text = f"the product of {product} is contracted into {consumer}"
-        return tags.decision("fma", self.maker, text, self.detail)
+        return tags.decision(KIND.name, self.maker, text, self.detail)
 
 
 def _use(value: Any, body: Any, consumer: Node, copy: int) -> _Use | None:
@@ -100,7 +103,7 @@ def _use(value: Any, body: Any, consumer: Node, copy: int) -> _Use | None:
 
 
 def _round_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
-    control = current("fma")
+    control = current(KIND.name)
     if control is None or not _contracting():
         return write(op)
     if op.name in ("add", "sub") and (tag := op.tag) is not None:
@@ -128,7 +131,7 @@ def product_in(value: Any, body: Any, consumer: Node, copy: int) -> tuple[cpp_op
 
     body: the loop-body op behind the value; copy: as in `tags.Tag`.
     """
-    control, use = current("fma"), _use(value, body, consumer, copy)
+    control, use = current(KIND.name), _use(value, body, consumer, copy)
     return (None, True) if control is None or use is None else (use.product, control.take(use.decision))
 
 
@@ -160,7 +163,7 @@ def _rounded_product(product: cpp_ops.Op) -> Any:
 def _remember_store(original: Callable[..., Any]) -> Callable[..., Any]:
     def store(self: Any, name: str, index: Any, value: Any, mode: Any = None) -> Any:
         body = cpp_ops.body_op()
-        writing = current("fma") is not None
+        writing = current(KIND.name) is not None
         stored = body.args[3] if body is not None and body.target == "store" else None
         if writing and isinstance(stored, Node):
             _seen().stored[name] = stored
@@ -172,7 +175,7 @@ def _remember_store(original: Callable[..., Any]) -> Callable[..., Any]:
 def _round_summand(original: Callable[..., Any]) -> Callable[..., Any]:
     def reduction(self: Any, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
         body = cpp_ops.body_op()
-        consumer, control = None, current("fma")
+        consumer, control = None, current(KIND.name)
         if control is not None and reduction_type == "sum":
             consumer = tags.source_of_leaf(getattr(V.kernel, "current_node", None))
         if control is None or consumer is None or body is None or body.target != "reduction":

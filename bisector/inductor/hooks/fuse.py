@@ -17,11 +17,14 @@ from typing import Any
 from torch._inductor.scheduler import Scheduler
 from torch.fx import Node
 
+from ...core import kinds
 from ...core.model import Base
 from .. import naming
 from ..control import Control, current
 from . import tags
 from .patching import wrap
+
+KIND = kinds.FUSE
 
 _Pair = tuple[Node, Node]
 
@@ -34,7 +37,7 @@ def install() -> None:
 
 def _veto(original: Callable[..., bool]) -> Callable[..., bool]:
     def can_fuse(self: Scheduler, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> bool:
-        if (control := current("fuse")) is not None and not _allowed(control, node1, node2):
+        if (control := current(KIND.name)) is not None and not _allowed(control, node1, node2):
             return False
         return original(self, node1, node2, *args, **kwargs)
 
@@ -43,7 +46,7 @@ def _veto(original: Callable[..., bool]) -> Callable[..., bool]:
 
 def _record(original: Callable[..., Any]) -> Callable[..., Any]:
     def fuse_two_nodes(self: Scheduler, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
-        if (control := current("fuse")) is not None:
+        if (control := current(KIND.name)) is not None:
             for pair in _listed_pairs(node1, node2):
                 _ask(control, pair)
         return original(self, node1, node2, *args, **kwargs)
@@ -105,4 +108,4 @@ def _id(pair: _Pair) -> str:
 def _ask(control: Control, pair: _Pair) -> None:
     node, other = pair
     text = f"{tags.described(node)} and {tags.described(other)} share a kernel"
-    control.ask("fuse", *_parts(pair), text, naming.where_of(node))
+    control.ask(KIND.name, *_parts(pair), text, naming.where_of(node))

@@ -15,10 +15,13 @@ from torch._inductor import ir
 from torch._inductor.graph import GraphLowering
 from torch.fx import Node
 
+from ...core import kinds
 from .. import naming
 from ..control import Control, current
 from . import tags
 from .patching import wrap
+
+KIND = kinds.INLINE
 
 # Constants: recomputing one gives the same bits as loading it.
 _CONSTANTS = frozenset({"aten.full", "aten.scalar_tensor", "aten.empty", "prims.iota"})
@@ -51,7 +54,7 @@ def inlined_here(node: Node, result: Any) -> ir.StorageBox | None:
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_node(self: GraphLowering, node: Node) -> Any:
         result = original(self, node)
-        control = current("inline")
+        control = current(KIND.name)
         if control is not None and node.op == "call_function" and naming.op_name(node) not in _CONSTANTS:
             box = inlined_here(node, result)
             if box is not None and not _allowed(control, node):
@@ -63,4 +66,4 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _allowed(control: Control, node: Node) -> bool:
     text = f"the result of {tags.described(node)} is recomputed in each kernel that uses it"
-    return control.take(tags.decision("inline", node, text))
+    return control.take(tags.decision(KIND.name, node, text))

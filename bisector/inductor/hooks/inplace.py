@@ -13,9 +13,12 @@ from typing import Any
 from torch._inductor.scheduler import BaseSchedulerNode
 from torch._inductor.virtualized import V
 
+from ...core import kinds
 from ..control import current
 from . import tags
 from .patching import wrap
+
+KIND = kinds.INPLACE
 
 
 def install() -> None:
@@ -25,12 +28,12 @@ def install() -> None:
 
 def _ask(original: Callable[..., None]) -> Callable[..., None]:
     def decide_inplace_update(self: BaseSchedulerNode) -> None:
-        control = current("inplace")
+        control = current(KIND.name)
         node = tags.source_of_leaf(self) if control is not None and len(self.get_nodes()) == 1 else None
         if control is None or node is None:
             return original(self)
         text = f"the result of {tags.described(node)} is written over one of its inputs"
-        decision = tags.decision("inplace", node, text)
+        decision = tags.decision(KIND.name, node, text)
         if control.refuses(decision):
             return None
         before = _inplace()

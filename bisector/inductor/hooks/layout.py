@@ -14,10 +14,13 @@ from typing import Any
 from torch._inductor.graph import GraphLowering
 from torch.fx import Node
 
+from ...core import kinds
 from .. import naming
 from ..control import current
 from . import tags
 from .patching import require, wrap
+
+KIND = kinds.LAYOUT
 
 _CONVOLUTIONS = frozenset({"aten.convolution", "aten.convolution_backward"})
 
@@ -29,12 +32,12 @@ def install() -> None:
 
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_node(self: GraphLowering, node: Node) -> Any:
-        control = current("layout")
+        control = current(KIND.name)
         if control is None or not _prefers_channels_last(self, node):
             return original(self, node)
         text = f"{tags.described(node)} runs in channels-last order"
         detail = f"channels_last{naming.suffix(node)}"
-        if control.take(tags.decision("layout", node, text, detail)):
+        if control.take(tags.decision(KIND.name, node, text, detail)):
             return original(self, node)
         with _as_in_eager(self, node):
             return original(self, node)

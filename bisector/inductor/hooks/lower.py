@@ -14,10 +14,13 @@ from typing import Any
 from torch._inductor import graph, lowering
 from torch.fx import Node
 
+from ...core import kinds
 from .. import naming
 from ..control import current
 from .patching import require, wrap
 from .tags import decision, described
+
+KIND = kinds.LOWER
 
 
 def install() -> None:
@@ -35,9 +38,9 @@ def _ask(original: Callable[..., bool]) -> Callable[..., bool]:
     def must_fall_back(node: Node, *args: Any, **kwargs: Any) -> bool:
         if original(node, *args, **kwargs):
             return True
-        control = current("lower")
+        control = current(KIND.name)
         if control is None or not _has_both(node):
             return False
-        return not control.take(decision("lower", node, f"Inductor's own code for {described(node)}"))
+        return not control.take(decision(KIND.name, node, f"Inductor's own code for {described(node)}"))
 
     return must_fall_back

@@ -17,11 +17,14 @@ from typing import Any
 from torch._inductor import pattern_matcher
 from torch.fx import Graph, Node
 
+from ...core import kinds
 from ...core.model import Decision
 from .. import naming
 from ..control import current
 from . import stages, tags
 from .patching import require, wrap
+
+KIND = kinds.MATCH
 
 _ASKS = "numbisect_asks"
 # `_sfdp_pattern_3_half_inference`: one of many spellings of attention. Where one is denied another may
@@ -43,7 +46,7 @@ class Claim:
     text: str
 
 
-_claims = [Claim("match", lambda handler: True, lambda name: name, "the pattern {0} replaces {1}")]
+_claims = [Claim(KIND.name, lambda handler: True, lambda name: name, "the pattern {0} replaces {1}")]
 
 
 def claim(entries: Claim) -> None:

@@ -14,9 +14,12 @@ from typing import Any
 from torch.fx import Graph, GraphModule
 from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
+from ...core import kinds
 from ..control import current
 from . import stages
 from .patching import wrap
+
+KIND = kinds.PASS
 
 # Without these the graph cannot be lowered: they turn higher-order ops into what Inductor knows, put nodes
 # in a legal order, or drop what has no lowering. What they match is no decision either.
@@ -45,7 +48,7 @@ _CUSTOM = frozenset(
     }
 )
 # Passes each of whose effects is a decision of another kind.
-_INSTANCES = {"constant_fold_uniform_value": "cfold"}
+_INSTANCES = {"constant_fold_uniform_value": kinds.CFOLD.name}
 
 
 def install() -> None:
@@ -56,7 +59,7 @@ def install() -> None:
 
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def apply_pass(self: GraphTransformObserver, pass_fn: Callable[..., Any]) -> Any:
-        control, graph_word, name = current("pass"), stages.stage(), self.passname
+        control, graph_word, name = current(KIND.name), stages.stage(), self.passname
         if control is None or not graph_word:
             return original(self, pass_fn)
         if name in _STRUCTURAL:
@@ -68,12 +71,12 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         if not control.allows(f"pass:{name}@{graph_word}"):
             # Whether a denied pass would have changed anything is not known: a member was listed before.
             if f"pass:{name}@{graph_word}" in control.members:
-                control.ask("pass", name, graph_word, text)
+                control.ask(KIND.name, name, graph_word, text)
             return None
         before = _fingerprint(self.gm)
         result = original(self, pass_fn)
         if _fingerprint(self.gm) != before:
-            control.ask("pass", name, graph_word, text)
+            control.ask(KIND.name, name, graph_word, text)
         return result
 
     return apply_pass

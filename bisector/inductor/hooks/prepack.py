@@ -12,8 +12,11 @@ from __future__ import annotations
 import torch
 from torch._inductor.fx_passes import mkldnn_fusion
 
+from ...core import kinds
 from . import match
 from .patching import HookUnavailable, require
+
+KIND = kinds.PREPACK
 
 _MAKER = "weight_pack_pass."  # in the qualified name of each handler
 
@@ -24,7 +27,7 @@ def install() -> None:
     require(mkldnn_fusion, "_register_weight_pack_pass")
     match.install()
     text = "the weight of {1} is packed for another library"
-    match.claim(match.Claim("prepack", lambda name: _MAKER in name, _layer, text))
+    match.claim(match.Claim(KIND.name, lambda name: _MAKER in name, _layer, text))
 
 
 def _layer(handler: str) -> str:

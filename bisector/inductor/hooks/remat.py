@@ -15,10 +15,13 @@ from torch._inductor import compile_fx
 from torch.fx import Graph, GraphModule, Node
 from torch.utils.checkpoint import CheckpointPolicy
 
+from ...core import kinds
 from .. import naming
 from ..control import Control, current
 from . import tags
 from .patching import wrap
+
+KIND = kinds.REMAT
 
 # A cut that avoids the denied nodes rarely finds others to recompute; after this many rounds it stays.
 ROUNDS = 4
@@ -30,7 +33,7 @@ def install() -> None:
 
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def partition(joint: GraphModule, *args: Any, **kwargs: Any) -> tuple[GraphModule, GraphModule]:
-        control = current("remat")
+        control = current(KIND.name)
         if control is None:
             return original(joint, *args, **kwargs)
         for _ in range(ROUNDS):
@@ -65,4 +68,4 @@ def _recomputed(joint: GraphModule, forward: GraphModule, backward: GraphModule)
 
 def _allowed(control: Control, node: Node) -> bool:
     text = f"the backward graph computes {tags.described(node)} again"
-    return control.take(tags.decision("remat", node, text))
+    return control.take(tags.decision(KIND.name, node, text))

@@ -14,10 +14,13 @@ from typing import Any
 
 from torch._inductor.codegen import wrapper
 
+from ...core import kinds
 from .. import naming
 from ..control import current
 from . import tags
 from .patching import wrap
+
+KIND = kinds.REUSE
 
 _REFUSED = "numbisect_refused"
 
@@ -30,7 +33,7 @@ def install() -> None:
 def _ask(original: Callable[..., bool]) -> Callable[..., bool]:
     def should_reuse_buffer(self: Any, free_line: Any, size: int) -> bool:
         reuses = original(self, free_line, size)
-        control = current("reuse")
+        control = current(KIND.name)
         if control is None or not reuses:
             return reuses
         node, dead = tags.source_of_ir(self.node), tags.source_of_ir(free_line.node)
@@ -38,7 +41,7 @@ def _ask(original: Callable[..., bool]) -> Callable[..., bool]:
             return reuses
         text = f"{tags.described(node)} is written into the memory of {tags.described(dead)}"
         detail = f"{naming.handle(dead)}{naming.suffix(node)}"
-        if control.take(tags.decision("reuse", node, text, detail)):
+        if control.take(tags.decision(KIND.name, node, text, detail)):
             return True
         setattr(free_line, _REFUSED, True)
         self.wrapper.estimate_peak.update_peak_between(free_line, self)

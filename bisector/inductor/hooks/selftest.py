@@ -44,16 +44,17 @@ def run(flags: Collection[str] = _FLAGS) -> dict[str, str | None]:
 
 
 def _try(program: Program) -> dict[str, str | None]:
+    names = [kind.name for kind in program.kinds]
     try:
         with _settings(program):
             source = _Source(program)
             listing = Control()
             base = source(listing)
             if base != source(None):
-                return dict.fromkeys(program.kinds, CHANGED)
-            return {kind: _reason(kind, listing, base, source) for kind in program.kinds}
+                return dict.fromkeys(names, CHANGED)
+            return {name: _reason(name, listing, base, source) for name in names}
     except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
-        return dict.fromkeys(program.kinds, _said(error))
+        return dict.fromkeys(names, _said(error))
 
 
 def _reason(kind: str, listing: Control, base: str, source: Callable[[Control], str]) -> str | None:

@@ -9,6 +9,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from ...core import kinds
+from ...core.kinds import Kind
+
 Inputs = list[torch.Tensor]
 
 
@@ -20,7 +23,7 @@ class Program:
     to these kinds, so that the program is not needed; empty: always needed. train: a gradient is traced too.
     """
 
-    kinds: tuple[str, ...]
+    kinds: tuple[Kind, ...]
     run: Callable[..., Any]
     inputs: Callable[[], Inputs]
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -80,22 +83,22 @@ _TUNING = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "CPP"}  # on
 
 PROGRAMS = (
     Program(
-        ("lower", "inline", "fuse", "fma"), _shifted, _ones((32, 32), (32, 1)),
+        (kinds.LOWER, kinds.INLINE, kinds.FUSE, kinds.FMA), _shifted, _ones((32, 32), (32, 1)),
         # Without contraction there is no `fma` to deny.
         {"cpp.enable_floating_point_contract_flag": "fast"},
     ),
-    Program(("cast", "const", "vec"), _low, _ones((32, 32))),
-    Program(("unroll", "welford"), _reduced, _ones((32, 32)), _SCALAR),
-    Program(("decomp", "match", "cfold"), _rewritten, _ones((32, 32)), _SCALAR),
-    Program(("layout",), _convolved, _ones((2, 2, 4, 4)), _SCALAR),
-    Program(("pass", "inplace", "reuse"), _stored, _ones((32, 32), (32, 32)), _SCALAR),
-    Program(("remat",), _bent, _ones((8, 8)), _SCALAR, train=True),
+    Program((kinds.CAST, kinds.CONST, kinds.VEC), _low, _ones((32, 32))),
+    Program((kinds.UNROLL, kinds.WELFORD), _reduced, _ones((32, 32)), _SCALAR),
+    Program((kinds.DECOMP, kinds.MATCH, kinds.CFOLD), _rewritten, _ones((32, 32)), _SCALAR),
+    Program((kinds.LAYOUT,), _convolved, _ones((2, 2, 4, 4)), _SCALAR),
+    Program((kinds.PASS, kinds.INPLACE, kinds.REUSE), _stored, _ones((32, 32), (32, 32)), _SCALAR),
+    Program((kinds.REMAT,), _bent, _ones((8, 8)), _SCALAR, train=True),
     Program(
-        ("prepack",), _Weighted(F.conv2d, 4, 4, 3, 3), _ones((1, 4, 8, 8)), {**_SCALAR, "freezing": True},
+        (kinds.PREPACK,), _Weighted(F.conv2d, 4, 4, 3, 3), _ones((1, 4, 8, 8)), {**_SCALAR, "freezing": True},
         flags=("freezing",),
     ),
     Program(
-        ("template",), _Weighted(F.linear, 64, 64), _ones((32, 64)), {**_TUNING, "freezing": True},
+        (kinds.TEMPLATE,), _Weighted(F.linear, 64, 64), _ones((32, 64)), {**_TUNING, "freezing": True},
         flags=("max_autotune", "max_autotune_gemm"),
     ),
 )  # fmt: skip

@@ -15,11 +15,12 @@ from torch._inductor import ir
 from torch._inductor.virtualized import V
 from torch.fx import Node
 
+from ...core import kinds
 from ..control import current
 from . import tags
 from .patching import wrap
 
-DEVICES = frozenset({"cuda", "xpu"})
+KIND = kinds.SPLIT
 
 
 def install() -> None:
@@ -29,10 +30,10 @@ def install() -> None:
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def num_splits(*args: Any, **kwargs: Any) -> Any:
         hint, parts = original(*args, **kwargs)
-        control, node = current("split"), V.graph.current_node
+        control, node = current(KIND.name), V.graph.current_node
         if control is None or parts == 1 or not isinstance(node, Node):
             return hint, parts
         text = f"the reduction of {tags.described(node)} is computed in parts"
-        return hint, (parts if control.take(tags.decision("split", node, text)) else 1)
+        return hint, (parts if control.take(tags.decision(KIND.name, node, text)) else 1)
 
     return num_splits

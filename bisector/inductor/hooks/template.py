@@ -17,9 +17,12 @@ from torch._inductor.graph import GraphLowering
 from torch._ops import HigherOrderOperator
 from torch.fx import Node
 
+from ...core import kinds
 from ..control import current
 from . import tags
 from .patching import require, wrap
+
+KIND = kinds.TEMPLATE
 
 _TUNING = ("max_autotune", "max_autotune_gemm")
 
@@ -37,12 +40,12 @@ def tuning() -> bool:
 
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_node(self: GraphLowering, node: Node) -> Any:
-        control = current("template")
+        control = current(KIND.name)
         # A higher-order op (flex_attention) has no other kernel than its template.
         if control is None or not tuning() or isinstance(node.target, HigherOrderOperator):
             return original(self, node)
         text = f"{tags.described(node)} is generated from a kernel template"
-        decision = tags.decision("template", node, text)
+        decision = tags.decision(KIND.name, node, text)
         if control.refuses(decision):
             with config.patch(dict.fromkeys(_TUNING, False)):
                 return original(self, node)

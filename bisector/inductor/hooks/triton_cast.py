@@ -15,6 +15,7 @@ import torch
 from torch._inductor.codegen import common
 from torch._inductor.virtualized import V
 
+from ...core import kinds
 from . import cast, tags, triton_ops
 from .patching import require, wrap
 
@@ -31,7 +32,7 @@ def install() -> None:
 
 def _round_forwarded(original: Callable[..., Any]) -> Callable[..., Any]:
     def load(self: Any, name: str, index: Any) -> Any:
-        control = triton_ops.control_for("cast", NAME)
+        control = triton_ops.control_for(kinds.CAST.name, NAME)
         if control is None or not triton_ops.is_triton(V.kernel):
             return original(self, name, index)
         forwarded = name in self.kernel.cse.store_cache

@@ -22,6 +22,7 @@ from torch._inductor import config
 from torch._inductor.virtualized import V
 from torch.fx import Node
 
+from ...core import kinds
 from ...core.model import Base
 from . import cpp_ops, fma, triton_ops
 
@@ -45,7 +46,7 @@ def install() -> None:
 
 def kernel_contracts(kernel: Any) -> bool:
     """Whether the kernel's products may be contracted, as far as the kernel as a whole is asked."""
-    control = triton_ops.control_for("fma", NAME)
+    control = triton_ops.control_for(kinds.FMA.name, NAME)
     if config.emulate_precision_casts or control is None:
         return not config.emulate_precision_casts
     if kernel not in _contracting:
@@ -53,18 +54,20 @@ def kernel_contracts(kernel: Any) -> bool:
         ops = [op.target for leaf in computing for op in triton_ops.body_ops(leaf)]
         alone = len(ops) == 1 and ops[0] in _ONE_ROUNDING and not any(f.is_reduction() for f in computing)
         text = "products and sums are contracted in the kernel that computes {}"
-        _contracting[kernel] = alone or triton_ops.allowed(control, "fma", "in-kernel", computing, text)
+        _contracting[kernel] = alone or triton_ops.allowed(
+            control, kinds.FMA.name, "in-kernel", computing, text
+        )
     return _contracting[kernel]
 
 
 def _set_fusion(options: triton_ops.Options, kernel: Any) -> None:
-    if triton_ops.control_for("fma", NAME) is not None and options.get("enable_fp_fusion"):
+    if triton_ops.control_for(kinds.FMA.name, NAME) is not None and options.get("enable_fp_fusion"):
         options["enable_fp_fusion"] = kernel_contracts(kernel)
 
 
 def _listing() -> bool:
     """Whether single products are decisions here: where the compiler may contract, by an option it has."""
-    if triton_ops.control_for("fma", NAME) is None or config.emulate_precision_casts:
+    if triton_ops.control_for(kinds.FMA.name, NAME) is None or config.emulate_precision_casts:
         return False
     return triton_ops.on_nvidia()
 
@@ -92,7 +95,7 @@ def _contract_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
 
 
 def _must_be_explicit() -> bool:
-    control = triton_ops.control_for("fma", NAME)
+    control = triton_ops.control_for(kinds.FMA.name, NAME)
     return control is not None and control.base is Base.PLAIN and not kernel_contracts(V.kernel)
 
 

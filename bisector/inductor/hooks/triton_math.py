@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch._inductor import config
 
+from ...core import kinds
 from .. import naming
 from . import cpp_ops, tags, triton_ops, vec
 from .patching import require
@@ -49,7 +50,7 @@ def _value(name: str) -> Any:
 
 
 def _write_exactly(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
-    control, tag = triton_ops.control_for("vec", NAME), op.tag
+    control, tag = triton_ops.control_for(kinds.VEC.name, NAME), op.tag
     if control is None or tag is None or op.name not in _EXACT:
         return write(op)
     asked, settings, text = _EXACT[op.name]
@@ -58,7 +59,7 @@ def _write_exactly(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
     if op.name in ("truediv", "reciprocal") and not _float32(op):
         return write(op)  # the setting is about float32 alone
     told = f"{tags.described(tag.node)} {text}"
-    if control.take(tags.decision("vec", tag.node, told, f"{asked}{naming.suffix(tag.node)}")):
+    if control.take(tags.decision(kinds.VEC.name, tag.node, told, f"{asked}{naming.suffix(tag.node)}")):
         return write(op)
     with config.patch(settings):
         return write(op)
@@ -69,12 +70,12 @@ def _float32(op: cpp_ops.Op) -> bool:
 
 
 def _keep_denormals(options: triton_ops.Options, kernel: Any) -> None:
-    control = triton_ops.control_for("vec", NAME)
+    control = triton_ops.control_for(kinds.VEC.name, NAME)
     if control is None or options.get("disable_ftz", True) or not _calls_library(kernel):
         return
     calling = [leaf for leaf in triton_ops.leaves(kernel) if _may_call(leaf)]
     text = "library functions flush denormals in the kernel that computes {}"
-    if not triton_ops.allowed(control, "vec", "ftz", calling, text):
+    if not triton_ops.allowed(control, kinds.VEC.name, "ftz", calling, text):
         options["disable_ftz"] = True
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from torch._inductor.codegen.triton import TritonKernel
 
+from ...core import kinds
 from . import tags, triton_ops
 from .patching import require, wrap
 
@@ -30,8 +31,8 @@ NAME = "reductions on Triton"
 def install() -> None:
     tags.install()
     names = {
-        "persistent": ("should_use_persistent_reduction", "unroll"),
-        "cooperative": ("should_use_cooperative_reduction", "split"),
+        "persistent": ("should_use_persistent_reduction", kinds.UNROLL.name),
+        "cooperative": ("should_use_cooperative_reduction", kinds.SPLIT.name),
     }
     require(TritonKernel, *(name for name, _ in names.values()))
     for detail, (name, kind) in names.items():

@@ -15,9 +15,12 @@ import torch._inductor.config as inductor_config
 from torch._inductor import ir
 from torch._inductor.virtualized import V
 
+from ...core import kinds
 from ..control import current
 from . import tags
 from .patching import require, wrap
+
+KIND = kinds.UNROLL
 
 
 class _Denied(Exception):
@@ -34,10 +37,10 @@ def install() -> None:
 
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def unroll(*args: Any, **kwargs: Any) -> Any:
-        control, node = current("unroll"), V.graph.current_node
+        control, node = current(KIND.name), V.graph.current_node
         if control is not None:
             text = f"the reduction of {tags.described(node)} is written out as a chain of operations"
-            if not control.take(tags.decision("unroll", node, text)):
+            if not control.take(tags.decision(KIND.name, node, text)):
                 raise _Denied
         return original(*args, **kwargs)
 

@@ -21,12 +21,15 @@ import torch
 from torch._inductor.codegen import cpp
 from torch.fx import Node
 
+from ...core import kinds
 from ...core.model import Base
 from .. import naming
 from ..control import Control, current
 from . import cpp_ops, tags
 from .lanes import LaneByLane
 from .patching import require, wrap
+
+KIND = kinds.VEC
 
 INEXACT = frozenset(
     {
@@ -53,7 +56,7 @@ def has_vector_form(name: str) -> bool:
 
 def _ask_op(control: Control, name: str, node: Node) -> bool:
     text = f"{name} of {tags.described(node)} is computed by vector code"
-    return control.take(tags.decision("vec", node, text, _op_detail(name, node)))
+    return control.take(tags.decision(KIND.name, node, text, _op_detail(name, node)))
 
 
 def _op_id(name: str, node: Node) -> str:
@@ -66,13 +69,13 @@ def _op_detail(name: str, node: Node) -> str:
 
 def _ask_loop(control: Control, node: Node) -> bool:
     text = f"the loop that computes {tags.described(node)} is vectorized"
-    return control.take(tags.decision("vec", node, text, f"loop{naming.suffix(node)}"))
+    return control.take(tags.decision(KIND.name, node, text, f"loop{naming.suffix(node)}"))
 
 
 def _choose_scalar(original: Callable[..., Any]) -> Callable[..., Any]:
     def select_tiling(self: Any, fn_list: Any, var_sizes_list: Any) -> Any:
         tiling = original(self, fn_list, var_sizes_list)
-        control = current("vec")
+        control = current(KIND.name)
         leaves = [leaf for leaf in map(_leaf, fn_list) if leaf is not None]
         if control is None or not tiling[1] or not leaves:
             return tiling
@@ -100,7 +103,7 @@ def _op_instances(leaf: Any) -> list[tuple[str, Node]]:
 
 
 def _scalar_op(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
-    control, tag = current("vec"), op.tag
+    control, tag = current(KIND.name), op.tag
     if control is None or tag is None or not has_vector_form(op.name):
         return write(op)
     if not isinstance(op.kernel, cpp.CppVecKernel) or not any(getattr(a, "is_vec", False) for a in op.args):

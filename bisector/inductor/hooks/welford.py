@@ -13,9 +13,12 @@ from typing import Any
 from torch._inductor import lowering
 from torch._inductor.virtualized import V
 
+from ...core import kinds
 from ..control import current
 from . import tags
 from .patching import wrap
+
+KIND = kinds.WELFORD
 
 
 def install() -> None:
@@ -25,11 +28,11 @@ def install() -> None:
 def _ask(original: Callable[..., bool]) -> Callable[..., bool]:
     def use_two_step_variance(*args: Any, **kwargs: Any) -> bool:
         two_steps = original(*args, **kwargs)
-        control, node = current("welford"), V.graph.current_node
+        control, node = current(KIND.name), V.graph.current_node
         if control is None:
             return two_steps
         how = "in two passes, not by Welford's recurrence" if two_steps else "by Welford's recurrence"
         text = f"the variance of {tags.described(node)} is computed {how}"
-        return two_steps if control.take(tags.decision("welford", node, text)) else not two_steps
+        return two_steps if control.take(tags.decision(KIND.name, node, text)) else not two_steps
 
     return use_two_step_variance

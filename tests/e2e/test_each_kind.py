@@ -187,6 +187,6 @@ def test_one_decision_of_the_kind_is_the_cause_and_the_repair(lab: Lab, known: K
     assert default.outcome is Outcome.FAIL, default.reason
     assert known.only in {d.id for d in default.measurement.decisions}
     found = decide(study, WHOLE, default, [])
-    assert found.checks == []
+    assert found.checks == ()
     assert [c.members for c in found.sets.causes if c.confirmed] == [(known.only,)]
     assert [r.members for r in finest(found.sets.repairs) if r.confirmed] == [(known.only,)]

@@ -12,8 +12,9 @@ from typing import Any, TypeVar, get_origin
 from cattrs.preconf.json import JsonConverter, make_converter
 from cattrs.strategies import configure_union_passthrough
 
+from bisector.core.messages import Ask
 from bisector.core.model import Json
-from bisector.core.protocol import REQUESTS, Ask, Failed, Request
+from bisector.core.protocol import REQUESTS, Failed, Request
 
 T = TypeVar("T")
 

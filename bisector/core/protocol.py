@@ -6,9 +6,8 @@ JSON (`bisector.wire`), and `session.study` makes nearly all of them. An answer 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from .case import Case, Wording
@@ -398,38 +397,3 @@ class WriteTest(AboutCase[TestFile], job="test", answers=TestFile):
     """Write a case as a test for pytest."""
 
     spec: ScriptSpec
-
-
-# -- messages ------------------------------------------------------------------------------------------
-
-
-class Compiles(enum.Enum):
-    """How a worker may answer a probe: by a compile of its own, or by one that answers others of its series,
-    which differ from it in few decisions."""
-
-    OWN = "own"
-    SHARED = "shared"
-
-
-RequestT = TypeVar("RequestT")
-
-
-@dataclass(frozen=True)
-class Ask(Generic[RequestT]):
-    """A request on its way to a worker. timeout_s: seconds that its job may take."""
-
-    id: int
-    timeout_s: float
-    request: RequestT
-    compiles: Compiles = Compiles.OWN
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What came of a request. answer: JSON of the request's own answer type, if there is one; error: why
-    there is none. ended: the process that answered is gone with this answer."""
-
-    id: int
-    answer: Json = None
-    error: str | None = None
-    ended: bool = field(default=False)

@@ -99,7 +99,7 @@ def digest_of(path: Path) -> str:
         if status.st_size > _READ_WHOLE:
             return f"{status.st_size}:{status.st_mtime_ns}"
         return _short(path.read_bytes())
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return ""
 
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from .. import wire
+from ..core.messages import Compiles, Reply
 from ..core.model import Json
 from ..core.probe import BudgetSpent
-from ..core.protocol import Answer, Compiles, Failed, Record, Recorded, Reply, Request
+from ..core.protocol import Answer, Failed, Record, Recorded, Request
 from ..errors import BadTarget, OutOfTime, WorkerLost
 from .head import changed_files
 from .journal import Journal, key_of

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from .. import processes, wire
-from ..core.lines import Lines
-from ..core.protocol import Ask, Compiles, Recorded, Reply, Request
+from ..core.messages import Ask, Compiles, Lines, Reply
+from ..core.protocol import Recorded, Request
 from ..errors import BadTarget, NumbisectError, OutOfTime, WorkerLost
 from .rundir import RunDirectory
 

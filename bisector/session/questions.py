@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from bisector.core.case import Case
 from bisector.core.judge import proof
+from bisector.core.messages import Compiles
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
 from bisector.core.probe import BudgetSpent
-from bisector.core.protocol import Compiles
 from bisector.core.search.ahead import Members
 from bisector.core.search.sets import Ahead
 

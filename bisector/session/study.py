@@ -11,11 +11,11 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge
+from bisector.core.messages import Compiles
 from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
 from bisector.core.probe import BudgetSpent, together
 from bisector.core.protocol import (
     About,
-    Compiles,
     DescribeGraph,
     DigestCode,
     Draw,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from bisector.core.messages import Compiles, Reply
 from bisector.core.probe import BudgetSpent
-from bisector.core.protocol import Compiles, Failed, HooksTested, Machine, Recorded, Reply, Request, SelfTest
+from bisector.core.protocol import Failed, HooksTested, Machine, Recorded, Request, SelfTest
 from bisector.errors import CannotWrite, MissingTool, OutOfTime
 from bisector.runner import lab as labs
 from bisector.runner.journal import Journal

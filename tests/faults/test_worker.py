@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from bisector import processes
-from bisector.core.protocol import Compiles, Reply, SelfTest
+from bisector.core.messages import Compiles, Reply
+from bisector.core.protocol import SelfTest
 from bisector.errors import BadTarget, CannotWrite, OutOfTime, WorkerLost
 from bisector.runner import worker as workers
 from bisector.runner.worker import Worker, WorkerOptions

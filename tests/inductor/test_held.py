@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bisector import wire
+from bisector.core.messages import Compiles
 from bisector.core.model import Candidate, Measurement
-from bisector.core.protocol import Compiles, Failed, RunProbe
+from bisector.core.protocol import Failed, RunProbe
 from bisector.inductor import held
 from bisector.runner.worker import Worker, WorkerOptions
 from tests.inductor.workers import ABOUT, answers

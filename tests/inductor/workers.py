@@ -9,7 +9,8 @@ from typing import Any
 
 from bisector import wire
 from bisector.core.case import WHOLE
-from bisector.core.protocol import About, Compiles, Failed, Reply, Request
+from bisector.core.messages import Compiles, Reply
+from bisector.core.protocol import About, Failed, Request
 from bisector.runner.worker import Worker, WorkerOptions
 
 ABOUT = About(0, WHOLE, None, {})

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bisector import wire
-from bisector.core.protocol import Record, Recorded, Reply, RunProbe
+from bisector.core.messages import Reply
+from bisector.core.protocol import Record, Recorded, RunProbe
 from bisector.report import markdown, sections, terminal
 from bisector.runner import lab
 from bisector.session import environment

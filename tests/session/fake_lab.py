@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bisector.core.criterion import Criterion
+from bisector.core.messages import Compiles
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
-from bisector.core.protocol import Compiles, Request
+from bisector.core.protocol import Request
 from bisector.session.study import Study
 
 Answers = Mapping[type[Request[Any]], Callable[[Any], Any]]

@@ -20,6 +20,7 @@ from bisector import wire
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo, NodeInfo
+from bisector.core.messages import Compiles, Reply
 from bisector.core.model import Base, Candidate, Decision, Measurement, OutputMeasurement, kind_of, node_of
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
@@ -202,9 +203,9 @@ class ModelWorker:
         self,
         requests: Sequence[asked.Request[Any]],
         timeout_s: float,
-        compiles: asked.Compiles,
+        compiles: Compiles,
         jobs: int,
-        done: Callable[[int, asked.Reply], None],
+        done: Callable[[int, Reply], None],
         started: Callable[[int], None] = lambda index: None,
     ) -> None:
         change = (self.model.first, self.model.second)[self.which]
@@ -213,9 +214,9 @@ class ModelWorker:
             self.model.asked[self.which].append(request)
             answer = change(request, self.model.answer(request))
             if isinstance(answer, asked.Failed):
-                done(index, asked.Reply(index, error=answer.reason))
+                done(index, Reply(index, error=answer.reason))
             else:
-                done(index, asked.Reply(index, wire.dump(answer)))
+                done(index, Reply(index, wire.dump(answer)))
 
     def close(self) -> None:
         self.closed = True

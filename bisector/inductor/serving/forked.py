@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Generic
 
 from ... import processes
+from ...core.messages import Ask, RequestT
 from ...core.model import Json
-from ...core.protocol import Ask, CannotAnswer, RequestT
+from ...core.protocol import CannotAnswer
 from ..reference import first_line
 
 RunJob = Callable[[RequestT], Json]  # from a request to the JSON of its answer

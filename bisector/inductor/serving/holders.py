@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-from ...core.lines import Lines
+from ...core.messages import Ask, Lines, RequestT
 from ...core.model import Json
-from ...core.protocol import Ask, RequestT
 from ...processes import die_with
 from .forked import RunJob, kill
 

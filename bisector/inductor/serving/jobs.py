@@ -11,6 +11,7 @@ import torch
 from ... import wire
 from ...core import protocol as asked
 from ...core.graphinfo import GraphInfo
+from ...core.messages import Ask, Compiles
 from ...core.model import Json, Measurement
 from .. import (
     describe,
@@ -185,11 +186,11 @@ def in_worker(request: asked.Request[Any]) -> bool:
     return isinstance(request, asked.WarmUp)
 
 
-def held_by(loaded: Loaded, ask: asked.Ask[asked.Request[Any]]) -> str | None:
+def held_by(loaded: Loaded, ask: Ask[asked.Request[Any]]) -> str | None:
     """What the compile is known by that answers this probe and others of its series; None if it must be
     compiled by itself. The first of a series is, since it is what the others are checked against."""
     request = ask.request
-    if not isinstance(request, asked.RunProbe) or ask.compiles is asked.Compiles.OWN:
+    if not isinstance(request, asked.RunProbe) or ask.compiles is Compiles.OWN:
         return None
     if request.candidate.backend != "inductor" or not split(request.candidate)[1]:
         return None

@@ -23,9 +23,8 @@ from dataclasses import replace
 from typing import Generic, Protocol
 
 from ... import wire
-from ...core.lines import Lines
+from ...core.messages import Ask, Lines, Reply, RequestT
 from ...core.model import Json
-from ...core.protocol import Ask, Reply, RequestT
 from .forked import RunJob, memory_limit, reason
 
 

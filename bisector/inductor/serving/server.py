@@ -15,9 +15,8 @@ from collections.abc import Callable
 from typing import Generic
 
 from ... import wire
-from ...core.lines import Lines
+from ...core.messages import Ask, Compiles, Lines, Reply, RequestT
 from ...core.model import Json
-from ...core.protocol import Ask, Compiles, Reply, RequestT
 from ..threads import Ran, run_in_thread
 from . import forked
 from .forked import Child, RunJob

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.core.lines import Lines
+from bisector.core.messages import Lines
 
 OBJECTS = st.dictionaries(st.text(), st.integers() | st.text() | st.none())
 

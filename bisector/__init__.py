@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .attached.bundle_commands import Checked, Minimized
+    from .attached.bundle import Checked, Minimized
     from .attached.direct import check, minimize
     from .attached.scope import Scope, attach
 

@@ -15,9 +15,10 @@ from typing import Any
 import click
 from click.exceptions import Exit
 
-from bisector.core.probe import BudgetSpent
 from bisector.errors import NumbisectError
 from bisector.runner import crash
+
+from .core.judge import BudgetSpent
 
 INTERRUPTED = 130  # the shells' status of a program that Ctrl-C ended
 
@@ -28,7 +29,7 @@ class Flag(click.ParamType):
     name = "KEY=VALUE"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:
-        from bisector.session.settings import parse_setting
+        from .session.command_line import parse_setting
 
         if isinstance(value, tuple):
             return value
@@ -177,7 +178,7 @@ def minimize(target: str, **given: Any) -> int:
 def flags(target: str | None, **given: Any) -> int:
     """Which flags matter for TARGET; without TARGET, the catalogue of numerics flags."""
     if target is None:
-        from bisector.session.flags.table import list_flags
+        from .session.flags.catalogue import list_flags
 
         return list_flags(given)
     from bisector.session.probe_commands import walk_flags

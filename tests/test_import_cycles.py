@@ -19,7 +19,7 @@ FOLDERS = [name for name, path in MODULES.items() if path.name == "__init__.py"]
 # which there is no cycle either fails.
 KNOWN = {
     "the options of a run hold a question about builds": (
-        "bisector.session.options", "bisector.session.builds.question",
+        "bisector.session.command_line", "bisector.session.builds.question",
     ),
 }  # fmt: skip
 

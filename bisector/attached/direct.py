@@ -13,7 +13,7 @@ import torch
 from ..errors import BadOption, BadTarget
 from ..inductor.graph.values import CannotWrite
 from . import bundle
-from .bundle_commands import Checked, Minimized, check_bundle, minimize_bundle
+from .bundle import Checked, Minimized, check_bundle, minimize_bundle
 from .listening import eager_backend
 from .program import program
 from .recording import Recording, recording

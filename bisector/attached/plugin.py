@@ -110,7 +110,7 @@ def _left(item: pytest.Item, recorded: Recording, error: BaseException) -> dict[
 
 def _answered(folder: Path) -> dict[str, str]:
     from ..errors import NumbisectError
-    from .bundle_commands import minimize_bundle
+    from .bundle import minimize_bundle
 
     try:
         found = minimize_bundle(folder)

@@ -1,16 +1,22 @@
-"""The commits of a user's clone of PyTorch between two builds, and what a reader wants to know of each."""
+"""The user's clone of PyTorch, which is never touched: its commits between two builds and what a reader wants
+to know of each, clones of it that check them out, and the commit that a build says it was made of.
+"""
 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
+import requests
 from git import BadName, GitCommandError, InvalidGitRepositoryError, NoSuchPathError, Repo
+from remotezip import RemoteZip, RemoteZipError
 
-from ..errors import BadOption
-from .overlay import TRACKED
+from ..errors import BadOption, MissingTool
+from .predicate import CannotInstall
 
 _PULL = re.compile(r"^Pull Request resolved: \S+/pull/(\d+)", re.MULTILINE)
 _PULL_IN_TITLE = re.compile(r"\(#(\d+)\)$")
@@ -57,7 +63,7 @@ def main_commit(repo: Repo, built: str) -> str:
     return full_name(repo, named[1]) if named else sha
 
 
-def between(repo: Repo, before: str, after: str, paths: Sequence[str] = TRACKED) -> list[Commit]:
+def between(repo: Repo, before: str, after: str, paths: Sequence[str]) -> list[Commit]:
     """The commits after `before` up to `after`, oldest first, that touch one of these paths, which are those
     that an overlay can replace.
 
@@ -83,3 +89,57 @@ def _touches_inductor(repo: Repo, sha: str) -> bool:
     except GitCommandError:
         return False
     return any(name.startswith(INDUCTOR) for name in names)
+
+
+def clone_of(repo: Repo, folder: Path, commit: str, only: Sequence[str] = ()) -> Repo:
+    """A clone in that folder, which is made anew, with a commit checked out. only: folders of the sources
+    that it has, none: all. Raises MissingTool."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        options = ["--shared", "--no-checkout"]
+        clone = Repo.clone_from(str(repo.git_dir), str(folder), multi_options=options)
+        if only:
+            clone.git.execute(["git", "sparse-checkout", "set", *only])
+        clone.git.checkout("--force", "--detach", commit)
+    except GitCommandError as error:
+        raise MissingTool(f"{folder}: git cannot make a checkout there: {_last_line(error)}") from error
+    return clone
+
+
+def check_out(clone: Repo, commit: str) -> None:
+    """Another commit in such a clone; what git does not track stays. Raises CannotInstall."""
+    try:
+        clone.git.checkout("--force", "--detach", commit)
+    except GitCommandError as error:
+        raise CannotInstall(f"git cannot check out {commit[:10]}: {_last_line(error)}") from error
+
+
+def _last_line(error: GitCommandError) -> str:
+    lines = str(error.stderr).strip().strip("'").splitlines()
+    return lines[-1].strip() if lines else f"status {error.status}"
+
+
+FILE = "torch/version.py"
+TIMEOUT_S = 30.0
+_GIT = re.compile(r"^git_version\s*(?::[^=]*)?=\s*['\"]([0-9a-f]{40})['\"]", re.MULTILINE)
+
+
+def commit_of_site(site: Path) -> str | None:
+    """Of the torch in a site-packages; None where it says none ("Unknown", as some nightlies did)."""
+    version = site / FILE
+    return _stated(version.read_text(encoding="utf-8")) if version.exists() else None
+
+
+def commit_of_wheel(url: str) -> str | None:
+    """Of a wheel on a server, by a few ranges of its bytes; None where the server gives no ranges, or what
+    comes is no wheel of torch."""
+    try:
+        with RemoteZip(url.partition("#")[0], timeout=TIMEOUT_S) as wheel:
+            return _stated(wheel.read(FILE).decode("utf-8", errors="replace"))
+    except (RemoteZipError, BadZipFile, KeyError, requests.RequestException):
+        return None
+
+
+def _stated(text: str) -> str | None:
+    found = _GIT.search(text)
+    return found[1] if found else None

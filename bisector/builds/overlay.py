@@ -17,7 +17,7 @@ from typing import Any
 
 from git import Repo
 
-from .checkout import check_out, clone_of
+from .history import check_out, clone_of
 from .predicate import Interpreter
 
 PACKAGES = ("torch", "torchgen", "functorch")

@@ -1,8 +1,11 @@
-"""Measurements to outcomes. Pure: a journal can be judged again under another criterion."""
+"""Measurements to outcomes: of one trial, and of several of one candidate. Pure: a journal can be judged
+again under another criterion.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from .criterion import Criterion
@@ -136,3 +139,21 @@ def removed_fraction(before: Measurement, after: Measurement, criterion: Criteri
         return 0.0
     # From infinite to finite is progress that no ratio can say; half is a convention, never a repair.
     return 0.5 if old == float("inf") else max(0.0, 1.0 - new / old)
+
+
+class BudgetSpent(Exception):
+    """No further probe may be made. A search that can stops with what it has; reason says which budget."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def together(trials: Sequence[ProbeResult]) -> ProbeResult:
+    """The first of trials that agree; UNRESOLVED, with how often each outcome came, where they do not."""
+    counts = Counter(t.outcome for t in trials)
+    if len(counts) == 1:
+        return trials[0]
+    told = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
+    reason = f"{len(trials)} trials disagree: {told}"
+    return replace(trials[0], outcome=Outcome.UNRESOLVED, reason=reason, signatures=())

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from .. import wire
+from ..core.judge import BudgetSpent
 from ..core.messages import Compiles, Reply
 from ..core.model import Json
-from ..core.probe import BudgetSpent
 from ..core.protocol import Answer, Failed, Record, Recorded, Request
 from ..errors import BadTarget, OutOfTime, WorkerLost
 from .head import changed_files

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bisector import processes
-from bisector.builds.environments import uv_path
 
+from ..builds.environments import uv_path
 from . import environment
 from .display import to_stdout
 

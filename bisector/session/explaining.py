@@ -11,14 +11,13 @@ from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.fix_source import PASSES, PER_GRAPH
-from bisector.core.judge import judge
 from bisector.core.model import Candidate
-from bisector.core.probe import BudgetSpent
 from bisector.core.protocol import Request
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import Verdict
 
+from ..core.judge import BudgetSpent, judge
 from . import following, reproducing
 from .answer import Answer
 from .concluding import Conclusion, conclude, flag_fixes
@@ -28,13 +27,12 @@ from .flags.catalogue import catalogue
 from .flags.trials import FlagWalk
 from .flags.walk import on_whole, walk
 from .following import Followed
-from .grouping import listed
 from .neighbour import Neighbour, nearest
 from .preflight import Preflight, test_hooks, try_backends
 from .reducing import Anchor, Reduced, anchored_by, reduce_case
 from .reproducing import Reproduced
 from .run import Session
-from .search_hints import Suspects, suspects
+from .search_order import Suspects, listed, suspects
 from .starting import Scope, Start, can_follow_whole, is_large, part_of, place_repair, region_of
 from .study import Study, config_id
 from .subject import Chosen

@@ -1,13 +1,16 @@
-"""Fixes: single changes over the default compile that make the outputs agree, best first."""
+"""Fixes: single changes over the default compile that make the outputs agree, best first; what they cost in
+time, and whether they hold on other inputs.
+"""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from bisector.core.case import WHOLE
+from bisector.core.case import WHOLE, Case
 from bisector.core.fix_source import (
     DisablePasses,
     FallBack,
@@ -18,16 +21,25 @@ from bisector.core.fix_source import (
     paste_lines,
 )
 from bisector.core.model import Candidate, Outcome, ProbeResult, kind_of
+from bisector.core.protocol import Failed
 from bisector.core.search.minimal import MinimalSet
 
-from .flags.cost import Cost, cost
-from .flags.elsewhere import Elsewhere, elsewhere
+from ..core.reduction.inputs import other_shapes
 from .flags.trials import FlagTrial, FlagWalk
+from .following import arising
 from .study import Study
 
 # Of two fixes with the same residual, the one that changes less of the compiler comes first.
 _KINDS = ("flag", "pass", "decomposition", "lowering", "decision", "backend")
 _KIND_OF_DECISION = {"pass": "pass", "decomp": "decomposition", "lower": "lowering"}
+TIMED_S = 1.5  # of rounds for one fix; the median of that many has settled
+DRAWS = 4
+# Draws of fewer elements show a divergence that one element in 100,000 has; one of many elements does too.
+DRAWN_ELEMENTS = 2**21
+# Of a node's error: two ways to compute one function, each right to a step, differ by less than either's
+# polynomial of ten steps; moved rounding leaves an error as large as it was.
+MOSTLY_GONE = 0.25
+SHAPES_TRIED = 4  # most graphs take another length of their first axis or of the next
 
 
 @dataclass(frozen=True)
@@ -178,3 +190,86 @@ def ranked(fixes: Iterable[Fix]) -> list[Fix]:
         return fix.perturbs, gives_up, unnamed, price, fix.residual_max_abs, *changed
 
     return sorted(fixes, key=rank)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """slowdown: run time with the fix over that without, the median of rounds; spread: their quartiles."""
+
+    slowdown: float
+    spread: tuple[float, float]
+
+    @property
+    def ranked(self) -> float:
+        """The slowdown to rank by: 1 where the quartiles have it between them, since that is noise."""
+        low, high = self.spread
+        return 1.0 if low <= 1.0 <= high else self.slowdown
+
+
+def cost(study: Study, candidate: Candidate) -> Cost | None:
+    """The cost of a candidate on the whole subject; None where it could not be timed."""
+    answer = study.slowdown(candidate, WHOLE, TIMED_S)
+    if isinstance(answer, Failed):
+        return None
+    low, middle, high = statistics.quantiles(answer.ratios, n=4, method="inclusive")
+    return Cost(middle, (low, high))
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """One fix on other inputs.
+
+    tried: inputs that were run. diverging: those that diverge by default. held: of these, where the fix
+    makes all agree. failed: inputs that diverge with the fix.
+    nearer: the nodes whose error on equal inputs the fix takes away, or most of it: it mends what they give
+    to the divergence, and something is left. None where that was not looked at.
+    """
+
+    tried: int = 0
+    diverging: int = 0
+    held: int = 0
+    failed: int = 0
+    nearer: tuple[str, ...] | None = None
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether the fix is known to do no more than to move rounding: it fails and takes no part away."""
+        return self.failed > 0 and not self.nearer
+
+
+def elsewhere(study: Study, candidates: Sequence[Candidate]) -> list[Elsewhere | None]:
+    """One for each candidate; None where it could not be run on other inputs."""
+    info = study.describe(WHOLE)
+    draws = max(1, min(DRAWS, DRAWN_ELEMENTS // max(info.elements, 1)))
+    shape = _shape(study, list(islice(other_shapes(info), SHAPES_TRIED)))
+    asked = [(WHOLE, draws)] + ([(shape, 1)] if shape is not None else [])
+    runs = study.on_other_inputs(candidates, asked)
+    if not runs:
+        return [None] * len(candidates)
+    found = [_counted([(run.default, run.fixed[i]) for run in runs]) for i in range(len(candidates))]
+    return [
+        replace(each, nearer=_nearer(study, fix)) if each.failed else each
+        for each, fix in zip(found, candidates, strict=True)
+    ]
+
+
+def _shape(study: Study, cases: Sequence[Case]) -> Case | None:
+    """The first that the graph takes."""
+    return next((case for case in cases if study.takes(case)), None)
+
+
+def _counted(outcomes: Sequence[tuple[Outcome, Outcome]]) -> Elsewhere:
+    """outcomes: by default and with the fix, on each draw."""
+    return Elsewhere(
+        tried=len(outcomes),
+        diverging=sum(default is Outcome.FAIL for default, _ in outcomes),
+        held=outcomes.count((Outcome.FAIL, Outcome.PASS)),
+        failed=sum(fixed is Outcome.FAIL for _, fixed in outcomes),
+    )
+
+
+def _nearer(study: Study, fix: Candidate) -> tuple[str, ...] | None:
+    before, after = (arising(study, WHOLE, candidate) for candidate in (Candidate(), fix))
+    if before is None or after is None:
+        return None
+    return tuple(n for n, error in before.items() if n not in after or after[n] < error * MOSTLY_GONE)

@@ -12,7 +12,7 @@ from bisector.core.reduction.neighbours import neighbours
 from bisector.core.search.minimal import MinimalSet
 
 from .fixes import Fix
-from .grouping import listed
+from .search_order import listed
 from .study import Study
 
 MOST_OF_EACH = 3  # repairs and flags; each may take a probe

@@ -13,8 +13,8 @@ from bisector.errors import BadTarget
 from bisector.runner import rundir
 
 from .builds.question import Question
+from .command_line import Options
 from .display import to_stdout
-from .options import Options
 from .output import as_markdown, as_text
 from .triage.store import is_triage
 

@@ -11,17 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.clusters import Cause
-from bisector.core.judge import judge
 from bisector.core.model import Measurement, Outcome
-from bisector.core.probe import BudgetSpent
 from bisector.core.protocol import RecordedCall, Request
 from bisector.core.verdict import VerdictClass
 
+from ..core.judge import BudgetSpent, judge
 from . import environment, fixes
 from .answer import Answer
+from .command_line import Against
 from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
-from .options import Against
 from .preflight import wanted_first
 from .result import to_json
 from .run import Session

@@ -6,14 +6,21 @@ What came of a run is journalled, so that a resumed run does not repeat it.
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisector import processes
+from bisector.errors import CannotWrite
 from bisector.processes import Started
 from bisector.runner.journal import Journal, key_of
 
-from . import plain_python
+# Set here: a header that the worker has precompiled may be another's.
+_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1"}
+SCRIPT = "SCRIPT"  # among the arguments: where the path of the file stands
 
 
 @dataclass(frozen=True)
@@ -53,12 +60,12 @@ class PlainRuns:
         if key in self._journal.answers:
             return PlainRun(key)
         self._journal.started(key, request)
-        return PlainRun(key, plain_python.start(told, **environment))
+        return PlainRun(key, start(told, **environment))
 
     def ended(self, run: PlainRun, timeout_s: float) -> Ended:
         """Wait for it. A run that took too long is not remembered: the next one may have more time."""
         if run.process is not None:
-            status, said = plain_python.ended(run.process, timeout_s)
+            status, said = ended(run.process, timeout_s)
             if status is None:
                 return Ended(status, said)
             self._journal.done(run.key, {"status": status, "said": said})
@@ -66,4 +73,27 @@ class PlainRuns:
         return Ended(known["status"], known["said"])
 
 
-SCRIPT = "SCRIPT"  # among the arguments: where the path of the file stands
+def start(arguments: Sequence[str], **environment: str) -> processes.Started:
+    """Begins to run Python, isolated from the environment's Python settings. environment: what is added.
+
+    Raises CannotWrite where there is no temporary folder.
+    """
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise CannotWrite("no folder for temporary files can be written; make room, or set TMPDIR") from error
+    return processes.start(
+        [sys.executable, "-I", *arguments],
+        folder=folder,
+        environment={**os.environ, **_HEADERS, **environment},
+        capture=True,
+    )
+
+
+def ended(process: processes.Started, timeout_s: float) -> tuple[int | None, str]:
+    """The exit status and the first line that it said; None for one that took longer and was ended."""
+    done = process.wait(timeout_s)
+    if done.status is None:
+        return None, f"no answer after {timeout_s:g} s"
+    lines = (done.out.strip() or done.err.strip()).splitlines()
+    return done.status, lines[0] if lines else ""

@@ -11,13 +11,12 @@ from bisector.errors import BadOption
 from bisector.runner import rundir
 from bisector.subject.targets import recognise
 
-from . import pipeline, profiles
+from . import command_line, pipeline
 from .builds.question import of_range
+from .command_line import Against, Options, full_name, read_yaml
 from .display import Display
-from .options import Against, Options
 from .output import INTERRUPTED, shown_path, written
 from .run import Session
-from .settings import full_name, read_yaml
 
 PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
 # A probe that takes more than this share of the memory, times the lanes, would drive the machine to swap.
@@ -62,7 +61,7 @@ def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Option
     """The options of one run. Raises BadOption for what does not go together."""
     if (given["rtol"] is None) != (given["atol"] is None):
         raise BadOption("--rtol and --atol go together: give both")
-    profile = profiles.load(given["profile"]) if given["profile"] else profiles.Profile("")
+    profile = command_line.load(given["profile"]) if given["profile"] else command_line.Profile("")
     given = _completed(given, profile.options)
     jobs = given["jobs"] or len(os.sched_getaffinity(0))
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

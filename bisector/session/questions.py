@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from bisector.core.case import Case
-from bisector.core.judge import proof
 from bisector.core.messages import Compiles
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
-from bisector.core.probe import BudgetSpent
 from bisector.core.search.ahead import Members
 from bisector.core.search.sets import Ahead
 
-from .grouping import PLACE, ordered
+from ..core.judge import BudgetSpent, proof
+from .search_order import PLACE, ordered
 from .study import Study
 
 # Questions that differ in few decisions: a worker may hold one compile that answers many of them.

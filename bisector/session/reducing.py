@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 
 from bisector.core.case import Case
 from bisector.core.graphinfo import Axis
-from bisector.core.judge import worst
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, node_of
-from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
 
-from .grouping import finest
-from .search_hints import BACKWARD
+from ..core.judge import BudgetSpent, worst
+from .search_order import BACKWARD, finest
 from .study import Study
 
 # That each member of a repair is needed is asked of repairs up to this size: a probe for each member.

@@ -18,9 +18,9 @@ from bisector.runner.rundir import RunDirectory
 from bisector.runner.worker import SCRIPT_S, WorkerOptions
 from bisector.subject.targets import recognise
 
-from . import environment, machine
+from . import environment
 from .clock import Clock
-from .options import PROBE_S, Options, probe_timeout
+from .command_line import PROBE_S, Options, probe_timeout
 from .plain_runs import PlainRuns
 from .study import Study
 from .subject import criterion_for
@@ -37,7 +37,7 @@ class Session:
     progress: Progress
 
     def __post_init__(self) -> None:
-        machine.check_compiler()
+        environment.check_compiler()
         self.clock = Clock(self.options.budget_s)
         target = Path(self.options.target)
         head = head_of(target, self.options.shaping(), environment.compiler())
@@ -64,7 +64,7 @@ class Session:
         }
         log, choices = str(self.run.log), str(self.run.choices)
         worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, log, choices=choices)
-        limits = self.timeout_s, self._answered, name, self.clock.left_s, machine.doubts
+        limits = self.timeout_s, self._answered, name, self.clock.left_s, environment.doubts
         self.labs.append(Lab(worker, self.journal, o.jobs, *limits))
         return self.labs[-1]
 

@@ -10,10 +10,8 @@ from typing import Any
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.judge import judge
 from bisector.core.messages import Compiles
 from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
-from bisector.core.probe import BudgetSpent, together
 from bisector.core.protocol import (
     About,
     DescribeGraph,
@@ -37,6 +35,8 @@ from bisector.core.protocol import (
     WarmUp,
 )
 from bisector.runner.lab import Lab
+
+from ..core.judge import BudgetSpent, judge, together
 
 CONFIG = "config:"  # a decision of this kind is a flag: `config:NAME@graph`
 

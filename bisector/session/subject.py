@@ -8,7 +8,6 @@ from typing import Any
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
-from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict, VerdictData
 from bisector.core.trace import Trace
@@ -16,7 +15,8 @@ from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab
 
-from .options import Options
+from ..core.judge import judge
+from .command_line import Options
 from .study import Study, measured
 
 

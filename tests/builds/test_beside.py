@@ -10,7 +10,7 @@ import pytest
 
 from bisector.errors import BadOption
 from bisector.session.builds.question import of_range
-from bisector.session.options import Options
+from bisector.session.command_line import Options
 
 GIVEN = {"builds": None, "index_urls": (), "pytorch_repo": None, "cpu_stubs": False}
 

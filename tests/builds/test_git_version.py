@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.builds import git_version
+from bisector.builds import history
 from tests.builds.fake_index import FakeIndex, Quiet, WithRanges, served
 
 COMMIT = "c0ffee" * 6 + "c0ff"
@@ -17,7 +17,7 @@ def test_the_commit_comes_from_a_part_of_the_wheel(index: FakeIndex) -> None:
     wheel = index.add("2.13.0.dev20260701+cpu", init=LARGE, commit=COMMIT)
     WithRanges.sent.clear()
     with served(index.folder, WithRanges) as url:
-        assert git_version.in_wheel(f"{url}/torch/{wheel.name.replace('+', '%2B')}#sha256=0") == COMMIT
+        assert history.commit_of_wheel(f"{url}/torch/{wheel.name.replace('+', '%2B')}#sha256=0") == COMMIT
     assert 0 < sum(WithRanges.sent) < wheel.stat().st_size / 2
 
 
@@ -31,12 +31,12 @@ def test_where_it_cannot_be_read_it_is_not_known(
     wheel = index.add("2.13.0", broken=fault == "broken", commit="Unknown" if fault == "unknown" else COMMIT)
     name = "gone.whl" if fault == "gone" else wheel.name
     with served(index.folder, handler) as url:
-        assert git_version.in_wheel(f"{url}/torch/{name}") is None
+        assert history.commit_of_wheel(f"{url}/torch/{name}") is None
 
 
 def test_a_server_that_is_not_there_is_no_error() -> None:
-    assert git_version.in_wheel("http://127.0.0.1:9/torch.whl") is None
+    assert history.commit_of_wheel("http://127.0.0.1:9/torch.whl") is None
 
 
 def test_an_environment_without_a_version_file_has_none(tmp_path: Path) -> None:
-    assert git_version.in_site(tmp_path) is None
+    assert history.commit_of_site(tmp_path) is None

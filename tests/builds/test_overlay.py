@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bisector.builds.history import between, full_name, opened
-from bisector.builds.overlay import Overlay, from_elsewhere
+from bisector.builds.overlay import TRACKED, Overlay, from_elsewhere
 from bisector.builds.predicate import Interpreter
 from bisector.errors import BadOption
 from tests.builds.repository import Sources
@@ -134,7 +134,7 @@ def test_commits_come_with_their_pull_requests_and_what_they_undo(sources: Sourc
     message = 'Revert "Faster (#7)"\n\nPull Request resolved: https://example.com/pytorch/pull/9\n'
     sources.commit(message, {"torch/_inductor/codegen.py": None})
     last = sources.commit("[Reland] Faster (#10)", {"torch/kernel.py": "NUMBER = 3\n"})
-    told = [(c.title, c.pull, c.note, c.inductor) for c in between(sources.repo, first, last)]
+    told = [(c.title, c.pull, c.note, c.inductor) for c in between(sources.repo, first, last, TRACKED)]
     assert told == [
         ("Faster (#7)", 7, "", True),
         ('Revert "Faster (#7)"', 9, "revert", True),
@@ -154,4 +154,4 @@ def test_two_commits_of_different_lines_have_nothing_between_them(sources: Sourc
     sources.repo.git.checkout("--orphan", "other")
     other = sources.repo.index.commit("another line", parent_commits=[]).hexsha
     with pytest.raises(BadOption, match="no ancestor"):
-        between(sources.repo, first, other)
+        between(sources.repo, first, other, TRACKED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bisector.core.reduction.jump import keep_decisive_nodes
+from bisector.core.reduction.nodes import keep_decisive_nodes
 from tests.core.fakes import Graph, Subject, chain, graph
 from tests.core.test_reduction import FAIL, PASS, needs
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from bisector.core.judge import BudgetSpent, together
 from bisector.core.model import DivergenceKind, Measurement, Outcome, ProbeResult, Signature
-from bisector.core.probe import BudgetSpent, together
 from tests.core.helpers import FAIL, PASS, UNRESOLVED
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.core.case import Case
+from bisector.core.judge import BudgetSpent
 from bisector.core.model import (
     DivergenceKind,
     Measurement,
@@ -17,7 +18,6 @@ from bisector.core.model import (
     ProbeResult,
     Signature,
 )
-from bisector.core.probe import BudgetSpent
 from bisector.core.reduction.nodes import end_earlier, keep_one_output, start_later, take_out_nodes
 from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.reduce import reduce

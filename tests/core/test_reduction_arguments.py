@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bisector.core.reduction.arguments import GIVE_UP_AFTER, leave_out_arguments, use_numbers
+from bisector.core.reduction.calls import GIVE_UP_AFTER, leave_out_arguments, use_numbers
 from bisector.core.reduction.reduce import reduce
 from tests.core.fakes import Diverges, Graph, Subject, graph, reduced, where
 

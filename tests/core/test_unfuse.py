@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisector.core.model import Outcome
+from bisector.core.reduction.calls import take_composites_apart
 from bisector.core.reduction.reduce import reduce, reduce_graph
-from bisector.core.reduction.unfuse import take_composites_apart
 from tests.core.fakes import Diverges, Graph, Subject, composite, graph
 
 FAIL, PASS = Outcome.FAIL, Outcome.PASS

@@ -21,7 +21,7 @@ from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
 from bisector.runner.worker import WorkerOptions
 from bisector.session.culprit_search import decide
-from bisector.session.grouping import finest
+from bisector.session.search_order import finest
 from bisector.session.study import Study
 
 SCRIPT = '''

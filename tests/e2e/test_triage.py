@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bisector.session.options import Options
+from bisector.session.command_line import Options
 from bisector.session.triage.job import job_command
 from bisector.session.triage.store import Store
 from bisector.subject.intake import Failure, found

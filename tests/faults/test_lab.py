@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from bisector.core.judge import BudgetSpent
 from bisector.core.messages import Compiles, Reply
-from bisector.core.probe import BudgetSpent
 from bisector.core.protocol import Failed, HooksTested, Machine, Recorded, Request, SelfTest
 from bisector.errors import CannotWrite, MissingTool, OutOfTime
 from bisector.runner import lab as labs
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
 from bisector.runner.worker import WorkerOptions
-from bisector.session import machine
+from bisector.session import environment
 
 NOTHING: dict[str, Any] = {"off": {}, "not_here": {}}
 HELLO = Recorded((), True, 0, "", 0, (), Machine("2"))
@@ -95,7 +95,7 @@ def test_a_compiler_that_somebody_killed_is_asked_once_more(made: Callable[..., 
     [Reply(1, error=NO_ROOM), Reply(1, {"error": NO_ROOM}), Reply(1, {"default": {"error": NO_ROOM}})],
 )
 def test_a_full_disk_ends_the_run_and_answers_nothing(reply: Reply, made: Callable[..., Lab]) -> None:
-    lab = made(reply, doubts=machine.doubts)
+    lab = made(reply, doubts=environment.doubts)
     with pytest.raises(CannotWrite, match="No space left on device; make room there and go on"):
         lab.ask(SelfTest())
     again = made(Reply(1, NOTHING))
@@ -107,10 +107,10 @@ def test_a_compile_error_is_an_answer_where_the_compiler_works_and_none_where_it
         raise MissingTool("g++ cannot build an empty program")
 
     reason = "compile error: InductorError: CppCompileError: C++ compile error"
-    machine.doubts(reason, lambda: None)
-    machine.doubts("compile error: KeyError: 'node'", broken)
+    environment.doubts(reason, lambda: None)
+    environment.doubts("compile error: KeyError: 'node'", broken)
     with pytest.raises(MissingTool):
-        machine.doubts(reason, broken)
+        environment.doubts(reason, broken)
 
 
 def test_a_compiler_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,9 +119,9 @@ def test_a_compiler_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     with pytest.raises(MissingTool, match=r"g\+\+ cannot build an empty program \(no licence\); set CXX"):
-        machine.check_compiler()
+        environment.check_compiler()
     monkeypatch.delenv("CXX")
-    machine.check_compiler()
+    environment.check_compiler()
 
 
 def test_a_script_that_spends_the_budget_ends_the_search_with_what_it_has(made: Callable[..., Lab]) -> None:

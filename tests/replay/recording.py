@@ -20,7 +20,7 @@ from typing import Any
 
 from bisector.runner import rundir
 from bisector.session import environment, pipeline
-from bisector.session.options import Options
+from bisector.session.command_line import Options
 from bisector.session.run import Session
 
 ROOT = Path(__file__).resolve().parents[2]

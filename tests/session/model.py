@@ -26,7 +26,7 @@ from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
 from bisector.runner import lab, rundir
 from bisector.runner.worker import WorkerOptions
-from bisector.session.options import Options
+from bisector.session.command_line import Options
 from bisector.session.run import Session
 
 CONTRACTION = "inductor.cpp.enable_floating_point_contract_flag"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bisector.core.model import Candidate, ProbeResult
 from bisector.runner import rundir
-from bisector.session.options import Options
+from bisector.session.command_line import Options
 from bisector.session.run import Session
 from bisector.session.study import Study
 

@@ -7,9 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bisector.core.protocol import TryOtherInputs
-from bisector.session.fixes import Fix, ranked, tried_elsewhere
-from bisector.session.flags.cost import Cost
-from bisector.session.flags.elsewhere import DRAWS, Elsewhere
+from bisector.session.fixes import DRAWS, Cost, Elsewhere, Fix, ranked, tried_elsewhere
 from tests.session.test_elsewhere import Lab
 
 VEC = frozenset({"vec"})

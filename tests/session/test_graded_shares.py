@@ -10,7 +10,7 @@ import pytest
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
 from bisector.session.culprit_search import decide, grade
-from bisector.session.search_hints import Suspects
+from bisector.session.search_order import Suspects
 from tests.session.planted import studied
 
 # Each product lies between two bfloat16 numbers, 1 part of 16384 above the lower one. Eager rounds both down

@@ -11,22 +11,22 @@ import torch
 from bisector.core.criterion import DTYPE_TOLERANCES
 from bisector.core.protocol import RecordedCall
 from bisector.errors import BadOption
-from bisector.session import profiles
-from bisector.session.options import Options
+from bisector.session import command_line
+from bisector.session.command_line import Options
 from bisector.session.subject import criterion_for
 
 CALL = RecordedCall(0, 0, "f", 1, False, {"*": (0.5, 0.5)}, "digest", 1, ("cpu",), {}, "inductor")
 
 
 def test_the_named_criteria_and_the_examples_all_load() -> None:
-    assert profiles.names()[:5] == ["default", "strict", "bitwise", "training", "low-precision"]
-    assert len(profiles.names()) >= 8
-    for name in profiles.names():
-        assert profiles.load(name).name == name
+    assert command_line.names()[:5] == ["default", "strict", "bitwise", "training", "low-precision"]
+    assert len(command_line.names()) >= 8
+    for name in command_line.names():
+        assert command_line.load(name).name == name
 
 
 def test_the_strict_criterion_is_two_units_in_the_last_place() -> None:
-    strict = profiles.load("strict").tolerances
+    strict = command_line.load("strict").tolerances
     assert strict is not None
     for dtype, (rtol, atol) in strict.items():
         ulps = rtol / torch.finfo(getattr(torch, dtype)).eps
@@ -35,7 +35,7 @@ def test_the_strict_criterion_is_two_units_in_the_last_place() -> None:
 
 
 def test_bitwise_names_every_dtype_that_has_a_tolerance_by_default() -> None:
-    bitwise = profiles.load("bitwise")
+    bitwise = command_line.load("bitwise")
     assert bitwise.tolerances == dict.fromkeys(DTYPE_TOLERANCES, (0.0, 0.0))
     assert bitwise.signed_zero
 
@@ -45,19 +45,19 @@ def test_a_file_gives_tolerances_flags_and_options(tmp_path: Path) -> None:
     path.write_text(
         "criterion: {tolerances: {float32: [1, 0.5]}}\nconfig: {cpp.simdlen: 1}\ntrain: true\nrepeat: 3\n"
     )
-    found = profiles.load(str(path))
+    found = command_line.load(str(path))
     assert (found.name, found.tolerances) == ("mine.yaml", {"float32": (1.0, 0.5)})
     assert found.options == {"config": {"inductor.cpp.simdlen": 1}, "train": True, "repeat": 3}
 
 
 def test_a_profile_without_a_criterion_leaves_the_script_its_own() -> None:
-    frozen = profiles.load("frozen")
+    frozen = command_line.load("frozen")
     options = Options("x.py", profile=frozen.name, tolerances=frozen.tolerances)
     assert criterion_for(options, CALL).source == "the script's own comparison"
 
 
 def test_a_criterion_stands_over_the_scripts_own_comparison_and_under_the_command_line() -> None:
-    training = profiles.load("training")
+    training = command_line.load("training")
     options = Options("x.py", profile="training", tolerances=training.tolerances)
     criterion = criterion_for(options, CALL)
     assert criterion.source == "profile training"
@@ -67,7 +67,7 @@ def test_a_criterion_stands_over_the_scripts_own_comparison_and_under_the_comman
 
 
 def test_the_options_come_back_from_a_run_directory() -> None:
-    training = profiles.load("training")
+    training = command_line.load("training")
     options = Options("x.py", profile="training", tolerances=training.tolerances)
     again = Options.from_json(options.to_json())
     assert criterion_for(again, CALL) == criterion_for(options, CALL)
@@ -90,10 +90,10 @@ def test_a_file_that_is_no_profile_is_refused_in_a_line(tmp_path: Path, text: st
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(BadOption, match=said) as error:
-        profiles.load(str(path))
+        command_line.load(str(path))
     assert "\n" not in str(error.value)
 
 
 def test_a_name_that_there_is_none_of_lists_those_that_there_are() -> None:
     with pytest.raises(BadOption, match="default, strict, bitwise"):
-        profiles.load("loose")
+        command_line.load("loose")

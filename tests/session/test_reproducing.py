@@ -24,8 +24,17 @@ from bisector.session.answer import Answer
 from bisector.session.confirmation import Repair
 from bisector.session.fixes import from_repairs
 from bisector.session.plain_runs import SCRIPT, Ended, PlainRun, PlainRuns
-from bisector.session.reproducing import Reproduced, Started, WrittenTest, _code, _ended, _taken_over
-from bisector.session.writing import Shown, header, named
+from bisector.session.reproducing import (
+    Reproduced,
+    Shown,
+    Started,
+    WrittenTest,
+    _code,
+    _ended,
+    _taken_over,
+    header,
+    named,
+)
 
 SHOWN = Shown(WHOLE, Wording.PUBLIC, None)
 RUNS_ON = [sys.executable, "-c", "import time; time.sleep(60)"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisector.core.model import DivergenceKind, Signature
 from bisector.core.trace import NodeTrace
-from bisector.session.search_hints import Suspects, suspects
+from bisector.session.search_order import Suspects, suspects
 
 IDS = ["fma:sub@mul", "cast:float16@half", "inline:aten.mul@mul", "inline:aten.exp@exp", "fma:add@bwd.x"]
 

@@ -13,10 +13,9 @@ from bisector.core.clusters import Cause
 from bisector.core.model import Outcome
 from bisector.errors import BadOption, BadTarget
 from bisector.session.clock import Clock
-from bisector.session.options import Options
-from bisector.session.triage.clustering import clustered
+from bisector.session.command_line import Options
 from bisector.session.triage.driving import Triage
-from bisector.session.triage.outcome import Looked
+from bisector.session.triage.outcome import Looked, clustered
 from bisector.session.triage.store import Store
 from bisector.subject.intake import Failure
 from bisector.subject.targets import Target, TargetKind

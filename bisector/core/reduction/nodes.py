@@ -1,4 +1,6 @@
-"""Passes that make the graph smaller: fewer outputs, a later start, an earlier end, nodes taken out."""
+"""Passes that make the graph smaller: fewer outputs, nothing but the nodes that the decisions are about, a
+later start, an earlier end, nodes taken out.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,8 @@ from .problem import Problem
 GIVE_UP_AFTER = 12
 MUTATED = "mutated"  # the family of an input that is written into
 EASILY_READ = 4  # calls; of so few each is tried alone
+# All at once, then halves, then quarters; what is left is for the pass that takes out single nodes.
+JUMP_ROUNDS = 3
 
 
 def keep_one_output(problem: Problem) -> None:
@@ -162,3 +166,49 @@ def _bisect(problem: Problem, n: int, make: Callable[[Case, int], Case]) -> None
 
     if n > 1 and test(1) is not Outcome.FAIL:
         first_failing(n - 1, lambda i: test(i + 1))
+
+
+def keep_decisive_nodes(problem: Problem) -> None:
+    """Cut before the decisive nodes, and take out what stands between them and the output."""
+    info = problem.info
+    names = {n.name for n in info.calls}
+    decisive = problem.decisive & names
+    if not decisive or len(info.outputs) != 1 or info.outputs[0] is None:
+        return
+    after = downstream(info, decisive)
+    if info.outputs[0] not in after:
+        return
+    between = _bypasses(info, decisive, after)
+    cut = sorted(
+        {r for n in info.calls if n.name in after for r in n.reads if r in names and r not in after}
+    )
+    if (cut or between) and problem.first_interesting([_bypassed(problem.case.with_cut(*cut), between)]):
+        return
+    size = len(between)
+    for _ in range(JUMP_ROUNDS):
+        if size < 2:
+            return
+        size = (size + 1) // 2
+        parts = [between[i : i + size] for i in range(0, len(between), size)]
+        for part in parts:
+            if problem.first_interesting([_bypassed(problem.case, part)]):
+                between = [pair for pair in between if pair not in part]
+
+
+def _bypasses(info: GraphInfo, decisive: frozenset[str], after: set[str]) -> list[tuple[str, str]]:
+    """(node, input to read instead) for each node between, latest first: the input that a decisive node
+    leads to, of the same shape if there is a choice. Another dtype would be another program."""
+    pairs = []
+    for node in reversed(info.calls):
+        if node.name not in after or node.name in decisive or node.name in info.outputs:
+            continue
+        others = stand_ins(node, [info.node(r) for r in node.reads if r in after])
+        if others and not node.writes:
+            pairs.append((node.name, others[0].name))
+    return pairs
+
+
+def _bypassed(case: Case, pairs: list[tuple[str, str]]) -> Case:
+    for node, other in pairs:
+        case = case.with_bypass(node, other)
+    return case

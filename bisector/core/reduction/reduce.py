@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .arguments import leave_out_arguments, use_numbers
-from .inputs import shrink_shapes, simplify_values
-from .jump import keep_decisive_nodes
-from .nodes import end_earlier, keep_one_output, start_later, take_out_nodes, take_out_runs
-from .plain_inputs import make_contiguous, simplify_dtype
+from .calls import leave_out_arguments, take_composites_apart, use_numbers
+from .inputs import make_contiguous, shrink_shapes, simplify_dtype, simplify_values
+from .nodes import (
+    end_earlier,
+    keep_decisive_nodes,
+    keep_one_output,
+    start_later,
+    take_out_nodes,
+    take_out_runs,
+)
 from .problem import Problem
-from .unfuse import take_composites_apart
 
 Pass = Callable[[Problem], None]
 

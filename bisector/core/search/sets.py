@@ -10,19 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bisector.core.model import Outcome
-from bisector.core.probe import BudgetSpent
 from bisector.core.search.ahead import Test
 from bisector.core.search.minimal import MinimalSet
-from bisector.core.search.views import (
-    Appeared,
-    Causes,
-    Members,
-    Repairs,
-    inside,
-    limit_reached,
-    outside,
-    untried,
-)
+
+from ..judge import BudgetSpent
+from .views import Appeared, Causes, Members, Repairs, inside, limit_reached, outside, untried
 
 # Told of a set to deny and one to enable before either is asked: with lanes to spare both are probed at once.
 Ahead = Callable[[frozenset[str], frozenset[str]], None]

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bisector.builds import git_version
 from bisector.builds.line import Source
 from bisector.builds.predicate import CannotInstall, Told, ask
 from bisector.core.model import Outcome
-from bisector.core.probe import BudgetSpent
 from bisector.runner.journal import Journal, key_of
 
+from ...builds import history
+from ...core.judge import BudgetSpent
 from .. import environment
 from .question import FIXED, Question
 
@@ -111,7 +111,7 @@ class Asking:
         except CannotInstall as error:
             return Tried(name, Told(Outcome.UNRESOLVED, reason=f"it cannot be had: {error}"), commit)
         if commit is None:
-            commit = git_version.in_site(where.site)
+            commit = history.commit_of_site(where.site)
             if not which and (other := self._of_commit(commit)) is not None:
                 return other.standing_for(name)
         arguments = [which] if which == FIXED_OPTION else []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bisector.builds.bounds import parse_bound
 from bisector.builds.line import Line
 from bisector.core.ladder import Bracket, Change, Step, changes, climb, walked_back
 from bisector.core.model import Outcome
-from bisector.core.probe import BudgetSpent
 from bisector.errors import BadOption
 
+from ...builds.bounds import parse_bound
+from ...core.judge import BudgetSpent
 from .asking import WORDS, Asking
 from .question import FIXED, INTRODUCED, Question
 

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bisector.builds.bounds import BoundKind, parse_bound
 from bisector.errors import BadOption, BadTarget
+
+from ...builds.bounds import BoundKind, parse_bound
 
 INTRODUCED, FIXED = "introduced", "fixed"
 # Where uv and pip look first, too: the variables by which users name an index of their own.

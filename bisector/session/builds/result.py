@@ -12,10 +12,8 @@ from bisector.core.model import Outcome
 
 from .asking import Asking, Tried
 from .bisecting import Found
-from .comparing import Compared
 from .question import FIXED, Question
-from .searching import Searched
-from .siding import Sided
+from .searching import Compared, Searched, Sided
 
 COMPARE = "https://github.com/pytorch/pytorch/compare/{}...{}"
 DIGESTS = ("inputs", "eager", "compiled")

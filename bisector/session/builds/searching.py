@@ -1,8 +1,11 @@
-"""The whole search: builds of an index, then which side of the last two it is, then single commits."""
+"""The whole search: builds of an index, then on which side of the last two the change is (their Python or
+their binary), then single commits; and whether the decision was there before the divergence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import enum
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,27 +13,26 @@ from typing import Any
 
 from git import Repo
 
-from bisector.builds.built import Built
-from bisector.builds.catalogue import Catalogue
-from bisector.builds.commits import CommitLine, Overlaid
-from bisector.builds.environments import Environments
-from bisector.builds.fetching import Fetching
-from bisector.builds.history import main_commit, opened
 from bisector.builds.index import Wheel, wheels
 from bisector.builds.line import Line, Source
 from bisector.builds.overlay import Overlay
 from bisector.builds.predicate import CannotInstall, Interpreter, installed
-from bisector.builds.swap import Crossed, Side
+from bisector.builds.swap import Crossed, Side, side
+from bisector.core.ladder import Bracket
+from bisector.core.model import Outcome
 from bisector.errors import NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
 
+from ...builds.catalogue import Catalogue
+from ...builds.commits import Built, CommitLine, Overlaid
+from ...builds.environments import Environments, Fetching
+from ...builds.history import main_commit, opened
+from ...core.judge import BudgetSpent
 from .. import environment
-from .asking import Asking, Tried
+from .asking import FIXED_OPTION, Asking, Tried
 from .bisecting import FOUND, Found, bisect
-from .comparing import Compared, compared
 from .question import INTRODUCED, Question
-from .siding import Sided, sided
 
 ENVIRONMENTS = "builds"  # folders of the run directory: of the environments,
 OVERLAY = "overlay"  # of the checkout that lies over a binary,
@@ -39,6 +41,12 @@ CROSSED = "crossed"  # and of the builds that are made of two
 BUILD_LOG = "build.log"
 
 Progress = Callable[[str, str], None]
+_SAYS = {
+    Side.PYTHON: "",
+    Side.BINARY: "the change needs a build: it comes with the binary, whichever Python is over it",
+    Side.EITHER: "the later Python and the later binary bring it each by itself",
+    Side.BOTH: "it takes the later Python and the later binary together",
+}
 
 
 @dataclass
@@ -188,3 +196,62 @@ class Search:
 
 def _uncommitted(repo: Repo) -> list[str]:
     return ["what is not committed in the clone: each commit was taken as it is"] if repo.is_dirty() else []
+
+
+@dataclass(frozen=True)
+class Sided:
+    """side: None where the crossed builds cannot tell. reason: why no single commit can be looked for without
+    a build, empty where it can; tried: the crossed builds."""
+
+    side: Side | None
+    reason: str
+    tried: Sequence[Tried]
+
+
+def sided(asking: Asking, crossed: Crossed, bracket: Bracket) -> Sided:
+    """Two runs more. asking: of the crossed builds."""
+    newer_python = crossed.named(python=bracket.after, binary=bracket.before)
+    newer_binary = crossed.named(python=bracket.before, binary=bracket.after)
+    try:
+        found = side(asking(newer_python), asking(newer_binary))
+    except BudgetSpent as spent:
+        return Sided(None, spent.reason, list(asking.tried.values()))
+    tried = list(asking.tried.values())
+    if found is not None:
+        return Sided(found, _SAYS[found], tried)
+    unable = next(t for t in tried if t.told.outcome is Outcome.UNRESOLVED)
+    return Sided(None, f"{unable.name} cannot tell: {unable.reason}", tried)
+
+
+class Came(enum.Enum):
+    """What the change did."""
+
+    INTRODUCED = "introduced"  # the decision that the repro's fix undoes
+    EXPOSED = "exposed"  # it was there, and something else made it visible
+
+
+@dataclass(frozen=True)
+class Compared:
+    """came: None where it is not known, for the reason."""
+
+    came: Came | None
+    reason: str
+
+
+def compared(asking: Asking, bracket: Bracket) -> Compared | None:
+    """The last build without the divergence, run with the repro's fix: where that moves bits of the compiled
+    result, the decision was taken there too. None where the question or the repro has no fix to try."""
+    if asking.question.looked_for != INTRODUCED or FIXED_OPTION not in asking.repro.read_text():
+        return None
+    plain = asking.told(bracket.before)
+    try:
+        fixed = asking.fixed(bracket.before)
+    except BudgetSpent as spent:
+        return Compared(None, spent.reason)
+    before, after = (told.line.get("compiled") for told in (plain, fixed))
+    if fixed.outcome is not Outcome.PASS or before is None or after is None:
+        why = fixed.reason or "it gave no results to compare"
+        return Compared(None, f"with the repro's fix {bracket.before} cannot tell: {why}")
+    if before != after:
+        return Compared(Came.EXPOSED, f"the fix moves bits of what {bracket.before} compiles, too")
+    return Compared(Came.INTRODUCED, f"the fix changes nothing that {bracket.before} compiles")

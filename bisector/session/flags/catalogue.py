@@ -1,4 +1,6 @@
-"""The curated flags of configs/flags.yaml, joined with what the installed torch says of them."""
+"""The curated flags of configs/flags.yaml, joined with what the installed torch says of them, and as a table
+for a terminal.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +10,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
+from io import StringIO
 from typing import Any
 
 import yaml
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from bisector import processes
 from bisector.errors import BadOption, MissingTool
 
+from ..display import to_stdout
 from ..environment import IMPORT_S
+from ..output import width, write_json
 
 _PULL = "https://github.com/pytorch/pytorch/pull/"
 _BLOB = "https://github.com/pytorch/pytorch/blob/v{}/{}"
 ABSENT: Mapping[str, Any] = {"type": None, "default": None, "value": None, "env": None}
 DEVICES = ("cpu", "cuda")
 _READ_AT = "2.13.0"  # the release whose files the catalogue refers to where it names no other
+BACKENDS = {"cpp": "C++ code", "triton": "Triton code", "aten": "library calls"}
 
 
 @dataclass(frozen=True)
@@ -99,3 +108,46 @@ def _live(names: Sequence[str]) -> dict[str, dict[str, Any]]:
         raise MissingTool("torch cannot be imported; `numbisect doctor` says what is wrong")
     found: dict[str, dict[str, Any]] = json.loads(done.out)
     return found
+
+
+def list_flags(given: Mapping[str, Any]) -> int:
+    """The curated flags with what the installed torch says of them."""
+    asked = rows(Asked(given["family"], given["device"]))
+    if given["json_path"] is not None:
+        write_json(given["json_path"], asked)
+        return 0
+    color = sys.stdout.isatty() and not given["no_color"]
+    to_stdout(table(asked, width(), color))
+    return 0
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: int, color: bool) -> str:
+    """The flags, a family at a time."""
+    out = StringIO()
+    console = Console(file=out, width=columns, force_terminal=color, no_color=not color, highlight=False)
+    for family in dict.fromkeys(row["family"] for row in rows):
+        console.print(Text(family, style="bold"))
+        for row in (r for r in rows if r["family"] == family):
+            console.print(Padding(Text(_head(row)), (0, 0, 0, 2), expand=False))
+            for line in _about(row):
+                console.print(Padding(Text(line, style="dim"), (0, 0, 0, 6), expand=False))
+    return out.getvalue()
+
+
+def _head(row: Mapping[str, Any]) -> str:
+    if not row["present"]:
+        return f"{row['name']}: absent in this torch (since {row['since']})"
+    changed = row["default"] is not None and row["default"] != row["value"]
+    default = f" (default {row['default']!r})" if changed else ""
+    return f"{row['name']} = {row['value']!r}{default}, conservative {row['conservative']!r}"
+
+
+def _about(row: Mapping[str, Any]) -> list[str]:
+    where = [
+        row["device"] and f"on {row['device']}",
+        BACKENDS.get(row["backend"]),
+        f"since {row['since']}",
+        row["performance"] and "changes speed",
+        row["env"] and f"${row['env']}",
+    ]
+    return [row["effect"], " · ".join(filter(None, where)), row["reference"]]

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
-from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.ahead import Members
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search.sets import all_sets
 from bisector.errors import BadOption
 
-from ..options import Against
+from ...core.judge import judge
+from ..command_line import Against
 from ..questions import Asking
 from ..run import Session
 from ..study import Study, config_id, flag_of

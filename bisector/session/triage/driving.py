@@ -14,9 +14,8 @@ from bisector.report.triage import shown
 from bisector.runner.pool import Pool
 
 from ..clock import Clock
-from ..options import Options
-from .clustering import clustered
-from .outcome import Looked
+from ..command_line import Options
+from .outcome import Looked, clustered
 from .store import Store
 
 ALIKE = 0.5  # from here on two failures more likely have one cause than two

@@ -1,4 +1,5 @@
-"""One look at one failure, in a process of its own: `python -m bisector.session.triage.job REQUEST`.
+"""One look at one failure, in a process of its own: `python -m bisector.session.triage.job REQUEST`. A
+failure whose cause is known costs two probes, any other is explained.
 
 The request is a file of a store, and so is what it leaves: the process may run on any machine that has them.
 """
@@ -12,16 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause, pattern
-from bisector.core.model import OF_STATUS, Measurement, Outcome
+from bisector.core.model import OF_STATUS, Candidate, Measurement, Outcome, kind_of
 from bisector.errors import AnotherHead, NumbisectError
 from bisector.report import markdown, sections
 from bisector.runner.rundir import RunDirectory
 
 from .. import pipeline
-from ..options import Options
+from ..command_line import Options
 from ..run import Session
-from .belonging import belongs_to
+from ..search_order import PLACE
+from ..study import Study
 from .outcome import Looked, probes_run, signature
 from .store import RUN
 
@@ -97,3 +100,28 @@ def _cannot_tell(looked: Looked, problem: str) -> Looked:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+
+
+def belongs_to(study: Study, default: Measurement, known: Sequence[Cause]) -> Cause | None:
+    """The first known cause that is confirmed here: without its decisions the outputs agree, and with these
+    alone, over the plain baseline, they diverge. default: the default compile, with its decisions."""
+    decisions = [d.id for d in default.decisions if d.kind not in study.hooks_off]
+    return next((cause for cause in known if _confirmed(study, decisions, cause)), None)
+
+
+def _confirmed(study: Study, decisions: Sequence[str], cause: Cause) -> bool:
+    if not cause.repair and not cause.cause:
+        fixed = study.probe(Candidate.with_flags(dict(cause.flags)))
+        return fixed.outcome is Outcome.PASS
+    asked = []
+    if cause.repair:
+        if not (denied := cause.denied(decisions)):
+            return False
+        asked.append((study.deny(denied), Outcome.PASS))
+    if cause.cause:
+        if not (enabled := cause.enabled(decisions)):
+            return False
+        formulas = [d for d in enabled if kind_of(d) == PLACE]  # on in the plain baseline, as it is
+        asked.append((study.plain(enabled, formulas), Outcome.FAIL))
+    # One after the other: most known causes are refuted by the first.
+    return all(study.probe(candidate, WHOLE).outcome is wanted for candidate, wanted in asked)

@@ -21,15 +21,14 @@ from bisector.subject.intake import Skipped, found
 
 from .. import environment
 from ..clock import Clock
+from ..command_line import Options
 from ..display import Display, to_stdout
-from ..options import Options
 from ..output import INTERRUPTED, write_json
 from ..probe_commands import parse_options
-from .clustering import Cluster, clustered
 from .driving import Progress, Triage, now
 from .job import job_command
 from .on_ray import RayPool
-from .outcome import Looked
+from .outcome import Cluster, Looked, clustered
 from .store import OPTIONS, Store
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses

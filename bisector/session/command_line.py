@@ -1,0 +1,210 @@
+"""What the command line asked for: the options as data that resume can read back, settings as users write
+them (`-c KEY=VALUE`, YAML files), and the profiles that stand for several options.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bisector.errors import BadOption
+
+from .builds.question import Question
+
+PROBE_S = 120.0  # for a graph of few calls
+_SHAPING = frozenset({"config", "device", "dynamic", "train", "seed", "entry"})
+FAMILIES = ("inductor", "functorch", "dynamo", "backends", "env")
+_KEYS: dict[str, Any] = {
+    "criterion": (str, dict), "config": dict, "train": bool, "dynamic": bool, "seed": int, "repeat": int
+}  # fmt: skip
+Tolerances = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Against:
+    """A configuration to compare the target's own with. name: of its file; settings: flag -> value."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+
+def probe_timeout(calls: int) -> float:
+    """Seconds that a probe of a graph may take: a training step compiles in a quarter of a second for each
+    call of its forward graph, and this allows for a busy machine and for a graph with all values returned."""
+    return max(PROBE_S, float(calls))
+
+
+@dataclass(frozen=True)
+class Options:
+    """One invocation of a probing command.
+
+    command: minimize, flags or check. rtol, atol: both or neither. profile: the name of what gave the
+    tolerances by dtype. config: baseline flags by the names users write. dynamic, train: None leaves it to
+    the script. timeout_s: one probe, None for what `probe_timeout` says. budget_s: the whole run, None for
+    any time. memory_bytes: one probe, None for no limit. against: of `flags` alone. as_test: of `minimize`
+    alone, whether to write a test too. builds: of `minimize` alone, what to ask of builds about its repro.
+    trust: whether the target may be unpickled.
+    """
+
+    target: str
+    command: str = "minimize"
+    rtol: float | None = None
+    atol: float | None = None
+    profile: str | None = None
+    tolerances: Mapping[str, tuple[float, float]] | None = None
+    signed_zero: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None
+    dynamic: bool | None = None
+    train: bool | None = None
+    seed: int | None = None
+    repeat: int = 1
+    jobs: int = 1
+    timeout_s: float | None = None
+    budget_s: float | None = None
+    memory_bytes: int | None = None
+    entry: str | None = None
+    trust: bool = False
+    folder: str | None = None
+    against: Against | None = None
+    as_test: bool = False
+    builds: Question | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def shaping(self) -> dict[str, Any]:
+        """Those that shape the answers to what a worker is asked."""
+        return {name: value for name, value in asdict(self).items() if name in _SHAPING}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Options:
+        against, builds = raw.get("against"), raw.get("builds")
+        told = {
+            "against": Against(**against) if against else None,
+            "builds": Question.from_json(builds) if builds else None,
+        }
+        return cls(**{**raw, **told})
+
+
+def parse_setting(text: str) -> tuple[str, Any] | None:
+    """(full flag name, value) of KEY=VALUE, or None where there is no `=`.
+
+    A name without a module is Inductor's. A value that reads as a Python or JSON constant is one
+    (`true`, `False`, `1`, `0.5`, `none`); anything else, `off` too, is a string.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        return None
+    return full_name(name.strip()), parse_value(value.strip())
+
+
+def full_name(name: str) -> str:
+    """`cpp.simdlen` -> `inductor.cpp.simdlen`; a name with its module stays."""
+    return name if name.partition(".")[0] in FAMILIES and "." in name else f"inductor.{name}"
+
+
+def parse_value(text: str) -> Any:
+    """The constant that the text spells, or the text."""
+    words = {"true": True, "false": False, "none": None, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def read_yaml(option: str, path: str, missing: str, hint: str) -> Any:
+    """What the YAML file that an option names holds. missing, hint: what to do where the file cannot be read,
+    and where it is no YAML. Raises BadOption."""
+    try:
+        return yaml.safe_load(Path(path).read_text())
+    except OSError as error:
+        raise BadOption(f"{option} {path}: {error.strerror}; {missing}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadOption(f"{option} {path}: no YAML; {hint}") from error
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a profile asks for. tolerances: by dtype, None where it leaves them alone; options: of the command
+    line, by the names of `Options`."""
+
+    name: str
+    tolerances: Tolerances | None = None
+    signed_zero: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load(wanted: str) -> Profile:
+    """A profile by the name of a criterion or of an example, or by its file. Raises BadOption."""
+    criteria = _criteria()
+    if wanted in criteria:
+        return _profile(wanted, {"criterion": wanted})
+    shipped = _examples().joinpath(f"{wanted}.yaml")
+    if shipped.is_file():
+        return _profile(wanted, yaml.safe_load(shipped.read_text()))
+    hint = "see configs/profiles for examples"
+    read = read_yaml("--profile", wanted, f"name a YAML file, or one of {', '.join(names())}", hint)
+    if not isinstance(read, dict):
+        raise BadOption(f"--profile {wanted}: no settings in it; {hint}")
+    return _profile(Path(wanted).name, read)
+
+
+def names() -> list[str]:
+    """The criteria, then the examples that are shipped."""
+    return [*_criteria(), *sorted(Path(entry.name).stem for entry in _examples().iterdir())]
+
+
+def _examples() -> Traversable:
+    return resources.files("bisector.configs").joinpath("profiles")
+
+
+def _criteria() -> dict[str, Any]:
+    text = resources.files("bisector.configs").joinpath("criteria.yaml").read_text()
+    criteria: dict[str, Any] = yaml.safe_load(text)
+    return criteria
+
+
+def _profile(name: str, read: Mapping[str, Any]) -> Profile:
+    for key, value in read.items():
+        if key not in _KEYS:
+            raise BadOption(f"--profile {name}: unknown key {key}; it may have {', '.join(_KEYS)}")
+        if not isinstance(value, _KEYS[key]) or (isinstance(value, bool) and _KEYS[key] is int):
+            raise BadOption(f"--profile {name}: {key} cannot be {value!r}; see configs/profiles for examples")
+    options = {key: value for key, value in read.items() if key != "criterion"}
+    if "config" in options:
+        options["config"] = {full_name(flag): value for flag, value in options["config"].items()}
+    if "criterion" not in read:
+        return Profile(name, options=options)
+    criterion = _criterion(name, read["criterion"])
+    return Profile(name, _tolerances(name, criterion), bool(criterion.get("signed_zero")), options)
+
+
+def _criterion(name: str, wanted: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(wanted, str):
+        return wanted
+    criteria = _criteria()
+    if wanted not in criteria:
+        raise BadOption(f"--profile {name}: there is no criterion {wanted}; one of {', '.join(criteria)}")
+    found: Mapping[str, Any] = criteria[wanted]
+    return found
+
+
+def _tolerances(name: str, criterion: Mapping[str, Any]) -> Tolerances:
+    found: dict[str, tuple[float, float]] = {}
+    for dtype, pair in (criterion.get("tolerances") or {}).items():
+        match pair:
+            case [int() | float() as rtol, int() | float() as atol] if rtol >= 0 and atol >= 0:
+                found[str(dtype)] = (float(rtol), float(atol))
+            case _:
+                raise BadOption(f"--profile {name}: {dtype} needs [rtol, atol], neither of them negative")
+    return found

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+# As the system, compilers and linkers say it.
+NO_ROOM = (
+    "No space left on device",
+    "Disk quota exceeded",
+    "File too large",
+    "File size limit exceeded",
+    "Read-only file system",
+)
+_OF_THE_MACHINE = (*NO_ROOM, "Killed signal terminated")
+
 
 class NumbisectError(Exception):
     """Base of all errors that end a run with a line instead of a traceback.
@@ -49,3 +59,13 @@ class OutOfTime(NoAnswer):
 
 class CannotWrite(NoAnswer):
     """What the run has to keep, or its answer, cannot be written: the disk is full, the folder is gone."""
+
+
+def first_line(error: BaseException) -> str:
+    """Type and first line of an exception's text, for a reason that fits one line."""
+    text = str(error).strip().splitlines()
+    if not text:
+        return type(error).__name__
+    # What a compiler says of the machine stands below a first line that says that it failed.
+    machine = next((said for said in _OF_THE_MACHINE if any(said in line for line in text[1:])), None)
+    return f"{type(error).__name__}: {text[0][:300]}{f' ({machine})' if machine else ''}"

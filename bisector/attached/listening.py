@@ -19,8 +19,9 @@ import torch._inductor.compile_fx
 import torch.testing._comparison
 from torch import fx
 
+from bisector.errors import first_line
+
 from ..inductor import torch_state
-from ..inductor.reference import first_line
 from .recording import Call, Graph, Recording, current
 
 STAND_IN = "numbisect_stand_in"

@@ -93,7 +93,8 @@ def _check(fn: Any, *args: Any, rtol: float | None = None, atol: float | None = 
 
 def _left(item: pytest.Item, recorded: Recording, error: BaseException) -> dict[str, str]:
     """text: the section of the failure; line: for the summary."""
-    from ..inductor.reference import first_line
+    from bisector.errors import first_line
+
     from .scope import attach
 
     name = item.nodeid.rpartition("/")[2]

@@ -11,7 +11,7 @@ import torch
 from ..inductor.graph.ops_source import autocast_source
 from ..inductor.graph.parts import comment, imports_source, joined_blocks
 from ..inductor.graph.settings_source import setting_statements
-from ..inductor.graph.statements import Writer
+from ..inductor.graph.source import Writer
 from ..inductor.graph.tensor_literals import Source, check_plain
 from ..inductor.graph.values import CannotWrite, call_source, concrete, value_source
 from ..inductor.torch_state import Modes, TorchState

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+from bisector.errors import first_line
+
 from ..inductor.graph.values import CannotWrite
-from ..inductor.reference import first_line
 from . import bundle
 from .listening import install
 from .program import program

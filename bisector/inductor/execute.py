@@ -12,12 +12,13 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from bisector.errors import first_line
+
 from ..core.case import WHOLE, Case
 from ..core.model import Base, Candidate
 from . import compiling, control, measure, tensors, torch_state
 from .capture.record import Call
 from .graph import edit
-from .reference import first_line
 
 Outputs = dict[str, Any]  # path (`output[0]`, `grad[x]`, `mutated[x]`) -> value
 

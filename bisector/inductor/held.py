@@ -14,6 +14,8 @@ from typing import Any
 import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 
+from bisector.errors import first_line
+
 from ..core.case import Case
 from ..core.model import Base, Candidate, Measurement, OutputMeasurement
 from . import compiling, execute, probing, source_capture, torch_state
@@ -21,7 +23,6 @@ from .capture.record import Call
 from .control import Control
 from .hooks import switch
 from .probe_cache import LOCAL, is_local
-from .reference import first_line
 from .threads import run_in_thread
 
 # A compile that leaves its decisions open costs two or three plain ones. It pays where a search among so many

@@ -10,11 +10,12 @@ from __future__ import annotations
 import torch
 from torch._inductor import decomposition
 
+from bisector.errors import first_line
+
 from ..core.case import Case
 from ..core.model import Candidate, Measurement
 from . import probing
 from .capture.record import Call
-from .reference import first_line
 
 # A candidate with a setting and no decision is compiled with the hooks asleep, as plain torch would; the
 # worker compiles without caches anyway.

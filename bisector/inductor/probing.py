@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from bisector.errors import first_line
+
 from ..core.case import Case
 from ..core.model import Candidate, Measurement, OutputMeasurement
 from . import control, measure, source_capture
@@ -21,7 +23,6 @@ from .execute import (
     run,
     run_compiled,
 )
-from .reference import first_line
 
 Lookup = Callable[[str], tuple[OutputMeasurement, ...] | None]  # what a program of this digest gave before
 

@@ -1,19 +1,32 @@
-"""Two more eager runs that a verdict needs: one in float64, one with every result moved by one ulp.
+"""What a verdict needs beside the default probe: two more eager runs, one in float64, one with every result
+moved by one ulp.
 
 The first is the yardstick (the idea of torch._dynamo.utils.same). The second asks how much the graph
-amplifies rounding: where one ulp at each node moves the output beyond tolerance, two correct programs
-may differ that much (the idea of stochastic arithmetic, CADNA and Verrou).
+amplifies rounding: where one ulp at each node moves the output beyond tolerance, two correct programs may
+differ that much (the idea of stochastic arithmetic, CADNA and Verrou).
 """
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from bisector.errors import first_line
+
+from ..core.case import Case
+from ..core.model import Candidate, Measurement
+from ..core.protocol import VerdictData
+from . import measure, tensors
+from .capture.record import Call
+from .execute import Outputs, Subject, eager_program, prepare, run, run_again
+from .probing import compiled_measurement
 
 _WIDE = {
     torch.float16: torch.float64,
@@ -22,6 +35,8 @@ _WIDE = {
     torch.complex32: torch.complex128,
     torch.complex64: torch.complex128,
 }
+NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
+MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
 
 
 class NoReference(Exception):
@@ -204,24 +219,6 @@ def _nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
     return x + (moved - x).detach() if x.requires_grad else moved
 
 
-MACHINE = (
-    "No space left on device",
-    "Disk quota exceeded",
-    "File too large",
-    "File size limit exceeded",
-    "Read-only file system",
-    "Killed signal terminated",
-)
-
-
-def first_line(error: BaseException) -> str:
-    """Type and first line of an exception's text, for a reason that fits one line."""
-    text = str(error).strip().splitlines()
-    if not text:
-        return type(error).__name__
-    # What a compiler says of the machine stands below a first line that says that it failed.
-    machine = next((said for said in MACHINE if any(said in line for line in text[1:])), None)
-    return f"{type(error).__name__}: {text[0][:300]}{f' ({machine})' if machine else ''}"
 
 
 def widened(args: Sequence[Any]) -> list[Any]:
@@ -233,3 +230,49 @@ def widened(args: Sequence[Any]) -> list[Any]:
             wide = wide.detach().requires_grad_()
         out.append(wide)
     return out
+
+
+def collect(call: Call, case: Case, train: bool | None) -> VerdictData:
+    """The default compile with its float64 reference, and how steady and how sensitive eager is."""
+    started = time.perf_counter()
+    try:
+        subject = prepare(call, case, train)
+        gm = subject.edited.gm
+        finest = FinestEps(gm)
+        eager = run(subject, finest.run)
+        again = Measurement(measure.measure_all(eager, run_again(subject, eager_program(subject))))
+        restored = Measurement(measure.measure_all(eager, run(subject, eager_program(subject))))
+    except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
+        failed = Measurement(error=f"eager fails: {first_line(error)}")
+        return VerdictData(failed, failed, failed, (), ())
+    notes: list[str] = []
+    reference = _reference(subject, notes)
+    nudged = tuple(
+        Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, finest.eps).run)))
+        for seed in range(_nudges(eager))
+    )
+    default = compiled_measurement(subject, Candidate(), eager, reference)
+    seconds = time.perf_counter() - started
+    return VerdictData(replace(default, seconds=seconds), again, restored, nudged, tuple(notes))
+
+
+def _nudges(outputs: Outputs) -> int:
+    elements = sum(v.numel() for v in outputs.values() if isinstance(v, torch.Tensor))
+    return 1 if elements > MANY else NUDGES
+
+
+def _reference(subject: Subject, notes: list[str]) -> Outputs | None:
+    mode = Float64()
+    args = widened(tensors.fresh(subject.edited.args, subject.edited.requires_grad))
+    try:
+        with mode:
+            outputs = run(subject, eager_program(subject), args)
+    except NoReference as error:
+        notes.append(f"no float64 reference: {str(error).splitlines()[0]}")
+        return None
+    except Exception as error:  # noqa: BLE001 - an op may fail in float64 in any way; said, not guessed
+        notes.append(f"no float64 reference: {first_line(error)}")
+        return None
+    if mode.narrow:
+        notes.append(f"no float64 kernel, run as given: {', '.join(sorted(mode.narrow))}")
+    return outputs

@@ -22,8 +22,8 @@ from ..core.case import Case
 from ..core.model import Candidate, Outcome
 from . import execute, source_capture, tensors, torch_state
 from .capture.record import Call
-from .graph.random_inputs import SEEDS
 from .graph.smaller_inputs import scale, simplify
+from .graph.tensor_literals import SEEDS
 
 Wanted = Sequence[tuple[Candidate, Outcome]]
 # By dtype, (rtol, atol); a dtype that is missing is compared exactly.

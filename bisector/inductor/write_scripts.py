@@ -10,10 +10,9 @@ import torch
 from ..core.criterion import Criterion
 from ..core.protocol import Repro, ScriptSpec, TestFile
 from .execute import Outputs, Subject, eager_program, run, seed
-from .graph.as_test import name_of_test, write_test
 from .graph.parts import parts_of
-from .graph.repro import write_repro
 from .graph.repro_spec import ReproSpec
+from .graph.scripts import name_of_test, write_repro, write_test
 from .tensors import dtype_name
 
 

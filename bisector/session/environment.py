@@ -15,18 +15,10 @@ from typing import Any
 
 from bisector import processes
 from bisector.core.protocol import Machine
-from bisector.errors import CannotWrite, MissingTool
+from bisector.errors import NO_ROOM, CannotWrite, MissingTool
 
 VERSION_S, IMPORT_S = 30.0, 300.0  # for a program to say its version; for Python to import torch
 COMPILE_S = 120.0  # for an empty program, on a busy machine
-# As the system, compilers and linkers say it.
-NO_ROOM = (
-    "No space left on device",
-    "Disk quota exceeded",
-    "File too large",
-    "File size limit exceeded",
-    "Read-only file system",
-)
 
 
 def describe(machine: Machine) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from bisector.errors import BadOption
 from bisector.runner import rundir
-from bisector.subject.targets import recognise
 
+from ..subject.targets import recognise
 from . import command_line, pipeline
 from .builds.question import of_range
 from .command_line import Against, Options, full_name, read_yaml

@@ -16,8 +16,8 @@ from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
 from bisector.runner.worker import SCRIPT_S, WorkerOptions
-from bisector.subject.targets import recognise
 
+from ..subject.targets import recognise
 from . import environment
 from .clock import Clock
 from .command_line import PROBE_S, Options, probe_timeout

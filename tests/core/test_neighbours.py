@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bisector.core.case import WHOLE
-from bisector.core.reduction.neighbours import MOST_CALLS, neighbours
+from bisector.core.reduction.reduce import MOST_CALLS, neighbours
 from tests.core.fakes import Graph, chain, graph
 
 

@@ -18,7 +18,7 @@ import pytest
 from bisector.session.command_line import Options
 from bisector.session.triage.job import job_command
 from bisector.session.triage.store import Store
-from bisector.subject.intake import Failure, found
+from bisector.subject.targets import Failure, found
 from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle
 from tests.fuzz.variants import script
 from tests.runner.test_head import HEAD

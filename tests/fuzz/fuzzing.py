@@ -23,7 +23,7 @@ import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import bisector
-from bisector.inductor.reference import first_line
+from bisector.errors import first_line
 from tests.fuzz.grammar import programs
 
 AT_ONCE = 2  # processes

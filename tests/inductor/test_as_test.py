@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from bisector.core.fix_source import SetFlags, UseBackend
-from bisector.inductor.graph.as_test import name_of_test, write_test
 from bisector.inductor.graph.repro_spec import ReproSpec
+from bisector.inductor.graph.scripts import name_of_test, write_test
 from bisector.inductor.graph.values import CannotWrite
 
 from .test_repro_file import CONTRACT, Normalized, contraction, gradient, spec

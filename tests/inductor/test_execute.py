@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from bisector.core.case import WHOLE
-from bisector.inductor import execute, verdict_data
+from bisector.inductor import execute
+from bisector.inductor import reference as references
 from bisector.inductor.capture.load import LoadOptions, load
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
@@ -25,7 +26,7 @@ def subject_of(tmp_path: Path, script: str) -> execute.Subject:
 
 def runs(subject: execute.Subject) -> tuple[dict[str, Any], dict[str, Any]]:
     """Eager's outputs and the reference's."""
-    reference = verdict_data._reference(subject, [])
+    reference = references._reference(subject, [])
     assert reference is not None
     return execute.run(subject, execute.eager_program(subject)), reference
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.inductor.flags.env_variables import of_settings
+from bisector.inductor.flags.installed import of_settings
 
 MODULE = '''
 import os

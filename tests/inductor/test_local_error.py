@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from bisector.inductor.dispatched_ops import DispatchedOps
-from bisector.inductor.following.gain import gain
-from bisector.inductor.following.local_error import difference, local, same
+from bisector.inductor.following.local_error import difference, gain, local, same
 
 EPS = torch.finfo(torch.float32).eps
 ONES = torch.ones(8)

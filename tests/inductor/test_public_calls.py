@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import fx, nn
 
 from bisector.core.case import Wording
+from bisector.inductor.dispatched_ops import AtenCalls
 from bisector.inductor.graph import public_calls
-from bisector.inductor.graph.aten_calls import AtenCalls
 from bisector.inductor.graph.public_calls import in_public_calls
-from bisector.inductor.graph.repro import write_repro
 from bisector.inductor.graph.repro_spec import ReproSpec
+from bisector.inductor.graph.scripts import write_repro
 from bisector.inductor.graph.source import function_source, verify
 
 from .test_source import capture, late

@@ -9,7 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from bisector.inductor.reference import FinestEps, Float64, NoReference, OneUlp, first_line, widened
+from bisector.errors import first_line
+from bisector.inductor.reference import FinestEps, Float64, NoReference, OneUlp, widened
 
 ONES = torch.ones(4)
 EPS32 = torch.finfo(torch.float32).eps

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 import torch.utils.checkpoint
 from torch import fx, nn
 
-from bisector.inductor.graph.names import Names, clean_name, input_names
-from bisector.inductor.graph.source import function_source, verify
+from bisector.inductor.graph.source import Names, clean_name, function_source, input_names, verify
 from bisector.inductor.graph.values import CannotWrite
 
 Graph = tuple[fx.GraphModule, list[Any]]

@@ -16,7 +16,7 @@ from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import CannotAnswer
 from bisector.core.trace import NodeTrace, Trace, amplified, amplifier, origin
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
-from bisector.inductor import execute, verdict_data
+from bisector.inductor import execute, reference
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.following import taps
@@ -234,7 +234,7 @@ def test_values_that_do_not_fit_are_not_held(tmp_path: Path, monkeypatch: pytest
 
 
 def classified(call: Call, told: Trace) -> Verdict:
-    data = verdict_data.collect(call, WHOLE, None)
+    data = reference.collect(call, WHOLE, None)
     return classify(Evidence(data.default, data.again, data.restored, data.nudged, told), Criterion(), False)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from bisector.inductor.flags.env_variables import of_settings
+from bisector.inductor.flags.installed import of_settings
 from bisector.session.flags.catalogue import Flag, catalogue
 
 pytestmark = pytest.mark.network

@@ -17,8 +17,7 @@ from bisector.session.command_line import Options
 from bisector.session.triage.driving import Triage
 from bisector.session.triage.outcome import Looked, clustered
 from bisector.session.triage.store import Store
-from bisector.subject.intake import Failure
-from bisector.subject.targets import Target, TargetKind
+from bisector.subject.targets import Failure, Target, TargetKind
 from tests.runner.test_head import HEAD
 
 DIES = "dies"

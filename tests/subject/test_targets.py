@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from bisector.errors import BadTarget
-from bisector.subject.intake import Failure, Skipped, found
-from bisector.subject.targets import TargetKind, recognise
+from bisector.subject.targets import Failure, Skipped, TargetKind, found, recognise
 
 
 def files(folder: Path, *names: str) -> Path:

@@ -16,6 +16,8 @@ import torch.fx
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
+from bisector.errors import first_line
+
 from ...core.case import Case
 from ...core.model import Candidate, Measurement
 from ...core.protocol import CannotAnswer, Traced
@@ -24,9 +26,9 @@ from .. import execute, measure, naming, tensors, torch_state
 from ..capture.record import Call
 from ..dispatched_ops import DispatchedOps
 from ..graph import edit, liveness
-from ..reference import Float64, NoReference, first_line, widen
-from . import gain as gains
+from ..reference import Float64, NoReference, widen
 from . import local_error, taps
+from . import local_error as gains
 
 # What is returned only for us to look at must not be brought into eager's memory format for that.
 _ANY_STRIDES = {"keep_output_stride": False} if hasattr(inductor_config, "keep_output_stride") else {}

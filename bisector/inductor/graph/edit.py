@@ -18,7 +18,7 @@ from ...core.case import Case
 from .. import tensors
 from . import arguments, liveness, unfuse
 from . import smaller_inputs as inputs_of
-from .constants import constants_of, replace_constants
+from .smaller_inputs import constants_of, replace_constants
 
 
 class CannotEdit(Exception):

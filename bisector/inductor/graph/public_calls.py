@@ -18,11 +18,10 @@ import torch.utils._pytree as pytree
 from torch import fx
 from torch.fx.node import map_arg
 
+from ..dispatched_ops import AtenCall, AtenCalls
 from ..tensors import fresh, grad_flags, same_values
-from .aten_calls import AtenCall, AtenCalls
 from .ops_source import INFIX, PREFIX, public_names
-from .source import build, function_source
-from .statements import CAPTURED
+from .source import CAPTURED, build, function_source
 from .values import concrete
 
 # Of more calls nobody reads the function, and on more elements it takes long to try forms.

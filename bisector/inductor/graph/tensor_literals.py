@@ -1,7 +1,7 @@
-"""Tensors as source text that gives every byte and every stride back.
+"""Tensors as source text that gives every byte and every stride back, or as a call that draws them.
 
-Every text is evaluated and compared with the tensor before it is handed out, so a form that is not exact
-for some dtype or value (a negative NaN in bfloat16, say) falls to the next one; the last is a blob.
+Every text is evaluated and compared with the tensor before it is handed out, so a form that is not exact for
+some dtype or value (a negative NaN in bfloat16, say) falls to the next one; the last is a blob.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import torch
 
 from ...core.reduction.inputs import WRITTEN_OUT
 from ..tensors import raw_bytes
-from .random_inputs import drawn_forms
 from .values import LINE_WIDTH, CannotWrite, filled, value_source
 
+DRAWN = {"randn": torch.randn, "rand": torch.rand}
+SEEDS = 16  # what a case draws, from 0 on
+# Of more elements only those of the first seed are compared: each draw takes time.
+MANY = 16_384
 LITERAL_ELEMENTS = WRITTEN_OUT  # more numbers than this are not read by anyone: a blob is shorter
 
 INDENT = 8  # of elements that stand on lines of their own
@@ -32,6 +36,32 @@ def unpack(data, dtype, shape):
     raw = bytearray(zlib.decompress(base64.b64decode(data)))
     return torch.frombuffer(raw, dtype=torch.uint8).view(dtype).reshape(shape)
 '''
+
+
+def drawn(draw: str, x: torch.Tensor, seed: int) -> torch.Tensor:
+    """Numbers for the input in its dtype, drawn in float32."""
+    generator = torch.Generator().manual_seed(seed)
+    return DRAWN[draw](x.shape, dtype=torch.float32, generator=generator).to(x.dtype)
+
+
+def drawn_forms(value: torch.Tensor, default_dtype: torch.dtype | None) -> Iterator[str]:
+    """Calls on the CPU that could give these floating-point values; the caller tries whether one does."""
+    cast = "" if value.dtype is torch.float32 else f".to({value.dtype})"
+    own = "" if default_dtype is torch.float32 else ", dtype=torch.float32"
+    for seed, draw in product(range(SEEDS if value.numel() <= MANY else 1), DRAWN):
+        factor = _factor(value, drawn(draw, value, seed))
+        if factor is not None:
+            generator = f"torch.Generator().manual_seed({seed})"
+            times = "" if factor == 1 else f" * {factor:.0f}"
+            yield f"torch.{draw}({tuple(value.shape)}{own}, generator={generator}){cast}{times}"
+
+
+def _factor(value: torch.Tensor, numbers: torch.Tensor) -> float | None:
+    """The power of two, at least 1, by which the numbers are multiplied; None where they are others."""
+    first = int(numbers.reshape(-1).ne(0).to(torch.uint8).argmax())
+    factor = value.reshape(-1)[first].item() / (numbers.reshape(-1)[first].item() or math.nan)
+    whole = math.isfinite(factor) and factor >= 1 and math.frexp(factor)[0] == 0.5
+    return factor if whole and torch.equal(numbers * factor, value.cpu()) else None
 
 
 @dataclass(frozen=True)

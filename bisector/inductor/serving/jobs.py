@@ -21,10 +21,10 @@ from .. import (
     hooks,
     pasted,
     probing,
+    reference,
     source_capture,
     steer,
     torch_state,
-    verdict_data,
     write_scripts,
 )
 from ..capture.load import Loaded
@@ -65,7 +65,7 @@ def _pasted(loaded: Loaded, request: asked.RunPasted) -> Measurement:
 
 
 def _verdict(loaded: Loaded, request: asked.RunVerdict) -> asked.VerdictData:
-    return verdict_data.collect(_call(loaded, request), request.about.case, request.about.train)
+    return reference.collect(_call(loaded, request), request.about.case, request.about.train)
 
 
 def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:

@@ -103,7 +103,7 @@ def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], Non
     from ..flags import reads
 
     reads.watch()
-    from ..capture import files, load
+    from ..capture import load as loading
     from . import warm
 
     if unknown := warm.unknown_flags(options["config"]):
@@ -111,12 +111,12 @@ def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], Non
     warm.warm_up()
     if options["first"] and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
         warm.build_header()
-    load_options = load.LoadOptions(**options["load"], threads=threads)
+    load_options = loading.LoadOptions(**options["load"], threads=threads)
     if options["left_s"] is not None:
         left_s = options["left_s"] - (time.monotonic() - begun)
         load_options = replace(load_options, timeout_s=max(LEAST_S, min(left_s, load_options.timeout_s)))
-    with load.quiet_stdin(), files.noted(Path(load_options.target).parent) as read:
-        loaded = load.load(load_options, meanwhile)
+    with loading.quiet_stdin(), loading.noted(Path(load_options.target).parent) as read:
+        loaded = loading.load(load_options, meanwhile)
     sys.stdout.flush()
     if loaded.problem is not None:
         return _problem(loaded.problem, loaded.late), None

@@ -21,8 +21,8 @@ from bisector.core.model import Outcome
 from bisector.errors import AnotherHead, BadOption
 from bisector.runner.head import Head
 from bisector.runner.rundir import RunDirectory
-from bisector.subject.intake import Failure
 
+from ...subject.targets import Failure
 from .outcome import Looked
 
 OPTIONS = "triage-options.json"

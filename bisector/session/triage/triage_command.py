@@ -17,8 +17,8 @@ from bisector.errors import BadOption, BadTarget
 from bisector.report import triage as report
 from bisector.runner.head import head_of
 from bisector.runner.pool import LocalPool, Pool
-from bisector.subject.intake import Skipped, found
 
+from ...subject.targets import Skipped, found
 from .. import environment
 from ..clock import Clock
 from ..command_line import Options

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from .case import Case, Wording
-from .criterion import Criterion
 from .fix_source import PlainFix
 from .graphinfo import GraphInfo
+from .judge import Criterion
 from .model import Candidate, Json, Measurement, Outcome
 from .trace import Trace
 

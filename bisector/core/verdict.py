@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .criterion import Criterion
-from .judge import divergence, judge
+from .judge import Criterion, divergence, judge
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 from .trace import Trace, amplified, amplifier
 

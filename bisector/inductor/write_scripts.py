@@ -1,19 +1,208 @@
-"""From a subject and a request to the text of its repro."""
+"""Writes the standalone file that shows a divergence (torch and the standard library, nothing else), and the
+same as a test for pytest, which fails while compiled differs from eager.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from string import Template
 from typing import Any
 
 import torch
+from torch import fx
 
-from ..core.criterion import Criterion
+from ..core.fix_source import PlainFix, Statements, UseBackend, statements, uncached_lines
+from ..core.judge import Criterion
 from ..core.protocol import Repro, ScriptSpec, TestFile
 from .execute import Outputs, Subject, eager_program, run, seed
-from .graph.parts import parts_of
-from .graph.repro_spec import ReproSpec
-from .graph.scripts import name_of_test, write_repro, write_test
+from .graph.parts import Parts, comment, imports_source, joined_blocks, parts_of
+from .graph.repro_spec import ReproSpec, Tolerance
+from .graph.settings_source import changed_defaults, check_fix, restored, setting_statements
+from .graph.values import LINE_WIDTH, value_source
+from .naming import op_name
 from .tensors import dtype_name
+
+# The caches are turned off by environment variables: an older torch ignores those that it does not know,
+# where an assignment to a missing config would raise. The cache of compiled C++ is keyed by source: it stays.
+HEAD = Template("""\
+$header
+#
+# python $file           exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
+# python $file --fixed   the same with the fix
+import os
+import sys
+
+os.environ.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
+$early\
+# An exception is not a divergence; git bisect skips 125.
+sys.excepthook = lambda kind, error, trace: sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 125)
+
+$imports
+""")
+
+IF_FIXED = 'if "--fixed" in sys.argv:'
+
+TAIL = Template("""\
+$runs
+try:
+$comparison
+except AssertionError as error:
+    print(error, f"eager {expected}", f"compiled {actual}", sep="\\n")
+    sys.exit(1)
+print("compiled agrees with eager")
+""")
+MOST_NAMED = 4  # operations in the name of a test
+EACH = """\
+for (name, rtol, atol), a, e in zip(COMPARED, actual, expected):
+    torch.testing.assert_close(a, e, rtol=rtol, atol=atol, equal_nan=True, msg=lambda m: f"{name}: {m}")
+"""
+SIGNS = """\
+for a, e in zip(actual, expected):  # -0.0 and +0.0 differ
+    torch.testing.assert_close(a.signbit() & (a == 0), e.signbit() & (e == 0))
+"""
+
+
+def write_repro(spec: ReproSpec, parts: Parts | None = None) -> str:
+    """The text of the file. parts: those of the spec, if they are there already.
+
+    Whether it diverges, and whether the fix repairs it, is for the caller to find out in a fresh process.
+    Raises CannotWrite where something has no exact text, or is unknown to this torch.
+    """
+    parts = parts or parts_of(spec)
+    settings = _settings(spec)
+    fix = Statements()
+    if spec.fix is not None:
+        check_fix(spec.fix)
+        fix = statements(spec.fix)
+    blocks = [
+        _settings_text(spec, settings, fix),
+        parts.function.text,
+        parts.inputs.text,
+        parts.grads.text,
+        parts.run.compared if needs_table(spec) else "",
+        "" if parts.run.directly else parts.run.text,
+        parts.data,
+        TAIL.substitute(runs=_on_one_line(runs(parts)), comparison=_indented(comparison(spec))),
+    ]
+    imports = imports_source({*parts.function.imports, *settings.imports, *fix.imports}, blocks)
+    return joined_blocks([_head(spec, settings, fix, imports), *blocks])
+
+
+def _head(spec: ReproSpec, settings: Statements, fix: Statements, imports: str) -> str:
+    return HEAD.substitute(
+        header=comment(spec.header or ["torch.compile differs from eager."]),
+        file=spec.file,
+        early="".join(line + "\n" for line in [*settings.early, *_only_if_fixed(fix.early)]),
+        imports=imports,
+    )
+
+
+def _settings(spec: ReproSpec) -> Statements:
+    stated = setting_statements(spec.settings)
+    lines = changed_defaults(spec)
+    if not spec.grad_enabled:
+        lines.append("torch.set_grad_enabled(False)")
+    return Statements((*lines, *stated.lines), stated.early, stated.imports)
+
+
+def _settings_text(spec: ReproSpec, settings: Statements, fix: Statements) -> str:
+    lines = [*settings.lines]
+    if spec.fix is None:
+        no_fix = "no fix is known that plain torch can express"
+        lines += [IF_FIXED, f"    raise NotImplementedError({value_source(no_fix)})"]
+    elif not isinstance(spec.fix, UseBackend):
+        lines += _only_if_fixed(fix.lines)
+    return "\n".join(lines)
+
+
+def _only_if_fixed(lines: Sequence[str]) -> list[str]:
+    return [IF_FIXED, _indented(lines)] if lines else []
+
+
+def _indented(lines: Sequence[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _on_one_line(assignments: Sequence[str]) -> str:
+    """`a, b = f(), g()` of `a = f()` and `b = g()`, where a line holds it."""
+    names, values = zip(*(line.split(" = ", 1) for line in assignments), strict=True)
+    line = f"{', '.join(names)} = {', '.join(values)}"
+    return line if len(line) <= LINE_WIDTH else "\n".join(assignments)
+
+
+def write_test(spec: ReproSpec) -> str:
+    """The text of the file: what the repro of the spec compares. The fix is a comment.
+
+    Whether the test fails is for the caller to find out in a fresh process. Raises CannotWrite where
+    something has no exact text, is unknown to this torch, or could not be put back after the test.
+    """
+    parts, settings = parts_of(replace(spec, fix=None)), restored(spec)
+    lines = ["torch._dynamo.reset()", *runs(parts), *comparison(spec)]
+    test = [*settings.decorators, f"def {name_of_test(spec.gm)}():", *(f"    {line}" for line in lines)]
+    blocks = [
+        parts.function.text,
+        parts.inputs.text,
+        parts.grads.text,
+        parts.run.compared if needs_table(spec) else "",
+        "" if parts.run.directly else parts.run.text,
+        settings.context,
+        "\n".join(test),
+        parts.data,
+    ]
+    imports = imports_source({*parts.function.imports, *settings.imports}, blocks)
+    return joined_blocks([f"{_test_head(spec)}\n{imports}", *blocks])
+
+
+def name_of_test(gm: fx.GraphModule) -> str:
+    """`test_mul_sub_agrees_with_eager`, after the operations of the graph where they are few."""
+    calls = [op_name(node) for node in gm.graph.nodes if node.op in ("call_function", "call_method")]
+    words = dict.fromkeys(re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_") for name in calls)
+    named = "_".join(words) if 0 < len(words) <= MOST_NAMED else "compiled"
+    return f"test_{named}_agrees_with_eager"
+
+
+def _test_head(spec: ReproSpec) -> str:
+    lines = [*(spec.header or ["torch.compile differs from eager."])]
+    lines += [("     " if position else "Fix: ") + line for position, line in enumerate(_fixing(spec.fix))]
+    return comment([*lines, "", f"python -m pytest {spec.file}   fails while compiled differs"])
+
+
+def _fixing(fix: PlainFix | None) -> Iterator[str]:
+    """The fix as lines of Python."""
+    if isinstance(fix, UseBackend):
+        yield f"torch.compile(..., backend={value_source(fix.backend)})"
+    elif fix is not None:
+        check_fix(fix)
+        yield from uncached_lines(fix)
+
+
+def runs(parts: Parts) -> list[str]:
+    """`expected` is what eager gives, `actual` what compiled does."""
+    run = parts.run
+    if run.directly:
+        return [f"expected = {run.eager}(*inputs())", f"actual = {run.compiled}(*inputs())"]
+    return [f"expected = run({run.eager})", f"actual = run({run.compiled})"]
+
+
+def comparison(spec: ReproSpec) -> list[str]:
+    """Raises AssertionError where the two differ; a table of tolerances is needed where there are several."""
+    lines = EACH.splitlines()
+    if not needs_table(spec):
+        ((rtol, atol),) = _rates(spec)
+        within = f"rtol={value_source(rtol)}, atol={value_source(atol)}"
+        lines = [f"torch.testing.assert_close(actual, expected, {within}, equal_nan=True)"]
+    return [*lines, *(SIGNS.splitlines() if spec.signed_zero else [])]
+
+
+def needs_table(spec: ReproSpec) -> bool:
+    """Whether the comparison reads the table `COMPARED`."""
+    return len(_rates(spec)) > 1
+
+
+def _rates(spec: ReproSpec) -> set[Tolerance]:
+    return {*spec.tolerances, *spec.grad_tolerances, *spec.input_tolerances}
 
 
 def repro(subject: Subject, asked: ScriptSpec) -> Repro:

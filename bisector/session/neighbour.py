@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from bisector.core.case import Case
 from bisector.core.model import Candidate, Outcome
-from bisector.core.search.minimal import MinimalSet
 
 from ..core.reduction.reduce import neighbours
+from ..core.search.minimal import MinimalSet
 from .fixes import Fix
 from .search_order import listed
 from .study import Study

@@ -9,11 +9,11 @@ from bisector.core.case import Case
 from bisector.core.graphinfo import Axis
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, node_of
 from bisector.core.reduction.problem import Problem, Trial
-from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
 
 from ..core.judge import BudgetSpent, worst
 from ..core.reduction.reduce import reduce
+from ..core.search.minimal import MinimalSet
 from .search_order import BACKWARD, finest
 from .study import Study
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
-from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.messages import Compiles
 from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
@@ -36,7 +35,7 @@ from bisector.core.protocol import (
 )
 from bisector.runner.lab import Lab
 
-from ..core.judge import BudgetSpent, judge, together
+from ..core.judge import DTYPE_TOLERANCES, BudgetSpent, Criterion, judge, together
 
 CONFIG = "config:"  # a decision of this kind is a flag: `config:NAME@graph`
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
+from bisector.core.judge import DTYPE_TOLERANCES, Criterion
 
 
 def test_the_defaults_are_those_of_assert_close() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bisector.core.criterion import Criterion
+from bisector.core.judge import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify

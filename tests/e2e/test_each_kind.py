@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bisector.core.case import WHOLE
-from bisector.core.criterion import Criterion
+from bisector.core.judge import Criterion
 from bisector.core.model import Candidate, Outcome, kind_of
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab

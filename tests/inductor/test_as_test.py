@@ -14,8 +14,8 @@ import torch
 
 from bisector.core.fix_source import SetFlags, UseBackend
 from bisector.inductor.graph.repro_spec import ReproSpec
-from bisector.inductor.graph.scripts import name_of_test, write_test
 from bisector.inductor.graph.values import CannotWrite
+from bisector.inductor.write_scripts import name_of_test, write_test
 
 from .test_repro_file import CONTRACT, Normalized, contraction, gradient, spec
 from .test_source import capture, late

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from bisector.core.case import WHOLE
-from bisector.core.criterion import Criterion
+from bisector.core.judge import Criterion
 from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import CannotAnswer, Draw, Draws
 from bisector.inductor.capture.load import LoadOptions, load
-from bisector.inductor.flags.other_inputs import redrawn, try_candidates
+from bisector.inductor.flags.fix_trials import redrawn, try_candidates
 
 pytestmark = pytest.mark.usefixtures("compiler", "undisturbed")
 SCRIPT = """

@@ -14,8 +14,7 @@ from bisector.core.protocol import Failed, Ratios, TimeSlowdown
 from bisector.inductor import execute
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
-from bisector.inductor.flags.timing import LEAST_ROUNDS, MOST_ROUNDS, Timed
-from bisector.inductor.programs import program
+from bisector.inductor.flags.fix_trials import LEAST_ROUNDS, MOST_ROUNDS, Timed, program
 from bisector.runner.worker import Worker
 from tests.inductor.workers import ABOUT, answers, working
 

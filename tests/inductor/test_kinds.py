@@ -14,7 +14,7 @@ from bisector.core.kinds import KINDS, WELFORD, Kind
 
 pytest.importorskip("torch")
 from bisector.inductor import hooks
-from bisector.inductor.hooks.selftest_programs import PROGRAMS
+from bisector.inductor.hooks.selftest import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = "bisector/report/result.schema.json"
@@ -40,7 +40,7 @@ class Places:
         told = []
         known = {
             "bisector/inductor/hooks/__init__.py": self.hooks,
-            "bisector/inductor/hooks/selftest_programs.py": self.programs,
+            "bisector/inductor/hooks/selftest.py": self.programs,
             f"decision_kind in {SCHEMA}": self.enum,
             f"the pattern of decision_id in {SCHEMA}": self._of_pattern(),
             "docs/words.md": re.findall(r"^\| `(\w+)` \|", self._table(), re.MULTILINE),
@@ -70,7 +70,7 @@ class Places:
             ),
             (
                 kind.name in self.programs or not kind.self_tested,
-                "add a program that comes to it to bisector/inductor/hooks/selftest_programs.py",
+                "add a program that comes to it to bisector/inductor/hooks/selftest.py",
             ),
             (
                 tested or not kind.hooked,

@@ -16,8 +16,8 @@ from bisector.inductor.dispatched_ops import AtenCalls
 from bisector.inductor.graph import public_calls
 from bisector.inductor.graph.public_calls import in_public_calls
 from bisector.inductor.graph.repro_spec import ReproSpec
-from bisector.inductor.graph.scripts import write_repro
 from bisector.inductor.graph.source import function_source, verify
+from bisector.inductor.write_scripts import write_repro
 
 from .test_source import capture, late
 

@@ -16,9 +16,9 @@ import torch
 
 from bisector.core.fix_source import DisablePasses, FallBack, SetFlags, UseBackend
 from bisector.inductor.graph.repro_spec import ReproSpec
-from bisector.inductor.graph.scripts import comparison, write_repro
 from bisector.inductor.graph.settings_source import check_fix, setting_statements
 from bisector.inductor.graph.values import CannotWrite
+from bisector.inductor.write_scripts import comparison, write_repro
 
 from .test_source import capture
 

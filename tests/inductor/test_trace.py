@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from bisector.core.case import WHOLE
-from bisector.core.criterion import Criterion
-from bisector.core.judge import judge
+from bisector.core.judge import Criterion, judge
 from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import CannotAnswer
 from bisector.core.trace import NodeTrace, Trace, amplified, amplifier, origin

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bisector.core.model import Outcome
-from bisector.core.search.ahead import Test
-from bisector.core.search.minimal import MinimalSet
 
 from ..judge import BudgetSpent
+from .minimal import MinimalSet, Test
 from .views import Appeared, Causes, Members, Repairs, inside, limit_reached, outside, untried
 
 # Told of a set to deny and one to enable before either is asked: with lanes to spare both are probed at once.

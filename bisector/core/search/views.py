@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from bisector.core.model import Outcome
-from bisector.core.search.ahead import Inverted, Test
-from bisector.core.search.minimal import Asked, MinimalSet, minimal_set, one_minimal
+
+from .minimal import Asked, Inverted, MinimalSet, Test, minimal_set, one_minimal
 
 
 def minimal_hitting_sets(

@@ -2,20 +2,25 @@
 
 Patches `maybe_handle_decomp` (torch/fx/experimental/proxy_tensor.py), the table of decompositions at work,
 and two names in torch/_inductor/graph.py: `make_fallback`, which refuses a fallback for an op that has a
-decomposition, and `fallback_node_due_to_unsupported_type`. `composite` adds the ops that Python takes apart
-earlier. Exercised on torch 2.13. Only the outermost decomposition at a call site is asked; one ID covers
-all calls of the op in one Dynamo node. Traces that no Dynamo node is behind (the patterns of the pattern
-matcher) are left alone.
+decomposition, and `fallback_node_due_to_unsupported_type`. Exercised on torch 2.13. Only the outermost
+decomposition at a call site is asked; one ID covers all calls of the op in one Dynamo node. Traces that no
+Dynamo node is behind (the patterns of the pattern matcher) are left alone.
+
+Some ops a Python kernel takes apart before the table is asked. For these, entries of `OpOverload.py_kernels`
+(torch/_ops.py) are replaced, for the keys CompositeImplicitAutograd and Autograd, which torch/_decomp
+registers with `py_impl` and AOTAutograd's Python dispatcher calls. Eager runs the C++ kernel of the same op
+there; denied, so does the trace.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.fx.traceback
+from torch._C import DispatchKey
 from torch._inductor import graph
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
@@ -24,7 +29,6 @@ from torch.fx.experimental import proxy_tensor
 from ...core import kinds
 from .. import naming
 from ..control import Control, current
-from . import composite
 from .patching import require, wrap
 
 KIND = kinds.DECOMP
@@ -41,6 +45,7 @@ _MOVES_DATA = frozenset(
         "aten.zeros", "aten.zeros_like",
     }
 )  # fmt: skip
+_Kernel = Callable[..., Any]
 
 
 def install() -> None:
@@ -48,7 +53,7 @@ def install() -> None:
     wrap(proxy_tensor, "maybe_handle_decomp", _ask)
     wrap(graph, "make_fallback", _permit_fallback)
     wrap(graph, "fallback_node_due_to_unsupported_type", _keep_whole)
-    composite.install(is_choice, allowed_composite)
+    _wrap_composites()
 
 
 def moves_data(op: str) -> bool:
@@ -68,8 +73,8 @@ def is_choice(op: OpOverload) -> bool:
     return all("Tensor" in str(result.type) for result in schema.returns)
 
 
-def allowed_composite(op: OpOverload) -> bool:
-    """Asks for an op that `composite` is about to take apart."""
+def _allowed_composite(op: OpOverload) -> bool:
+    """Asks for an op that Python is about to take apart."""
     control, node = current(KIND.name), _site(None)
     return control is None or node is None or _record(control, op, node)
 
@@ -138,3 +143,45 @@ def _permit_fallback(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(op, *args, **kwargs)
 
     return make_fallback
+
+
+def _wrap_composites() -> None:
+    """The ops that a Python kernel takes apart before the tracer sees them."""
+    require(torch.ops.aten.add.Tensor, "_op_dk", "_dispatch_cache", "py_kernels", "decompose")
+    for op in _registered():
+        if not is_choice(op):
+            continue
+        for key in (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd):
+            if key in op.py_kernels:
+                op.py_kernels[key] = _asking(op, key, op.py_kernels[key])
+        op._dispatch_cache.clear()
+
+
+def _registered() -> Iterator[OpOverload]:
+    for name in torch.ops.aten:
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads():
+            op = getattr(packet, overload)
+            if op.py_kernels:
+                yield op
+
+
+def _asking(op: OpOverload, key: DispatchKey, kernel: _Kernel) -> _Kernel:
+    eager = _eager_key(op)
+
+    @functools.wraps(kernel)  # whoever looks for the formula finds torch's
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current(KIND.name) is None or _allowed_composite(op):
+            return kernel(*args, **kwargs)
+        if eager is DispatchKey.Autograd and key is DispatchKey.CompositeImplicitAutograd:
+            return NotImplemented  # `OpOverload.decompose` asks: the op stays
+        return op._op_dk(eager, *args, **kwargs)
+
+    return call
+
+
+def _eager_key(op: OpOverload) -> DispatchKey:
+    """Where eager's kernel is: the C++ composite, or the autograd kernel in front of the device's."""
+    composite = DispatchKey.CompositeImplicitAutograd
+    has_composite = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), composite)
+    return composite if has_composite else DispatchKey.Autograd

@@ -19,7 +19,6 @@ from .. import (
     formula,
     held,
     hooks,
-    pasted,
     probing,
     reference,
     source_capture,
@@ -29,7 +28,7 @@ from .. import (
 )
 from ..capture.load import Loaded
 from ..capture.record import Call
-from ..flags import installed, other_inputs, reads, timing
+from ..flags import fix_trials, installed, reads
 from ..flags.codes import code_of, sources_of
 from ..following import trace
 from ..hooks import selftest, triton_selftest
@@ -61,7 +60,7 @@ def _probe(loaded: Loaded, request: asked.RunProbe) -> Measurement:
 
 def _pasted(loaded: Loaded, request: asked.RunPasted) -> Measurement:
     about = request.about
-    return pasted.pasted(_call(loaded, request), about.case, request.line, about.train)
+    return fix_trials.pasted(_call(loaded, request), about.case, request.line, about.train)
 
 
 def _verdict(loaded: Loaded, request: asked.RunVerdict) -> asked.VerdictData:
@@ -75,12 +74,12 @@ def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:
 
 def _slowdown(loaded: Loaded, request: asked.TimeSlowdown) -> asked.Ratios:
     about, call = request.about, _call(loaded, request)
-    return timing.slowdown(call, about.case, request.candidate, about.train, request.seconds)
+    return fix_trials.slowdown(call, about.case, request.candidate, about.train, request.seconds)
 
 
 def _other_inputs(loaded: Loaded, request: asked.TryOtherInputs) -> asked.Draws:
     about, call = request.about, _call(loaded, request)
-    return other_inputs.try_candidates(
+    return fix_trials.try_candidates(
         call, about.case, request.candidates, request.criterion, about.train, request.draws
     )
 

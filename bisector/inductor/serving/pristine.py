@@ -22,9 +22,10 @@ from torch._inductor import async_compile, decomposition, lowering, metrics
 
 from bisector.errors import first_line
 
-from .. import control, pasted, torch_state
+from .. import control, torch_state
 from ..capture.load import Loaded
 from ..capture.record import GraphRecord
+from ..flags import fix_trials
 
 
 class Pristine:
@@ -55,7 +56,7 @@ class Pristine:
         control.set_disabled(self.disabled)
         _undo_fallbacks(self.lowerings)
         _put_back(decomposition.decompositions, self.decompositions)
-        pasted.forget_copies()
+        fix_trials.forget_copies()
         for graph in self.graphs:
             graph.restore()
         # Where the values of a config module belong to the process, not to a thread (before torch 2.12).

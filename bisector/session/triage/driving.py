@@ -1,18 +1,18 @@
-"""Which failure is looked at next, until none is left."""
+"""Processes for jobs that are files: as many at a time as there is room for."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bisector.core.model import Outcome
 from bisector.report.triage import shown
-from bisector.runner.pool import Pool
 
+from ...processes import Started, how_it_ended, start
 from ..clock import Clock
 from ..command_line import Options
 from .outcome import Looked, clustered
@@ -20,6 +20,53 @@ from .store import Store
 
 ALIKE = 0.5  # from here on two failures more likely have one cause than two
 Progress = Callable[[str, str], None]
+
+
+class Pool(Protocol):
+    """Runs jobs. width: how many at a time."""
+
+    width: int
+
+    def submit(self, request: Path) -> Future[str | None]:
+        """Starts a job; the result is why it died, in one line, or None where it came to its end."""
+
+    def close(self) -> None:
+        """Ends the jobs that run."""
+
+
+class LocalPool:
+    """Jobs as processes of this machine. command: what runs the job of a request."""
+
+    def __init__(self, width: int, command: Callable[[Path], list[str]]) -> None:
+        self.width = width
+        self._command = command
+        self._threads = ThreadPoolExecutor(width)
+        self._processes: set[Started] = set()
+
+    def submit(self, request: Path) -> Future[str | None]:
+        return self._threads.submit(self._run, request)
+
+    def close(self) -> None:
+        for process in list(self._processes):
+            process.end()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _run(self, request: Path) -> str | None:
+        with open(request.parent / "job.log", "ab") as log:
+            process = start(self._command(request), log=log)
+            self._processes.add(process)
+            try:
+                status = process.wait(None).status  # a job keeps its own limits
+                return None if status is None else ended(status, request)
+            finally:
+                self._processes.discard(process)
+
+
+def ended(status: int, request: Path) -> str | None:
+    """Why a job with this exit status died, or None."""
+    if status == 0:
+        return None
+    return f"its job ended with {how_it_ended(status)}; see {request.parent / 'job.log'}"
 
 
 @dataclass

@@ -16,7 +16,6 @@ from bisector.core.model import Outcome
 from bisector.errors import BadOption, BadTarget
 from bisector.report import triage as report
 from bisector.runner.head import head_of
-from bisector.runner.pool import LocalPool, Pool
 
 from ...subject.targets import Skipped, found
 from .. import environment
@@ -25,7 +24,7 @@ from ..command_line import Options
 from ..display import Display, to_stdout
 from ..output import INTERRUPTED, write_json
 from ..probe_commands import parse_options
-from .driving import Progress, Triage, now
+from .driving import LocalPool, Pool, Progress, Triage, now
 from .job import job_command
 from .on_ray import RayPool
 from .outcome import Cluster, Looked, clustered

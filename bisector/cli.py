@@ -178,7 +178,7 @@ def minimize(target: str, **given: Any) -> int:
 def flags(target: str | None, **given: Any) -> int:
     """Which flags matter for TARGET; without TARGET, the catalogue of numerics flags."""
     if target is None:
-        from .session.flags.catalogue import list_flags
+        from .session.flags.curated import list_flags
 
         return list_flags(given)
     from bisector.session.probe_commands import walk_flags

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from .. import processes
-from ..core.bundle import CASE, DESCRIPTION, VERSION
+from ..core.bundle_layout import CASE, DESCRIPTION, VERSION
 from ..core.model import OF_STATUS, Outcome
 from ..core.verdict import VerdictClass
 from ..errors import BadTarget, NumbisectError

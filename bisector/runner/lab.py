@@ -15,7 +15,7 @@ from ..core.protocol import Answer, Failed, Record, Recorded, Request
 from ..errors import BadTarget, OutOfTime, WorkerLost
 from .head import changed_files
 from .journal import Journal, key_of
-from .worker import Worker, WorkerOptions
+from .worker_client import Worker, WorkerOptions
 
 # A worker that dies is started again; after this many starts without one answer it is not worth another.
 STARTS = 4

@@ -17,8 +17,8 @@ from ..core.search.minimal import MinimalSet
 from .confirmation import Repair, SecondOpinion
 from .fixes import Fix
 from .flags.contrast import Contrast
-from .flags.trials import FlagWalk
-from .neighbour import Neighbour
+from .flags.walk import FlagWalk
+from .reducing import Neighbour
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..core.judge import BudgetSpent
 from . import fixes
 from .confirmation import Confirmed
 from .fixes import Fix
-from .flags.trials import FlagWalk
+from .flags.walk import FlagWalk
 from .preflight import Preflight
 from .reducing import Reduced
 from .study import Study

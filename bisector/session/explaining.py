@@ -23,13 +23,11 @@ from .answer import Answer
 from .concluding import Conclusion, conclude, flag_fixes
 from .confirmation import Confirmed, confirm, confirm_also
 from .culprit_search import Decided, decide, grade, one_repair
-from .flags.catalogue import catalogue
-from .flags.trials import FlagWalk
-from .flags.walk import on_whole, walk
+from .flags.curated import catalogue
+from .flags.walk import FlagWalk, on_whole, walk
 from .following import Followed
-from .neighbour import Neighbour, nearest
 from .preflight import Preflight, test_hooks, try_backends
-from .reducing import Anchor, Reduced, anchored_by, reduce_case
+from .reducing import Anchor, Neighbour, Reduced, anchored_by, nearest, reduce_case
 from .reproducing import Reproduced
 from .run import Session
 from .search_order import Suspects, listed, suspects

@@ -25,7 +25,7 @@ from bisector.core.protocol import Failed
 
 from ..core.reduction.inputs import other_shapes
 from ..core.search.minimal import MinimalSet
-from .flags.trials import FlagTrial, FlagWalk
+from .flags.walk import FlagTrial, FlagWalk
 from .following import arising
 from .study import Study
 

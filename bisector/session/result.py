@@ -18,8 +18,8 @@ from ..core.search.minimal import MinimalSet
 from .answer import Answer
 from .fixes import Fix
 from .flags.contrast import Contrast
-from .flags.trials import FlagTrial
-from .neighbour import Neighbour
+from .flags.walk import FlagTrial
+from .reducing import Neighbour
 
 
 def to_json(

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from bisector.core.bundle import CASE, DESCRIPTION
 from bisector.errors import BadTarget
+
+from ..core.bundle_layout import CASE, DESCRIPTION
 
 # What never holds a failure: what tools keep beside one.
 PASSED_OVER = frozenset({"__pycache__", ".git", ".hypothesis", ".pytest_cache", "storages", "node_modules"})

@@ -18,7 +18,7 @@ from typing import Any
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
-from bisector.runner.worker import Worker, WorkerOptions
+from bisector.runner.worker_client import Worker, WorkerOptions
 
 SCRIPT = """
 import torch

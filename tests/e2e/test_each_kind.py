@@ -19,7 +19,7 @@ from bisector.core.judge import Criterion
 from bisector.core.model import Candidate, Outcome, kind_of
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
-from bisector.runner.worker import WorkerOptions
+from bisector.runner.worker_client import WorkerOptions
 from bisector.session.culprit_search import decide
 from bisector.session.search_order import finest
 from bisector.session.study import Study

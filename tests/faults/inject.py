@@ -20,7 +20,7 @@ from typing import Any
 
 from bisector import cli
 from bisector.runner import lab as labs
-from bisector.runner import rundir, worker
+from bisector.runner import rundir, worker_client
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
 
@@ -29,10 +29,10 @@ MOMENTS = (CAPTURE, SEARCH, REPORT)
 PROBES_BEFORE = 2  # of the search, that are asked in peace
 SHORT_S = 4.0  # in the place of the margin over a worker's own limits
 
-the_worker: list[worker.Worker] = []
+the_worker: list[worker_client.Worker] = []
 
 
-def newest() -> worker.Worker:
+def newest() -> worker_client.Worker:
     return the_worker[-1]
 
 
@@ -63,7 +63,7 @@ def _kill_soon(name: bytes) -> None:
 
 
 def _silent() -> None:
-    worker.START_S = SHORT_S
+    worker_client.START_S = SHORT_S
     os.kill(newest().process.pid, signal.SIGSTOP)
 
 
@@ -181,11 +181,11 @@ def at(moment: str, fault: Callable[[], Any]) -> None:
         if left:
             left.pop()()
 
-    def after_start(self: worker.Worker, *given: Any) -> None:
+    def after_start(self: worker_client.Worker, *given: Any) -> None:
         start(self, *given)
         the_worker.append(self)
 
-    def before_hello(self: worker.Worker) -> Any:
+    def before_hello(self: worker_client.Worker) -> Any:
         strike()
         return wait(self)
 
@@ -202,9 +202,12 @@ def at(moment: str, fault: Callable[[], Any]) -> None:
 
     asked: list[str] = []
     start, wait, begun, write = (
-        worker.Worker.__init__, worker.Worker.wait_until_ready, Journal.started, RunDirectory.write_text
+        worker_client.Worker.__init__,
+        worker_client.Worker.wait_until_ready,
+        Journal.started,
+        RunDirectory.write_text,
     )  # fmt: skip
-    patched: Any = worker.Worker
+    patched: Any = worker_client.Worker
     patched.__init__ = after_start
     if moment == CAPTURE:
         patched.wait_until_ready = before_hello
@@ -217,7 +220,7 @@ def at(moment: str, fault: Callable[[], Any]) -> None:
 
 
 if __name__ == "__main__":
-    assert labs.Worker is worker.Worker
+    assert labs.Worker is worker_client.Worker
     name, moment, *arguments = sys.argv[1:]
     if name in FAULTS:
         at(moment, FAULTS[name])

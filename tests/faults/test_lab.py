@@ -15,7 +15,7 @@ from bisector.errors import CannotWrite, MissingTool, OutOfTime
 from bisector.runner import lab as labs
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
-from bisector.runner.worker import WorkerOptions
+from bisector.runner.worker_client import WorkerOptions
 from bisector.session import environment
 
 NOTHING: dict[str, Any] = {"off": {}, "not_here": {}}

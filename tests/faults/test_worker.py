@@ -16,8 +16,8 @@ from bisector import processes
 from bisector.core.messages import Compiles, Reply
 from bisector.core.protocol import SelfTest
 from bisector.errors import BadTarget, CannotWrite, OutOfTime, WorkerLost
-from bisector.runner import worker as workers
-from bisector.runner.worker import Worker, WorkerOptions
+from bisector.runner import worker_client as workers
+from bisector.runner.worker_client import Worker, WorkerOptions
 from tests.faults.waiting import is_gone
 
 # `line()` is the next message, `say(text)` sends one; the first message is of the options.

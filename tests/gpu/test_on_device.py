@@ -16,7 +16,7 @@ from bisector.core.case import WHOLE
 from bisector.core.model import Base, Candidate
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
-from bisector.runner.worker import WorkerOptions
+from bisector.runner.worker_client import WorkerOptions
 
 torch = pytest.importorskip("torch")
 numpy = pytest.importorskip("numpy")

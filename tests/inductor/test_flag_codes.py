@@ -10,7 +10,7 @@ import pytest
 
 from bisector.core.model import Candidate
 from bisector.core.protocol import DigestCode, RunProbe
-from bisector.runner.worker import Worker
+from bisector.runner.worker_client import Worker
 from tests.inductor.workers import ABOUT, answers, working
 
 pytestmark = pytest.mark.usefixtures("compiler")

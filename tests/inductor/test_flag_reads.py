@@ -9,7 +9,7 @@ import pytest
 
 from bisector.core.model import Candidate
 from bisector.core.protocol import DigestCode
-from bisector.runner.worker import Worker
+from bisector.runner.worker_client import Worker
 from tests.inductor.workers import ABOUT, answers, working
 
 NEVER = {"inductor.epilogue_fusion", "functorch.view_replay_for_aliased_outputs"}  # templates, aliases

@@ -15,7 +15,7 @@ from bisector.inductor import execute
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.flags.fix_trials import LEAST_ROUNDS, MOST_ROUNDS, Timed, program
-from bisector.runner.worker import Worker
+from bisector.runner.worker_client import Worker
 from tests.inductor.workers import ABOUT, answers, working
 
 pytestmark = pytest.mark.usefixtures("compiler")

@@ -13,7 +13,7 @@ from bisector.core.messages import Compiles
 from bisector.core.model import Candidate, Measurement
 from bisector.core.protocol import Failed, RunProbe
 from bisector.inductor import held
-from bisector.runner.worker import Worker, WorkerOptions
+from bisector.runner.worker_client import Worker, WorkerOptions
 from tests.inductor.workers import ABOUT, answers
 
 pytestmark = pytest.mark.usefixtures("compiler")

@@ -26,7 +26,7 @@ from bisector.core.protocol import (
 )
 from bisector.runner.journal import Journal
 from bisector.runner.lab import LOST, Lab
-from bisector.runner.worker import Worker, WorkerOptions
+from bisector.runner.worker_client import Worker, WorkerOptions
 from tests.inductor.workers import answers
 
 pytest.importorskip("torch")

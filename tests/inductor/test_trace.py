@@ -19,7 +19,7 @@ from bisector.inductor import execute, reference
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.following import taps
-from bisector.inductor.following.trace import trace
+from bisector.inductor.following.follow import trace
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 

@@ -11,7 +11,7 @@ from bisector import wire
 from bisector.core.case import WHOLE
 from bisector.core.messages import Compiles, Reply
 from bisector.core.protocol import About, Failed, Request
-from bisector.runner.worker import Worker, WorkerOptions
+from bisector.runner.worker_client import Worker, WorkerOptions
 
 ABOUT = About(0, WHOLE, None, {})
 

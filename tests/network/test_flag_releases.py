@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from bisector.inductor.flags.installed import of_settings
-from bisector.session.flags.catalogue import Flag, catalogue
+from bisector.session.flags.curated import Flag, catalogue
 
 pytestmark = pytest.mark.network
 

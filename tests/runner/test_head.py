@@ -145,7 +145,7 @@ def test_a_worker_is_not_started_for_a_file_that_was_edited_while_the_run_was_at
     path: Path, tmp_path: Path
 ) -> None:
     from bisector.runner.lab import Lab
-    from bisector.runner.worker import WorkerOptions
+    from bisector.runner.worker_client import WorkerOptions
 
     script = tmp_path / "case.py"
     script.write_text("1")

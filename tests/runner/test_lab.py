@@ -20,7 +20,7 @@ from bisector.errors import BadTarget, WorkerLost
 from bisector.runner import lab as lab_module
 from bisector.runner.journal import Journal
 from bisector.runner.lab import LOST, STARTS, Known, Lab
-from bisector.runner.worker import WorkerOptions
+from bisector.runner.worker_client import WorkerOptions
 
 
 @dataclass(frozen=True)

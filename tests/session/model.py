@@ -25,7 +25,7 @@ from bisector.core.model import Base, Candidate, Decision, Measurement, OutputMe
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
 from bisector.runner import lab, rundir
-from bisector.runner.worker import WorkerOptions
+from bisector.runner.worker_client import WorkerOptions
 from bisector.session.command_line import Options
 from bisector.session.run import Session
 

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
-from bisector.session.flags.catalogue import Asked, Flag, catalogue, families, rows
+from bisector.session.flags.curated import Asked, Flag, catalogue, families, rows
 
 FAMILIES = {
     "fma", "unroll", "rematerialization", "pattern passes", "precision casts", "reductions",

@@ -10,9 +10,8 @@ from bisector.core.case import WHOLE
 from bisector.core.model import Measurement
 from bisector.core.protocol import DigestCode, GeneratedCode, RunProbe, Setting
 from bisector.session.fixes import from_flags
-from bisector.session.flags.catalogue import Flag
-from bisector.session.flags.trials import FlagWalk
-from bisector.session.flags.walk import walk
+from bisector.session.flags.curated import Flag
+from bisector.session.flags.walk import FlagWalk, walk
 from tests.session.fake_lab import DIVERGES, FakeLab, bytes_that_differ
 
 Flags = frozenset[str]

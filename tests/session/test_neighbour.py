@@ -7,7 +7,7 @@ from pathlib import Path
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Outcome
 from bisector.core.search.minimal import MinimalSet
-from bisector.session.neighbour import Neighbour, nearest
+from bisector.session.reducing import Neighbour, nearest
 from tests.session.planted import studied
 
 # float32 -> float16 -> float32: the generated code drops both casts.

@@ -15,8 +15,7 @@ from bisector.core.case import WHOLE
 from bisector.core.model import Base, Measurement
 from bisector.report import sections, terminal
 from bisector.session import pipeline
-from bisector.session.clock import Clock
-from bisector.session.run import Session
+from bisector.session.run import Clock, Session
 from tests.session.model import CONTRACTION, Model, killed, modelled, output
 
 FMA, INLINE, VEC = "fma:add@c1", "inline:aten.mul@c1", "vec:sin@c2"

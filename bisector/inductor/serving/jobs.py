@@ -30,7 +30,7 @@ from ..capture.load import Loaded
 from ..capture.record import Call
 from ..flags import fix_trials, installed, reads
 from ..flags.codes import code_of, sources_of
-from ..following import trace
+from ..following import follow
 from ..hooks import selftest, triton_selftest
 from ..probe_cache import compile_key, split
 from .holders import REFUSED
@@ -69,7 +69,7 @@ def _verdict(loaded: Loaded, request: asked.RunVerdict) -> asked.VerdictData:
 
 def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:
     about, call = request.about, _call(loaded, request)
-    return trace.trace(call, about.case, request.candidate, about.train, request.left_out)
+    return follow.trace(call, about.case, request.candidate, about.train, request.left_out)
 
 
 def _slowdown(loaded: Loaded, request: asked.TimeSlowdown) -> asked.Ratios:

@@ -18,10 +18,10 @@ from bisector.runner.rundir import RunDirectory, create
 
 from .. import environment
 from ..answer import Answer
-from ..clock import Clock
 from ..display import Display
 from ..output import INTERRUPTED, shown_path, written
 from ..result import to_json
+from ..run import Clock
 from .asking import Asking, Tried
 from .bisecting import Found
 from .question import FIXED, Question, question

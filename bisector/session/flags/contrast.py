@@ -18,7 +18,7 @@ from ..questions import Asking
 from ..run import Session
 from ..study import Study, config_id, flag_of
 from ..subject import Chosen
-from .trials import FlagWalk
+from .walk import FlagWalk
 
 # More sets of settings than this tell the user nothing; the search stops there and says so.
 MOST_SETS = 4

@@ -13,8 +13,8 @@ from bisector.core.model import Outcome
 from bisector.report.triage import shown
 
 from ...processes import Started, how_it_ended, start
-from ..clock import Clock
 from ..command_line import Options
+from ..run import Clock
 from .outcome import Looked, clustered
 from .store import Store
 

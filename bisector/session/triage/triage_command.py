@@ -19,11 +19,11 @@ from bisector.runner.head import head_of
 
 from ...subject.targets import Skipped, found
 from .. import environment
-from ..clock import Clock
 from ..command_line import Options
 from ..display import Display, to_stdout
 from ..output import INTERRUPTED, write_json
 from ..probe_commands import parse_options
+from ..run import Clock
 from .driving import LocalPool, Pool, Progress, Triage, now
 from .job import job_command
 from .on_ray import RayPool

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bisector.core.model import Outcome
-from bisector.core.reduction.inputs import GIVE_UP_AFTER, make_contiguous, simplify_dtype
+from bisector.core.reduction.inputs import STRIDES_GIVE_UP_AFTER, make_contiguous, simplify_dtype
 from bisector.core.reduction.reduce import reduce
 from tests.core.fakes import Diverges, Graph, Subject, chain, graph
 
@@ -50,7 +50,7 @@ def test_of_many_inputs_that_need_their_strides_a_few_are_asked_about() -> None:
     names = [f"x{i}" for i in range(20)]
     subject = Subject(inputs(20), needs_odd(*names))
     assert odd(made_contiguous(subject)) == set(names)
-    assert len(subject.asked) == 1 + GIVE_UP_AFTER
+    assert len(subject.asked) == 1 + STRIDES_GIVE_UP_AFTER
 
 
 def test_where_every_input_is_contiguous_nothing_is_asked() -> None:

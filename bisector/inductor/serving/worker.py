@@ -1,4 +1,4 @@
-"""The worker process: `python -m bisector.inductor.serving.worker FD`, which `runner/worker_client.py` starts.
+"""The worker process: `python -m bisector.inductor.serving.worker FD`; `runner/worker_client.py` starts it.
 
 It reads one line of options from the channel, loads torch and the target, answers with what was
 recorded, and then serves jobs until the channel closes: in forked children, or, once the script has used

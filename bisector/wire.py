@@ -65,7 +65,6 @@ def dump_ask(ask: Ask[Request[Any]]) -> Json:
     return {
         "id": ask.id,
         "timeout_s": ask.timeout_s,
-        "compiles": ask.compiles.value,
         "request": dump_request(ask.request),
     }
 

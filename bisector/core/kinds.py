@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .model import Base
-
 
 @dataclass(frozen=True)
 class Kind:
@@ -24,8 +22,7 @@ class Kind:
     about_graph: its decisions are about a whole graph, so reports name their detail and no node.
     detail_is_local: its detail names operations of the one graph, so that decisions of two graphs are alike
     by their kind alone. makes_room: it says where a value is computed, not how; it makes room for a cause and
-    is none beside one. kept_in_plain: the plain baseline allows it unless it is a member. open_over: the
-    baselines over which one compile can leave it open until the run, since it changes one kernel alone.
+    is none beside one. kept_in_plain: the plain baseline allows it unless it is a member.
 
     devices: the types of device on which alone it is taken; empty: any. hooked: its decisions come from a
     hook.
@@ -39,7 +36,6 @@ class Kind:
     detail_is_local: bool = False
     makes_room: bool = False
     kept_in_plain: bool = False
-    open_over: frozenset[Base] = frozenset()
     devices: frozenset[str] = frozenset()
     hooked: bool = True
 
@@ -55,7 +51,6 @@ FMA = Kind(
     "A product and a sum are rounded once, as one multiply-add.",
     instances={"in-kernel": "contraction in the kernel"},
     detail_is_local=True,
-    open_over=frozenset(Base),
 )
 VEC = Kind(
     "vec",
@@ -67,14 +62,11 @@ VEC = Kind(
         "own_exp": "fast exponential",
         "ftz": "flushing of denormals",
     },
-    # Over the plain baseline a vector operation also decides whether its loop is vectorized at all.
-    open_over=frozenset({Base.DEFAULT}),
 )
 CAST = Kind(
     "cast",
     "elided cast",
     "A rounding to a narrower dtype, and back, is left out.",
-    open_over=frozenset(Base),
 )
 CONST = Kind("const", "unrounded scalar", "A scalar that eager rounds to the dtype is not rounded.")
 LAYOUT = Kind("layout", "layout change", "A tensor is kept in another memory format.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import json
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -29,14 +28,6 @@ class Lines:
         return json.loads(line)
 
 
-class Compiles(enum.Enum):
-    """How a worker may answer a probe: by a compile of its own, or by one that answers others of its series,
-    which differ from it in few decisions."""
-
-    OWN = "own"
-    SHARED = "shared"
-
-
 RequestT = TypeVar("RequestT")
 
 
@@ -47,7 +38,6 @@ class Ask(Generic[RequestT]):
     id: int
     timeout_s: float
     request: RequestT
-    compiles: Compiles = Compiles.OWN
 
 
 @dataclass(frozen=True)

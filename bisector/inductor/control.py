@@ -13,7 +13,6 @@ from ..core.kinds import KINDS
 from ..core.model import Base, Candidate, Decision, kind_of
 
 _KEPT_IN_PLAIN = frozenset(kind.name for kind in KINDS.values() if kind.kept_in_plain)
-MOST_SWITCHES = 4096  # decisions of one compile that can be left open; further ones are answered at once
 
 
 class Control:
@@ -21,17 +20,11 @@ class Control:
 
     base, members: as in `Candidate`. Over Base.DEFAULT an ID is allowed unless it is a member; over
     Base.PLAIN only if it is a member, or its kind is kept in plain and it is none.
-    open_kinds: kinds whose decisions are left open until the run, where their hook can do that (`switch`).
-    switches: the number of each decision that was left open.
     """
 
-    def __init__(
-        self, base: Base = Base.DEFAULT, members: Iterable[str] = (), open_kinds: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, base: Base = Base.DEFAULT, members: Iterable[str] = ()) -> None:
         self.base = base
         self.members = frozenset(members)
-        self.open_kinds = frozenset(open_kinds)
-        self.switches: dict[str, int] = {}
         self._seen: dict[str, Decision] = {}
 
     @classmethod
@@ -64,14 +57,6 @@ class Control:
         if decision.id in self.members:
             self.take(decision)
         return True
-
-    def switch(self, decision_id: str) -> int | None:
-        """The number of the decision's switch if it is left open; None where `allows` is the answer."""
-        if kind_of(decision_id) not in self.open_kinds:
-            return None
-        if decision_id not in self.switches and len(self.switches) == MOST_SWITCHES:
-            return None
-        return self.switches.setdefault(decision_id, len(self.switches))
 
     def denied(self, decision_id: str) -> bool:
         """Whether this compile asked about the ID and was refused."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import wire
 from ..core.judge import BudgetSpent
-from ..core.messages import Compiles, Reply
+from ..core.messages import Reply
 from ..core.model import Json
 from ..core.protocol import Answer, Failed, Record, Recorded, Request
 from ..errors import BadTarget, OutOfTime, WorkerLost
@@ -81,13 +81,8 @@ class Lab:
     def ask(self, request: Request[Answer]) -> Answer | Failed:
         return self.ask_all([request])[0]
 
-    def ask_all(
-        self, requests: Sequence[Request[Answer]], compiles: Compiles = Compiles.OWN
-    ) -> list[Answer | Failed]:
-        """One answer for each request, in order; equal requests are run once.
-
-        compiles: how the worker may answer; it does not change what is asked.
-        """
+    def ask_all(self, requests: Sequence[Request[Answer]]) -> list[Answer | Failed]:
+        """One answer for each request, in order; equal requests are run once."""
         keys = [self._key(r) for r in requests]
         fresh: dict[str, Request[Any]] = {}
         for key, request in zip(keys, requests, strict=True):
@@ -98,13 +93,13 @@ class Lab:
             else:
                 fresh.setdefault(key, request)
         while fresh:
-            self._run(fresh, compiles)
+            self._run(fresh)
         return [self._answer(key, request) for key, request in zip(keys, requests, strict=True)]
 
     def _answer(self, key: str, request: Request[Any]) -> Any:
         return wire.load_answer(request, self.journal.answers[key])
 
-    def _run(self, fresh: dict[str, Request[Any]], compiles: Compiles) -> None:
+    def _run(self, fresh: dict[str, Request[Any]]) -> None:
         """Ask the worker for what is left in `fresh`; what a dying worker leaves unanswered is asked again.
 
         Requests that were in flight at a death are then asked one at a time, so that the one that kills
@@ -135,7 +130,7 @@ class Lab:
             self._done(keys[index], requests[index], answer)
 
         try:
-            worker.ask(requests, self.timeout_s, compiles, self.jobs, done, started)
+            worker.ask(requests, self.timeout_s, self.jobs, done, started)
         except WorkerLost:
             self.close()
             for key in in_flight:

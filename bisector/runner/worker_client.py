@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from .. import processes, wire
-from ..core.messages import Ask, Compiles, Lines, Reply
+from ..core.messages import Ask, Lines, Reply
 from ..core.protocol import Recorded, Request
 from ..errors import BadTarget, NumbisectError, OutOfTime, WorkerLost
 from .rundir import RunDirectory
@@ -116,7 +116,6 @@ class Worker:
         self,
         requests: Sequence[Request[Any]],
         timeout_s: float,
-        compiles: Compiles,
         jobs: int,
         done: Callable[[int, Reply], None],
         started: Callable[[int], None] = lambda index: None,
@@ -136,7 +135,7 @@ class Worker:
                 self.serial += 1
                 waiting[self.serial] = position
                 started(position)
-                self._send(Ask(self.serial, timeout_s, requests[position], compiles), silence_s)
+                self._send(Ask(self.serial, timeout_s, requests[position]), silence_s)
                 position += 1
             try:
                 received = self._receive(silence_s)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from bisector.core.case import Case
-from bisector.core.messages import Compiles
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
 from bisector.core.search.sets import Ahead
 
@@ -13,9 +12,6 @@ from ..core.judge import BudgetSpent, proof
 from ..core.search.minimal import Members
 from .search_order import PLACE, ordered
 from .study import Study
-
-# Questions that differ in few decisions: a worker may hold one compile that answers many of them.
-SERIES = Compiles.SHARED
 
 
 def new_decisions(study: Study, result: ProbeResult, known: Collection[str]) -> list[Decision]:
@@ -55,11 +51,11 @@ class Asking:
 
     def ask(self, members: Members) -> ProbeResult:
         """The whole result; what was asked before is answered from memory."""
-        [result] = self.study.probe_all([(self.candidate(members), self.case)], compiles=SERIES)
+        [result] = self.study.probe_all([(self.candidate(members), self.case)])
         return result
 
     def ahead(self, sets: Sequence[Members]) -> None:
-        self.study.probe_all([(self.candidate(members), self.case) for members in sets], compiles=SERIES)
+        self.study.probe_all([(self.candidate(members), self.case) for members in sets])
 
 
 class Denied(Asking):
@@ -111,7 +107,7 @@ def side_by_side(denied: Denied, enabled: Enabled) -> Ahead:
     def ahead(to_deny: Members, to_enable: Members) -> None:
         asked = [(denied.candidate(to_deny), denied.case), (enabled.candidate(to_enable), enabled.case)]
         if denied.lanes > 1:
-            denied.study.probe_all(asked, compiles=SERIES)
+            denied.study.probe_all(asked)
 
     return ahead
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.messages import Compiles
 from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
 from bisector.core.protocol import (
     About,
@@ -81,19 +80,15 @@ class Study:
         return self.probe_all([(candidate, case)])[0]
 
     def probe_all(
-        self,
-        asked: Sequence[tuple[Candidate, Case]],
-        beside: Sequence[Request[Any]] = (),
-        compiles: Compiles = Compiles.OWN,
+        self, asked: Sequence[tuple[Candidate, Case]], beside: Sequence[Request[Any]] = ()
     ) -> list[ProbeResult]:
         """One result for each (candidate, case), run side by side as far as the lab's lanes go.
 
         beside: other requests to make at the same time, so that their answers are there when they are wanted.
-        compiles: see `Lab.ask_all`.
         """
         self._stop_if_exhausted()
         requests: list[Request[Any]] = [*beside, *self.requests(asked)]
-        answers = self.lab.ask_all(requests, compiles)[len(beside) :]
+        answers = self.lab.ask_all(requests)[len(beside) :]
         results = []
         for i, (_, case) in enumerate(asked):
             trials = answers[i * self.repeat : (i + 1) * self.repeat]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bisector.core.judge import BudgetSpent
-from bisector.core.messages import Compiles, Reply
+from bisector.core.messages import Reply
 from bisector.core.protocol import Failed, HooksTested, Machine, Recorded, Request, SelfTest
 from bisector.errors import CannotWrite, MissingTool, OutOfTime
 from bisector.runner import lab as labs
@@ -42,7 +42,6 @@ class FakeWorker:
         self,
         requests: Sequence[Request[Any]],
         timeout_s: float,
-        compiles: Compiles,
         jobs: int,
         done: Callable[[int, Reply], None],
         started: Callable[[int], None] = lambda index: None,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bisector import processes
-from bisector.core.messages import Compiles, Reply
+from bisector.core.messages import Reply
 from bisector.core.protocol import SelfTest
 from bisector.errors import BadTarget, CannotWrite, OutOfTime, WorkerLost
 from bisector.runner import worker_client as workers
@@ -65,7 +65,7 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Start]:
 def ask(worker: Worker, timeout_s: float = 0.2) -> list[Reply]:
     worker.wait_until_ready()
     replies: list[Reply] = []
-    worker.ask([SelfTest()], timeout_s, Compiles.OWN, 1, lambda index, reply: replies.append(reply))
+    worker.ask([SelfTest()], timeout_s, 1, lambda index, reply: replies.append(reply))
     return replies
 
 
@@ -126,7 +126,7 @@ def test_a_worker_that_reads_nothing_is_lost(start: Start, monkeypatch: pytest.M
     worker.wait_until_ready()
     monkeypatch.setattr(workers.wire, "dump_ask", lambda ask: {"id": ask.id, "long": "x" * 10_000_000})
     with pytest.raises(WorkerLost):
-        worker.ask([SelfTest()], 0.2, Compiles.OWN, 1, lambda index, reply: None)
+        worker.ask([SelfTest()], 0.2, 1, lambda index, reply: None)
 
 
 def test_what_is_left_of_the_budget_bounds_the_wait_for_a_script(start: Start) -> None:

@@ -13,7 +13,7 @@ from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Measurement, OutputMeasurement
 from bisector.core.protocol import About, RunProbe, RunVerdict, VerdictData
 from bisector.inductor import source_capture
-from bisector.inductor.probe_cache import ProbeCache, compile_key
+from bisector.inductor.probe_cache import ProbeCache
 from tests.inductor.helpers import compile_only
 
 DIGEST = "a digest"
@@ -55,22 +55,12 @@ def test_the_same_code_elsewhere_or_once_more_is_not_known(other: RunProbe) -> N
 def test_a_crash_teaches_nothing() -> None:
     known = knowing(Measurement(error="crash: signal 11", code=DIGEST))
     assert known.program(request(), DIGEST) is None
-    assert not known.compiled_as(request())
-
-
-def test_probes_that_differ_in_kernel_local_decisions_share_a_compile() -> None:
-    default = compile_key(request())
-    in_kernels = Candidate.deny(["vec:erf@erf", "cast:float16@half", "fma:sub@mul"])
-    assert compile_key(request(in_kernels)) == default
-    assert compile_key(request(Candidate.deny(["vec:loop@erf"]))) != default
-    assert compile_key(request(Candidate.deny(["inline:aten.mul@mul"]))) != default
 
 
 def test_the_default_compile_of_a_verdict_is_known_like_a_probe() -> None:
     known = ProbeCache()
     known.learn(RunVerdict(ABOUT), wire.dump(VerdictData(ANSWER, ANSWER, ANSWER, (), ())))
     assert known.program(request(), DIGEST) == OUTPUTS
-    assert list(known.compiled_as(request())) == [frozenset()]
 
 
 def double(x: torch.Tensor) -> torch.Tensor:

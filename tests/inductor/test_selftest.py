@@ -22,7 +22,7 @@ def test_every_hook_bites_in_this_torch() -> None:
 
 
 def test_a_hook_that_is_asked_in_vain_or_crashes_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bisector.inductor.hooks import inline, lanes, selftest
+    from bisector.inductor.hooks import inline, selftest, vec
 
     def always(control: Control, node: Any) -> bool:
         inline_ask(control, node)
@@ -33,7 +33,7 @@ def test_a_hook_that_is_asked_in_vain_or_crashes_is_reported(monkeypatch: pytest
 
     inline_ask: Callable[[Control, Any], bool] = inline._allowed
     monkeypatch.setattr(inline, "_allowed", always)
-    monkeypatch.setattr(lanes, "scalar_expression", crash)
+    monkeypatch.setattr(vec, "scalar_expression", crash)
     monkeypatch.setattr(control, "_disabled", {"fuse": "Scheduler has no can_fuse"})
     found = selftest.run()
     assert found["inline"] == "denying it changes nothing"

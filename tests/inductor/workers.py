@@ -9,7 +9,7 @@ from typing import Any
 
 from bisector import wire
 from bisector.core.case import WHOLE
-from bisector.core.messages import Compiles, Reply
+from bisector.core.messages import Reply
 from bisector.core.protocol import About, Failed, Request
 from bisector.runner.worker_client import Worker, WorkerOptions
 
@@ -28,12 +28,10 @@ def working(script: Path, text: str, **options: Any) -> Iterator[Worker]:
         worker.close()
 
 
-def answers(
-    worker: Worker, *requests: Request[Any], timeout_s: float = 120.0, compiles: Compiles = Compiles.OWN
-) -> list[Any]:
+def answers(worker: Worker, *requests: Request[Any], timeout_s: float = 120.0) -> list[Any]:
     """In the order of the requests; Failed where there is none."""
     replies: dict[int, Reply] = {}
-    worker.ask(requests, timeout_s, compiles, 2, replies.__setitem__)
+    worker.ask(requests, timeout_s, 2, replies.__setitem__)
     return [_answer(request, replies[i]) for i, request in enumerate(requests)]
 
 

@@ -67,7 +67,6 @@ class FakeWorker:
         self,
         requests: Sequence[Ask],
         timeout_s: float,
-        compiles: Any,
         jobs: int,
         done: Callable[[int, Reply], None],
         started: Callable[[int], None] = lambda index: None,

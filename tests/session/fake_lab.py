@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bisector.core.judge import Criterion
-from bisector.core.messages import Compiles
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.protocol import Request
 from bisector.session.study import Study
@@ -25,7 +24,7 @@ class FakeLab:
     def ask(self, request: Request[Any]) -> Any:
         return self.ask_all([request])[0]
 
-    def ask_all(self, requests: Sequence[Request[Any]], compiles: Compiles = Compiles.OWN) -> list[Any]:
+    def ask_all(self, requests: Sequence[Request[Any]]) -> list[Any]:
         self.asked += requests
         return [self.answers[type(request)](request) for request in requests]
 

@@ -20,7 +20,7 @@ from bisector import wire
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo, NodeInfo
-from bisector.core.messages import Compiles, Reply
+from bisector.core.messages import Reply
 from bisector.core.model import Base, Candidate, Decision, Measurement, OutputMeasurement, kind_of, node_of
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
@@ -203,7 +203,6 @@ class ModelWorker:
         self,
         requests: Sequence[asked.Request[Any]],
         timeout_s: float,
-        compiles: Compiles,
         jobs: int,
         done: Callable[[int, Reply], None],
         started: Callable[[int], None] = lambda index: None,

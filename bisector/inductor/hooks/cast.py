@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch._inductor import config, ir
@@ -43,9 +42,6 @@ _EXACT = frozenset(
     )
 )  # fmt: skip
 
-ELIDED, KEPT = "elided", "kept"
-# For each kernel: the rounded variable of a cast that is left open -> the switch, and what was rounded.
-_open: WeakKeyDictionary[Any, dict[str, tuple[int, Any]]] = WeakKeyDictionary()
 
 
 def install() -> None:
@@ -63,20 +59,9 @@ def _decision(node: Node, dtype: torch.dtype) -> Decision:
     return tags.decision(KIND.name, node, text, f"{dtype_name(dtype)}{naming.suffix(node)}")
 
 
-def _elided(control: Control, node: Node, dtype: torch.dtype) -> int | str:
-    """ELIDED or KEPT, or the number of the switch that says so at run time."""
-    decision = _decision(node, dtype)
-    return _now_or_later(control, decision.id, control.take(decision))
-
-
 def allowed(control: Control, node: Node, dtype: torch.dtype) -> bool:
-    """Whether the rounding may be left out, for a backend that says so while it compiles."""
+    """Whether the rounding may be left out."""
     return control.take(_decision(node, dtype))
-
-
-def _now_or_later(control: Control, decision_id: str, allowed: bool) -> int | str:
-    number = control.switch(decision_id)
-    return number if number is not None else ELIDED if allowed else KEPT
 
 
 def _round_inlined(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,7 +78,7 @@ def _round_inlined(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ask_inlined(control: Control, node: Node, data: ir.Pointwise) -> None:
-    if tags.is_low_precision(data.dtype) and _elided(control, node, data.dtype) is not ELIDED:
+    if tags.is_low_precision(data.dtype) and not allowed(control, node, data.dtype):
         rounding = _rounding(data.inner_fn, data.dtype)
         data._post_init_setattr("inner_fn", tags.emitted_by(node, rounding))
 
@@ -113,32 +98,13 @@ def _keep_cast(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         return write(op)
     dtype: torch.dtype = op.args[1]
     if not tags.is_low_precision(dtype):
-        return _up_cast(op, write)
-    if tag is None:
         return write(op)
-    decision_id = _decision(tag.node, dtype).id
-    how = _now_or_later(control, decision_id, control.allows(decision_id))
-    if how is ELIDED:
+    if tag is None or control.allows(_decision(tag.node, dtype).id):
         return write(op)
     with config.patch(emulate_precision_casts=True):
         low = write(op)
     _forget_inverse(op.kernel, low, dtype)
-    _leave_open(op.kernel, low, how, op.args[0])
     return low
-
-
-def _up_cast(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
-    """Where the rounding is left open: what was rounded, or what became of it."""
-    high = write(op)
-    left_open = _open.get(op.kernel, {}).get(str(op.args[0]))
-    if left_open is None or left_open[1].dtype != high.dtype:
-        return high
-    return cpp_ops.either(op, *left_open, high)
-
-
-def _leave_open(kernel: cpp.CppKernel, low: Any, how: int | str, unrounded: Any) -> None:
-    if isinstance(how, int):
-        _open.setdefault(kernel, {})[str(low)] = (how, unrounded)
 
 
 def _forget_inverse(kernel: cpp.CppKernel, low: Any, dtype: torch.dtype) -> None:
@@ -159,17 +125,12 @@ def _round_forwarded(original: Callable[..., Any]) -> Callable[..., Any]:
         if node is None:
             return value
         dtype = V.graph.get_dtype(name)
-        if not tags.is_low_precision(dtype) or (how := _elided(control, node, dtype)) is ELIDED:
+        if not tags.is_low_precision(dtype) or allowed(control, node, dtype):
             return value
-        unrounded = value
         if value.dtype != dtype:  # a reduction's float32 accumulator
             with config.patch(emulate_precision_casts=True):
                 value = self._default("to_dtype", (value, dtype), {"src_dtype": value.dtype})
-        else:
-            unrounded = V.kernel.cse.try_get(V.kernel.get_to_dtype_expr(value, torch.float, dtype))
         _forget_inverse(V.kernel, value, dtype)
-        if unrounded is not None:
-            _leave_open(V.kernel, value, how, unrounded)
         return value
 
     return load

@@ -18,7 +18,6 @@ from torch._inductor.virtualized import V
 from torch.fx import Node
 
 from ..control import current
-from . import switch
 from .patching import require, wrap
 from .tags import Tag, tag_of
 
@@ -61,7 +60,6 @@ static inline __attribute__((always_inline)) T {ROUNDED}(T value) {{
 }}
 #endif
 """
-_HELPERS = {ROUNDED: _HELPER, switch.ALLOWS: switch.HELPER}
 
 
 @functools.cache
@@ -70,7 +68,6 @@ def install() -> None:
     require(cpp.CppScheduling, "define_kernel")
     wrap(common.CSEProxy, "_default", applying(_rules, lambda kernel: isinstance(kernel, cpp.CppKernel)))
     wrap(cpp.CppScheduling, "define_kernel", _add_helper)
-    switch.install()
 
 
 def add_rule(rule: Rule) -> None:
@@ -113,19 +110,10 @@ def rounded(op: Op, value: Any) -> Any:
     return copy
 
 
-def either(op: Op, number: int, allowed: Any, denied: Any) -> Any:
-    """A new variable: `allowed` or `denied`, as switch `number` says at run time."""
-    kernel = op.kernel
-    code = switch.either(number, allowed, denied)
-    copy = kernel.cse.generate(kernel.compute, code, dtype=allowed.dtype, shape=allowed.shape)
-    copy.update_on_args("identity", (allowed,), {})
-    return copy
-
-
 def _add_helper(original: Callable[..., Any]) -> Callable[..., Any]:
     def define_kernel(self: Any, src_code: str, *args: Any, **kwargs: Any) -> Any:
-        helpers = "".join(text for name, text in _HELPERS.items() if name in src_code)
-        src_code = switch.localized(src_code.replace(_INCLUDE, _INCLUDE + helpers, 1))
+        if ROUNDED in src_code:
+            src_code = src_code.replace(_INCLUDE, _INCLUDE + _HELPER, 1)
         return original(self, src_code, *args, **kwargs)
 
     return define_kernel

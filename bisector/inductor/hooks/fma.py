@@ -24,9 +24,8 @@ from torch.fx import Node
 from ...core import kinds
 from ...core.model import Decision
 from .. import naming
-from ..control import Control, current
+from ..control import current
 from . import cpp_ops, tags
-from .fma_emission import contracted
 from .patching import require, wrap
 
 KIND = kinds.FMA
@@ -61,10 +60,7 @@ def add_summand_rule(rule: Callable[[Any, Any, Node], Any]) -> None:
 
 
 def _contracting() -> bool:
-    """Whether products may be contracted: by the C++ compiler, or written so where that is left open."""
-    control = current(KIND.name)
-    if control is not None and KIND.name in control.open_kinds:
-        return True
+    """Whether the C++ compiler may contract products."""
     return config.cpp.enable_floating_point_contract_flag != "off" or config.cpp.enable_unsafe_math_opt_flag
 
 
@@ -110,8 +106,6 @@ def _round_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         places = zip(op.args, op.body.args[1:], tag.copies[1:], strict=True)
         uses = [_use(value, body, tag.node, copy) for value, body, copy in places]
         asked = [use is None or control.take(use.decision) for use in uses]
-        if (opened := _open(control, op, uses, write)) is not None:
-            return opened
         kept = zip(op.args, uses, asked, strict=True)
         operands = [v if u is None or allowed else _rounded_product(u.product) for v, u, allowed in kept]
         return write(replace(op, args=tuple(operands)))
@@ -133,17 +127,6 @@ def product_in(value: Any, body: Any, consumer: Node, copy: int) -> tuple[cpp_op
     """
     control, use = current(KIND.name), _use(value, body, consumer, copy)
     return (None, True) if control is None or use is None else (use.product, control.take(use.decision))
-
-
-def _open(control: Control, op: cpp_ops.Op, uses: list[_Use | None], write: cpp_ops.Write) -> Any:
-    """The sum both ways, if it is left open and the compiler has no choice between two products."""
-    places = [i for i, use in enumerate(uses) if use is not None]
-    if len(places) != 1 or (use := uses[places[0]]) is None:
-        return None
-    if (number := control.switch(use.decision.id)) is None:
-        return None
-    rounded = write(op)  # where decisions are left open the C++ compiler contracts nothing by itself
-    return cpp_ops.either(op, number, contracted(op, use.product, places[0]), rounded)
 
 
 def _maker(body: Any) -> tags.Tag | None:

@@ -19,6 +19,9 @@ from typing import Any
 
 import torch
 from torch._inductor.codegen import cpp
+from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP, cexpr_index
+from torch._inductor.utils import IndentedBuffer
+from torch._inductor.virtualized import V
 from torch.fx import Node
 
 from ...core import kinds
@@ -26,7 +29,6 @@ from ...core.model import Base
 from .. import naming
 from ..control import Control, current
 from . import cpp_ops, tags
-from .lanes import LaneByLane
 from .patching import require, wrap
 
 KIND = kinds.VEC
@@ -38,6 +40,12 @@ INEXACT = frozenset(
         "remainder", "rsqrt", "sigmoid", "sin", "sinh", "tan", "tanh",
     }
 )  # fmt: skip
+# Ops that the scalar backend composes of several (OpOverrides, torch/_inductor/codegen/common.py), as one
+# expression of the same parts.
+_COMPOSED = {
+    "remainder": "[&] {{ auto r = mod({0}, {1});"
+    " return r != 0 && std::signbit(r) != std::signbit({1}) ? decltype(r)(r + {1}) : r; }}()",
+}
 
 
 def install() -> None:
@@ -110,14 +118,58 @@ def _scalar_op(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         return write(op)
     if any(getattr(arg, "dtype", None) not in (torch.float, torch.double) for arg in op.args):
         return write(op)
-    number = control.switch(_op_id(op.name, tag.node))
-    if _ask_op(control, op.name, tag.node) and number is None:
+    if _ask_op(control, op.name, tag.node):
         return write(op)
     vectors = tuple(arg if arg.is_vec else op.kernel.broadcast(arg) for arg in op.args)
-    lanes = LaneByLane(op.proxy.parent_handler, op.name, number)
+    lanes = LaneByLane(op.proxy.parent_handler, op.name)
     proxy = op.proxy
     before, proxy.parent_handler = proxy.parent_handler, lanes
     try:
         return write(replace(op, args=vectors))
     finally:
         proxy.parent_handler = before
+
+
+def scalar_expression(name: str, operands: list[str]) -> str:
+    """What the scalar backend writes for the op, with C++ names for its operands."""
+    if name in _COMPOSED:
+        return _COMPOSED[name].format(*operands)
+    return getattr(cpp.CppOverrides, name)(*operands)
+
+
+class LaneByLane:
+    """An ops handler that writes one op lane by lane and hands all others to `parent`."""
+
+    def __init__(self, parent: Any, name: str) -> None:
+        self._parent = parent
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return self._write if name == self._name else getattr(self._parent, name)
+
+    def _write(self, *vectors: Any) -> IndentedBuffer:
+        """A lambda that stores each vector, loops over the lanes and loads the result, as torch's own
+        `CppVecOverrides._scalarize` does. All vectors have one dtype."""
+        kernel, dtype = V.kernel, vectors[0].dtype
+        scalar, count = DTYPE_TO_CPP[dtype], kernel._get_num_vectors(dtype)
+        lanes = cexpr_index(kernel.tail_size or kernel.tiling_factor)
+        array = f"__at_align__ std::array<{scalar}, {kernel.tiling_factor}>"
+        vector = (
+            f"at::vec::Vectorized<{scalar}>" if count == 1 else f"at::vec::VectorizedN<{scalar}, {count}>"
+        )
+        names = [f"x{i}" for i in range(len(vectors))]
+        code = cpp.BracesBuffer()
+        code.writeline(f"[&]() -> {vector}")
+        with code.indent():
+            for name, value in zip(names, vectors, strict=True):
+                code.writeline(f"{array} {name}s;")
+                code.writeline(f"{value}.store({name}s.data(), {lanes});")
+            code.writeline(f"{array} results;")
+            code.writeline(f"for (int i = 0; i < {lanes}; i++)")
+            with code.indent():
+                for name in names:
+                    code.writeline(f"const {scalar} {name} = {name}s[i];")
+                code.writeline(f"results[i] = {scalar_expression(self._name, names)};")
+            code.writeline(f"return {vector}::loadu(results.data(), {lanes});")
+        code.writeline("()")
+        return code

@@ -11,13 +11,11 @@ import torch
 from ... import wire
 from ...core import protocol as asked
 from ...core.graphinfo import GraphInfo
-from ...core.messages import Ask, Compiles
 from ...core.model import Json, Measurement
 from .. import (
     describe,
     execute,
     formula,
-    held,
     hooks,
     probing,
     reference,
@@ -32,8 +30,6 @@ from ..flags import fix_trials, installed, reads
 from ..flags.codes import code_of, sources_of
 from ..following import follow
 from ..hooks import selftest, triton_selftest
-from ..probe_cache import compile_key, split
-from .holders import REFUSED
 
 
 def answer(loaded: Loaded, request: asked.Request[Any]) -> Json:
@@ -183,35 +179,3 @@ _JOBS: dict[type[asked.Request[Any]], Callable[[Loaded, Any], Any]] = {
 def in_worker(request: asked.Request[Any]) -> bool:
     """Whether the job runs in the worker itself, for what it leaves behind there."""
     return isinstance(request, asked.WarmUp)
-
-
-def held_by(loaded: Loaded, ask: Ask[asked.Request[Any]]) -> str | None:
-    """What the compile is known by that answers this probe and others of its series; None if it must be
-    compiled by itself. The first of a series is, since it is what the others are checked against."""
-    request = ask.request
-    if not isinstance(request, asked.RunProbe) or ask.compiles is Compiles.OWN:
-        return None
-    if request.candidate.backend != "inductor" or not split(request.candidate)[1]:
-        return None
-    pays = held.pays(request.candidate, loaded.probe_cache.compiled_as(request))
-    return compile_key(request) if pays else None
-
-
-def hold(loaded: Loaded, request: asked.RunProbe) -> Callable[[asked.RunProbe], Json]:
-    """Compile what `held_by` names; returns the job of each probe then. Raises NotHeld."""
-    about = request.about
-    for kind, reason in about.hooks_off.items():
-        hooks.disable(kind, reason)
-    candidate, _ = split(request.candidate)
-    found = held.hold(
-        _call(loaded, request), about.case, candidate, about.train, loaded.probe_cache.compiled_as(request)
-    )
-
-    def run(probe: asked.RunProbe) -> Json:
-        _, local = split(probe.candidate)
-        if not found.answers(local):
-            return REFUSED
-        found.settle()
-        return wire.dump(found.measure(local))
-
-    return run

@@ -15,20 +15,18 @@ from collections.abc import Callable
 from typing import Generic
 
 from ... import wire
-from ...core.messages import Ask, Compiles, Lines, Reply, RequestT
+from ...core.messages import Ask, Lines, Reply, RequestT
 from ...core.model import Json
 from ..threads import Ran, run_in_thread
 from . import forked
 from .forked import Child, RunJob
-from .holders import NO_HOLDERS, REFUSED, Holder, Holders
 
 
 class Server(Generic[RequestT]):
     """Answers messages (`core.protocol.Ask`, `Reply`) on a socket, as JSON lines.
 
     load: a request from its JSON. in_worker: of which requests the job is not forked, because it is there for
-    what it leaves in this process. learn(request, answer): told of every answer of a child. holders: who
-    answers what needs no compile.
+    what it leaves in this process. learn(request, answer): told of every answer of a child.
     """
 
     def __init__(
@@ -40,7 +38,6 @@ class Server(Generic[RequestT]):
         log_path: str,
         in_worker: Callable[[RequestT], bool] = lambda request: False,
         learn: Callable[[RequestT, Json], None] = lambda request, answer: None,
-        holders: Holders[RequestT] = NO_HOLDERS,
     ) -> None:
         self.channel = channel
         self.run_job = run_job
@@ -49,7 +46,6 @@ class Server(Generic[RequestT]):
         self.log_path = log_path
         self.in_worker = in_worker
         self.learn = learn
-        self.holders = holders
         self.children: dict[int, Child[RequestT]] = {}
         self.selector = selectors.DefaultSelector()
         self.incoming = Lines()
@@ -67,20 +63,14 @@ class Server(Generic[RequestT]):
             for child in self.children.values():
                 forked.kill(child.pid)
                 os.waitpid(child.pid, 0)
-            for holder in self.holders.all():
-                self.holders.end(holder)
 
     def _step(self) -> bool:
         now = time.monotonic()
         waits = [child.deadline - now for child in self.children.values()]
-        waits += [holder.deadline - now for holder in self.holders.all() if holder.deadline is not None]
         for key, _ in self.selector.select(max(0.0, min(waits)) if waits else None):
             if key.fileobj is self.channel:
                 if not self._receive():
                     return False
-            elif isinstance(key.data, Holder):
-                if key.data in self.holders.all():  # a request before it may have ended it
-                    self._read_holder(key.data)
             elif key.fd in self.children:
                 self._read_child(key.fd)
         self._end_late()
@@ -90,9 +80,6 @@ class Server(Generic[RequestT]):
         for child in list(self.children.values()):
             if time.monotonic() >= child.deadline:
                 self._finish(child, f"timeout after {child.timeout_s:g} s")
-        for holder in self.holders.all():
-            if holder.deadline is not None and time.monotonic() >= holder.deadline:
-                self._end_holder(holder)
 
     def _receive(self) -> bool:
         data = self.channel.recv(1 << 16)
@@ -100,48 +87,12 @@ class Server(Generic[RequestT]):
             return False
         self.incoming.feed(data)
         while (message := self.incoming.take()) is not None:
-            ask = Ask(
-                message["id"],
-                float(message["timeout_s"]),
-                self.load(message["request"]),
-                Compiles(message["compiles"]),
-            )
+            ask = Ask(message["id"], float(message["timeout_s"]), self.load(message["request"]))
             if self.in_worker(ask.request):
                 self._run_here(ask)
-            elif not self._held(ask, message):
+            else:
                 self._fork(ask)
         return True
-
-    def _held(self, ask: Ask[RequestT], message: Json) -> bool:
-        """Whether a holder takes the request."""
-        if (holder := self.holders.take(ask, message)) is None:
-            return False
-        if holder.channel not in self.selector.get_map():
-            self.selector.register(holder.channel, selectors.EVENT_READ, holder)
-        if (idle := self.holders.surplus()) is not None:
-            self._end_holder(idle)
-        return True
-
-    def _read_holder(self, holder: Holder[RequestT]) -> None:
-        try:
-            for line in holder.read():
-                holder.deadline = None  # its first line says that it serves
-                if "id" not in line:
-                    continue
-                reply = wire.load(Reply, line)
-                ask = holder.waiting.pop(reply.id)
-                if reply.answer == REFUSED:
-                    self._fork(ask)
-                else:
-                    self._reply(ask.request, reply)
-        except EOFError:
-            self._end_holder(holder)
-
-    def _end_holder(self, holder: Holder[RequestT]) -> None:
-        """End it; what it leaves unanswered is forked for."""
-        self.selector.unregister(holder.channel)
-        for ask in self.holders.end(holder):
-            self._fork(ask)
 
     def _reply(self, request: RequestT, reply: Reply) -> None:
         if reply.error is None:

@@ -75,19 +75,12 @@ def _serve_one_at_a_time(
 def _serve_forks(channel: socket.socket, run_job: Any, options: Mapping[str, Any], loaded: Any) -> None:
     from ... import wire
     from . import jobs, server
-    from .holders import Holders
 
     memory_bytes, log_path = options["memory_bytes"], options["log"]
     load: Any = wire.load_request
 
-    def serve_held(held_channel: socket.socket, run_held: Any) -> None:
-        server.Server(held_channel, run_held, load, memory_bytes, log_path).serve()
-
-    holders: Holders[Any] = Holders(partial(jobs.held_by, loaded), partial(jobs.hold, loaded), serve_held)
     learn = loaded.probe_cache.learn
-    server.Server(
-        channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn, holders
-    ).serve()
+    server.Server(channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn).serve()
 
 
 def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], None]) -> tuple[Any, Any]:

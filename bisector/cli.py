@@ -6,6 +6,7 @@ Each command imports what it needs itself: `check` starts without git and what r
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -107,6 +108,8 @@ def status_of(error: BaseException, arguments: Sequence[str]) -> int:
         line, status = str(error), error.check_status if check else error.exit_status
     elif isinstance(error, BudgetSpent):
         line, status = f"{error.reason}, and there is no answer yet", 125 if check else 3
+    elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        line, status = "no further file can be opened; raise the limit (`ulimit -n`)", 125 if check else 3
     else:
         line, status = crash.told(error, arguments), 125 if check else 3
     with contextlib.suppress(OSError):  # nobody reads stderr: the status still tells

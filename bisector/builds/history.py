@@ -39,7 +39,9 @@ class Commit:
 
 
 def opened(path: str) -> Repo:
-    """The repository at that path. Raises BadOption where there is none."""
+    """The repository at that path. Raises BadOption where there is none, MissingTool where git is missing."""
+    if shutil.which("git") is None:
+        raise MissingTool("no git: commits are read with it; install it")
     try:
         return Repo(path)
     except (InvalidGitRepositoryError, NoSuchPathError) as error:

@@ -51,6 +51,7 @@ class Overlay:
         """The build's Python with that commit's tree in front. Raises CannotInstall where git refuses."""
         self._let_a_second_pass()
         check_out(self._clone, commit)
+        self._written = int(time.time())  # by now: a checkout may end in a later second than it began
         for link, target in self._links.items():
             if not os.path.lexists(link):  # a checkout removes what a commit between had in its place
                 link.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +65,6 @@ class Overlay:
         now = time.time()
         if int(now) == self._written:
             time.sleep(1 - now % 1)
-        self._written = int(time.time())
 
     def _all_links(self) -> Iterator[tuple[Path, Path]]:
         for package in PACKAGES:

@@ -32,6 +32,7 @@ from bisector.core.protocol import (
     TryOtherInputs,
     WarmUp,
 )
+from bisector.errors import WorkerLost
 from bisector.runner.lab import Lab
 
 from ..core.judge import DTYPE_TOLERANCES, BudgetSpent, Criterion, judge, together
@@ -176,10 +177,11 @@ class Study:
         return not isinstance(self.lab.ask(DescribeGraph(self.about(case))), Failed)
 
     def describe(self, case: Case) -> GraphInfo:
-        """The graph of a case. Raises BudgetSpent like a probe."""
+        """The graph of a case. Raises BudgetSpent like a probe, WorkerLost where there is no answer."""
         answer = self.lab.ask(DescribeGraph(self.about(case)))
         if isinstance(answer, Failed):
-            raise RuntimeError(f"a case that was probed cannot be described: {answer.reason}")
+            problem = f"the graph of a case could not be had: {answer.reason}"
+            raise WorkerLost(f"{problem}; go on with `numbisect resume`")
         return answer
 
     def formulas(self, ids: Sequence[str]) -> Mapping[str, str]:

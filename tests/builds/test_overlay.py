@@ -11,7 +11,7 @@ import pytest
 from bisector.builds.history import between, full_name, opened
 from bisector.builds.overlay import TRACKED, Overlay, from_elsewhere
 from bisector.builds.predicate import Interpreter
-from bisector.errors import BadOption
+from bisector.errors import BadOption, MissingTool
 from tests.builds.repository import Sources
 
 VEC = "aten/src/ATen/cpu/vec/vec.h"
@@ -155,3 +155,17 @@ def test_two_commits_of_different_lines_have_nothing_between_them(sources: Sourc
     other = sources.repo.index.commit("another line", parent_commits=[]).hexsha
     with pytest.raises(BadOption, match="no ancestor"):
         between(sources.repo, first, other, TRACKED)
+
+
+def test_a_clone_without_git_is_a_tool_that_is_missing(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(MissingTool, match="no git: "):
+        opened(str(sources.folder))
+
+
+def test_git_is_missed_where_it_is_needed_and_not_before() -> None:
+    program = "import bisector.session.builds.builds_command"
+    done = subprocess.run([sys.executable, "-c", program], env={"PATH": "/nowhere"}, check=False)
+    assert done.returncode == 0

@@ -53,6 +53,17 @@ def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]
     return run
 
 
+@pytest.mark.parametrize(("command", "status"), [("check", 125), ("minimize", 3)])
+def test_files_that_cannot_be_opened_are_told_in_a_line_without_a_crash_file(
+    command: str, status: int, ended: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(OSError(errno.EMFILE, "Too many open files"), command) == status
+    assert capsys.readouterr().err == (
+        "numbisect: no further file can be opened; raise the limit (`ulimit -n`)\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("error", OWN, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize(("command", "status"), [("check", 125), ("minimize", 3), ("flags", 3)])
 def test_an_error_of_our_own_is_no_answer_and_names_a_crash_file(

@@ -177,7 +177,7 @@ def answered(folder: RunDirectory, asked: Question, progress: Progress) -> Answe
         searched = Search(folder, asked, journal, clock.exhausted, progress).run()
     part = searched.answer
     if asked.pytorch_repo:
-        (folder.path / BISECT_LOG).write_text(bisect_log(part.question, part.asking))
+        folder.write_text(folder.path / BISECT_LOG, bisect_log(part.question, part.asking))
     return Answered(
         part.found.status, part.found.reason, told(searched), _counts(searched), clock.to_json()
     )

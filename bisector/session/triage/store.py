@@ -103,7 +103,12 @@ class Store:
         return file
 
     def write(self, path: Path, value: Any) -> None:
+        """A JSON file, whole or not at all. Raises CannotWrite."""
         RunDirectory(path.parent).write_json(path, value)
+
+    def write_text(self, path: Path, text: str) -> None:
+        """The same for text."""
+        RunDirectory(path.parent).write_text(path, text)
 
 
 def is_triage(path: str) -> bool:

@@ -124,8 +124,8 @@ def write(store: Store, skipped: Sequence[Skipped], stopped: str | None) -> dict
         status=_status(failures, stopped),
     )
     store.write(store.path / SUMMARY, told)
-    (store.path / "triage.md").write_text(report.markdown(told), encoding="utf-8")
-    (store.path / "triage.html").write_text(report.html(told), encoding="utf-8")
+    store.write_text(store.path / "triage.md", report.markdown(told))
+    store.write_text(store.path / "triage.html", report.html(told))
     return told
 
 

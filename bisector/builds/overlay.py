@@ -29,6 +29,7 @@ HEADERS = {
     "torch/csrc": f"{INCLUDE}/torch/csrc",
     "torch/headeronly": f"{INCLUDE}/torch/headeronly",
 }
+CLOCK_TICK_S = 0.02  # by so much the time that a file is given can lie behind the clock (at most 1/100 s)
 TRACKED = (*PACKAGES, *HEADERS)  # what of the sources an overlay can replace
 
 
@@ -64,7 +65,7 @@ class Overlay:
         that second, with a digit changed, would be taken for the former."""
         now = time.time()
         if int(now) == self._written:
-            time.sleep(1 - now % 1)
+            time.sleep(1 - now % 1 + CLOCK_TICK_S)
 
     def _all_links(self) -> Iterator[tuple[Path, Path]]:
         for package in PACKAGES:

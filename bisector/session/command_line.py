@@ -16,7 +16,7 @@ import yaml
 
 from bisector.errors import BadOption
 
-from .builds.question import Question
+from .build_question import Question
 
 PROBE_S = 120.0  # for a graph of few calls
 _SHAPING = frozenset({"config", "device", "dynamic", "train", "seed", "entry"})

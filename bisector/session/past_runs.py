@@ -12,7 +12,7 @@ from typing import Any
 from bisector.errors import BadTarget
 from bisector.runner import rundir
 
-from .builds.question import Question
+from .build_question import Question
 from .command_line import Options
 from .display import to_stdout
 from .output import as_markdown, as_text

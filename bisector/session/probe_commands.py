@@ -12,7 +12,7 @@ from bisector.runner import rundir
 
 from ..subject.targets import recognise
 from . import command_line, pipeline
-from .builds.question import of_range
+from .build_question import of_range
 from .command_line import Against, Options, full_name, read_yaml
 from .display import Display
 from .output import INTERRUPTED, shown_path, written

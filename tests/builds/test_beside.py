@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bisector.errors import BadOption
-from bisector.session.builds.question import of_range
+from bisector.session.build_question import of_range
 from bisector.session.command_line import Options
 
 GIVEN = {"builds": None, "index_urls": (), "pytorch_repo": None, "cpu_stubs": False}

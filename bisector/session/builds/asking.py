@@ -15,7 +15,7 @@ from bisector.runner.journal import Journal, key_of
 from ...builds import history
 from ...core.judge import BudgetSpent
 from .. import environment
-from .question import FIXED, Question
+from ..build_question import FIXED, Question
 
 FIXED_OPTION = "--fixed"  # of a repro
 WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}

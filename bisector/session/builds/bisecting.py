@@ -12,8 +12,8 @@ from bisector.errors import BadOption
 
 from ...builds.bounds import parse_bound
 from ...core.judge import BudgetSpent
+from ..build_question import FIXED, INTRODUCED, Question
 from .asking import WORDS, Asking
-from .question import FIXED, INTRODUCED, Question
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 

@@ -18,13 +18,13 @@ from bisector.runner.rundir import RunDirectory, create
 
 from .. import environment
 from ..answer import Answer
+from ..build_question import FIXED, Question, question
 from ..display import Display
 from ..output import INTERRUPTED, shown_path, written
 from ..result import to_json
 from ..run import Clock
 from .asking import Asking, Tried
 from .bisecting import Found
-from .question import FIXED, Question, question
 from .searching import Compared, Progress, Search, Searched, Sided
 
 COMPARE = "https://github.com/pytorch/pytorch/compare/{}...{}"

@@ -30,9 +30,9 @@ from ...builds.environments import Environments, Fetching
 from ...builds.history import main_commit, opened
 from ...core.judge import BudgetSpent
 from .. import environment
+from ..build_question import INTRODUCED, Question
 from .asking import FIXED_OPTION, Asking, Tried
 from .bisecting import FOUND, Found, bisect
-from .question import INTRODUCED, Question
 
 ENVIRONMENTS = "builds"  # folders of the run directory: of the environments,
 OVERLAY = "overlay"  # of the checkout that lies over a binary,

@@ -10,7 +10,7 @@ from typing import Any
 
 from bisector.errors import BadOption, BadTarget
 
-from ...builds.bounds import BoundKind, parse_bound
+from ..builds.bounds import BoundKind, parse_bound
 
 INTRODUCED, FIXED = "introduced", "fixed"
 # Where uv and pip look first, too: the variables by which users name an index of their own.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from .model import Json
@@ -29,6 +30,51 @@ class Lines:
 
 
 RequestT = TypeVar("RequestT")
+SCRIPT_S = 600.0  # for the script's own run, where the command line says nothing
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """What the command line says about the subject.
+
+    kind: what `target` is, by `bisector.subject.targets`.
+    dynamic, train: None leaves it to the script. seed: torch.manual_seed before the script's first line.
+    device: where the module convention's model and inputs go; a script chooses for itself.
+    timeout_s: for running it. threads: of a plain run of the script, which the worker finds out.
+    """
+
+    target: str
+    kind: str = "script"
+    entry: str | None = None
+    dynamic: bool | None = None
+    train: bool | None = None
+    device: str | None = None
+    seed: int | None = None
+    threads: int = 1
+    timeout_s: float = SCRIPT_S
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """What a worker is started with.
+
+    config: baseline settings (`-c`), by the names users write. memory_bytes: limit of one probe.
+    folder: the working directory of the script. first: build the compiler's precompiled header meanwhile;
+    a later worker of the same run finds it built. forks: each job in a forked child, or all jobs in the
+    worker itself; None: in the worker once the script has used CUDA, which no fork survives.
+    choices: the file where what is chosen by timing on a GPU is kept for the next probe; None: nowhere.
+    left_s: what is left of the budget, which bounds the run of the script too; None: no budget.
+    """
+
+    load: LoadOptions
+    config: Mapping[str, Json] = field(default_factory=dict)
+    first: bool = True
+    memory_bytes: int | None = None
+    folder: str | None = None
+    log: str = "/dev/null"
+    forks: bool | None = None
+    choices: str | None = None
+    left_s: float | None = None
 
 
 @dataclass(frozen=True)

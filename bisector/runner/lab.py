@@ -9,13 +9,13 @@ from typing import Any
 
 from .. import wire
 from ..core.judge import BudgetSpent
-from ..core.messages import Reply
+from ..core.messages import Reply, WorkerOptions
 from ..core.model import Json
 from ..core.protocol import Answer, Failed, Record, Recorded, Request
 from ..errors import BadTarget, OutOfTime, WorkerLost
 from .head import changed_files
 from .journal import Journal, key_of
-from .worker_client import Worker, WorkerOptions
+from .worker_client import Worker
 
 # A worker that dies is started again; after this many starts without one answer it is not worth another.
 STARTS = 4

@@ -9,53 +9,27 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from .. import processes, wire
-from ..core.messages import Ask, Lines, Reply
+from ..core.messages import Ask, Lines, Reply, WorkerOptions
 from ..core.protocol import Recorded, Request
 from ..errors import BadTarget, NumbisectError, OutOfTime, WorkerLost
 from .rundir import RunDirectory
 
 T = TypeVar("T")
 
-SCRIPT_S = 600.0  # for the script's own run, where the command line says nothing
 # Over the limits that the worker keeps itself: to import torch, to stop a script, to kill a probe.
 START_S = 30.0
-COMPILES = 3  # a probe may wait for the shared compile of its series and for its answer, then have its own
+TURNS = 2  # a probe may wait for a job that runs in the worker itself, then have its own time
 CLOSES_S, LAST_S, LEAST_S = 5.0, 2.0, 0.001
 GARBLED = "the worker process sent what is no message; its last lines are in worker.log"
 
 # The threads of an OpenMP program otherwise spin while they wait for the next loop, and two probes side by
 # side then take more than twice as long as one. What is computed does not change.
 QUIET_WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
-
-
-@dataclass(frozen=True)
-class WorkerOptions:
-    """What a worker is started with.
-
-    load: the fields of bisector.inductor.capture.load.LoadOptions, but threads.
-    config: baseline settings (`-c`), by the names users write. memory_bytes: limit of one probe.
-    folder: the working directory of the script. first: build the compiler's precompiled header meanwhile;
-    a later worker of the same run finds it built. forks: each job in a forked child, or all jobs in the
-    worker itself; None: in the worker once the script has used CUDA, which no fork survives.
-    choices: the file where what is chosen by timing on a GPU is kept for the next probe; None: nowhere.
-    left_s: what is left of the budget, which bounds the run of the script too; None: no budget.
-    """
-
-    load: Mapping[str, Any]
-    config: Mapping[str, Any] = field(default_factory=dict)
-    first: bool = True
-    memory_bytes: int | None = None
-    folder: str | None = None
-    log: str = os.devnull
-    forks: bool | None = None
-    choices: str | None = None
-    left_s: float | None = None
 
 
 class Worker:
@@ -77,12 +51,12 @@ class Worker:
         self.serial = 0
         self.channel.settimeout(START_S)
         with contextlib.suppress(OSError):  # it died at once: that it says no hello tells
-            self.channel.sendall(json.dumps(asdict(options)).encode() + b"\n")
+            self.channel.sendall(json.dumps(wire.dump(options)).encode() + b"\n")
 
     def wait_until_ready(self) -> Recorded:
         """The hello of the worker. Raises BadTarget with the worker's own line when there is no subject,
         OutOfTime when the script took too long, WorkerLost when the process was killed."""
-        script_s = float(self.options.load.get("timeout_s", SCRIPT_S))
+        script_s = self.options.load.timeout_s
         if self.options.left_s is not None:
             script_s = min(script_s, self.options.left_s)
         try:
@@ -127,7 +101,7 @@ class Worker:
         Raises WorkerLost when the worker goes away, or says nothing for so long that it never will; requests
         without a `done` call were not answered.
         """
-        silence_s = COMPILES * timeout_s + START_S
+        silence_s = TURNS * timeout_s + START_S
         waiting: dict[int, int] = {}
         position = 0
         while position < len(requests) or waiting:
@@ -204,7 +178,7 @@ def _opened(log: Path) -> BinaryIO:
 
 
 def _target(options: WorkerOptions) -> str:
-    return Path(str(options.load.get("target", "the target"))).name
+    return Path(options.load.target).name
 
 
 def _hint(options: WorkerOptions) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector.core.case import WHOLE
+from bisector.core.messages import SCRIPT_S, LoadOptions, WorkerOptions
 from bisector.core.model import Base, Measurement
 from bisector.core.protocol import Failed, RecordedCall, Request, RunProbe, RunVerdict, VerdictData
 from bisector.runner.head import head_of
@@ -18,7 +19,6 @@ from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
 
-from ..runner.worker_client import SCRIPT_S, WorkerOptions
 from ..subject.targets import recognise
 from . import environment
 from .command_line import PROBE_S, Options, probe_timeout
@@ -90,16 +90,16 @@ class Session:
         """A lab with a worker of its own."""
         o = self.options
         target = recognise(Path(o.target), o.trust)
-        load = {
-            "target": str(target.path),
-            "kind": target.kind.value,
-            "entry": o.entry,
-            "dynamic": o.dynamic,
-            "train": o.train,
-            "device": o.device,
-            "seed": o.seed,
-            "timeout_s": o.timeout_s or SCRIPT_S,
-        }
+        load = LoadOptions(
+            target=str(target.path),
+            kind=target.kind.value,
+            entry=o.entry,
+            dynamic=o.dynamic,
+            train=o.train,
+            device=o.device,
+            seed=o.seed,
+            timeout_s=o.timeout_s or SCRIPT_S,
+        )
         log, choices = str(self.run.log), str(self.run.choices)
         worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, log, choices=choices)
         limits = self.timeout_s, self._answered, name, self.clock.left_s, environment.doubts

@@ -16,10 +16,10 @@ import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.judge import Criterion
+from bisector.core.messages import LoadOptions, WorkerOptions
 from bisector.core.model import Candidate, Outcome, kind_of
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
-from bisector.runner.worker_client import WorkerOptions
 from bisector.session.culprit_search import decide
 from bisector.session.search_order import finest
 from bisector.session.study import Study
@@ -166,7 +166,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder: Path = tmp_path_factory.mktemp("kinds")
     script = folder / "case.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    load = dict.fromkeys(("entry", "dynamic", "train", "device", "seed")) | {"target": str(script)}
+    load = LoadOptions(str(script))
     journal = Journal(folder / "journal.jsonl")
 
     def ignore(*_: Any) -> None:

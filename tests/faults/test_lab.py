@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from bisector.core.judge import BudgetSpent
-from bisector.core.messages import Reply
+from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.protocol import Failed, HooksTested, Machine, Recorded, Request, SelfTest
 from bisector.errors import CannotWrite, MissingTool, OutOfTime
 from bisector.runner import lab as labs
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
-from bisector.runner.worker_client import WorkerOptions
 from bisector.session import environment
 
 NOTHING: dict[str, Any] = {"off": {}, "not_here": {}}
@@ -65,7 +64,8 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[.
         monkeypatch.setattr(FakeWorker, "replies", list(replies), raising=False)
         monkeypatch.setattr(FakeWorker, "asked", 0, raising=False)
         monkeypatch.setattr(labs, "Worker", FakeWorker)
-        return Lab(WorkerOptions({}), journal, 1, 5.0, lambda *told: None, "", lambda: left_s, **given)
+        options = WorkerOptions(LoadOptions("case.py"))
+        return Lab(options, journal, 1, 5.0, lambda *told: None, "", lambda: left_s, **given)
 
     yield make
     journal.close()

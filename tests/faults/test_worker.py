@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from bisector import processes
-from bisector.core.messages import Reply
+from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.protocol import SelfTest
 from bisector.errors import BadTarget, CannotWrite, OutOfTime, WorkerLost
 from bisector.runner import worker_client as workers
-from bisector.runner.worker_client import Worker, WorkerOptions
+from bisector.runner.worker_client import Worker
 from tests.faults.waiting import is_gone
 
 # `line()` is the next message, `say(text)` sends one; the first message is of the options.
@@ -52,7 +52,7 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Start]:
 
     def begin(text: str, **options: Any) -> Worker:
         program[:] = [text]
-        load = {"target": "/there/case.py", "timeout_s": 1.0}
+        load = LoadOptions("/there/case.py", timeout_s=1.0)
         started.append(Worker(WorkerOptions(load, log=str(tmp_path / "worker.log"), **options)))
         return started[-1]
 
@@ -101,7 +101,7 @@ def test_a_worker_that_says_no_hello_is_told_in_one_line(
     [
         ("sys.exit(0)", "died"),
         ("os.kill(os.getpid(), 9)", "died"),
-        ("os.kill(os.getpid(), signal.SIGSTOP)", r"said nothing for 1\.6 s and was ended"),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", r"said nothing for 1\.4 s and was ended"),
         (FOREVER, "said nothing"),
         ("say(b'hello\\n')" + FOREVER, "what is no message"),
         ("say({'what': 1})" + FOREVER, "what is no message"),
@@ -157,4 +157,4 @@ def test_a_worker_ends_with_what_it_started(start: Start, tmp_path: Path) -> Non
 def test_a_log_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     gone = tmp_path / "gone" / "worker.log"
     with pytest.raises(CannotWrite, match=r"worker\.log: No such file or directory; make it writable"):
-        Worker(WorkerOptions({}, log=str(gone)))
+        Worker(WorkerOptions(LoadOptions("case.py"), log=str(gone)))

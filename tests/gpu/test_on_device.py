@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from bisector.core.case import WHOLE
+from bisector.core.messages import LoadOptions, WorkerOptions
 from bisector.core.model import Base, Candidate
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
-from bisector.runner.worker_client import WorkerOptions
 
 torch = pytest.importorskip("torch")
 numpy = pytest.importorskip("numpy")
@@ -50,7 +50,7 @@ def differing(answer: Mapping[str, Any]) -> list[int]:
 
 def lab_of(case: Path, folder: Path) -> Lab:
     options = WorkerOptions(
-        {"target": str(case)}, first=False, log=str(folder / "log"), choices=str(folder / "choices")
+        LoadOptions(str(case)), first=False, log=str(folder / "log"), choices=str(folder / "choices")
     )
     return Lab(options, Journal(folder / "journal"), 4, 300.0, lambda *told: None)
 

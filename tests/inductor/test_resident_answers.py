@@ -10,6 +10,7 @@ import pytest
 
 from bisector import wire
 from bisector.core.case import WHOLE
+from bisector.core.messages import LoadOptions, WorkerOptions
 from bisector.core.model import Base, Candidate, Measurement
 from bisector.core.protocol import (
     About,
@@ -26,7 +27,7 @@ from bisector.core.protocol import (
 )
 from bisector.runner.journal import Journal
 from bisector.runner.lab import LOST, Lab
-from bisector.runner.worker_client import Worker, WorkerOptions
+from bisector.runner.worker_client import Worker
 from tests.inductor.workers import answers
 
 pytest.importorskip("torch")
@@ -74,7 +75,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def started(script: Path, forks: bool | None) -> tuple[Worker, Recorded]:
-    load = {"target": str(script), "seed": 3}
+    load = LoadOptions(str(script), seed=3)
     worker = Worker(WorkerOptions(load, first=False, log=str(script.parent / "log"), forks=forks))
     return worker, worker.wait_until_ready()
 
@@ -171,7 +172,7 @@ def test_twenty_probes_in_one_process_leave_nothing_behind(resident: Worker, cal
 
 
 def lab_of(script: Path, tmp_path: Path) -> Lab:
-    options = WorkerOptions({"target": str(script), "seed": 3}, first=False, forks=False)
+    options = WorkerOptions(LoadOptions(str(script), seed=3), first=False, forks=False)
     return Lab(options, Journal(tmp_path / "journal"), 2, 60.0, lambda *told: None)
 
 

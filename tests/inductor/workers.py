@@ -9,9 +9,9 @@ from typing import Any
 
 from bisector import wire
 from bisector.core.case import WHOLE
-from bisector.core.messages import Reply
+from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.protocol import About, Failed, Request
-from bisector.runner.worker_client import Worker, WorkerOptions
+from bisector.runner.worker_client import Worker
 
 ABOUT = About(0, WHOLE, None, {})
 
@@ -20,7 +20,7 @@ ABOUT = About(0, WHOLE, None, {})
 def working(script: Path, text: str, **options: Any) -> Iterator[Worker]:
     script.write_text(text)
     log = str(script.with_suffix(".log"))
-    worker = Worker(WorkerOptions({"target": str(script)}, first=False, log=log, **options))
+    worker = Worker(WorkerOptions(LoadOptions(str(script)), first=False, log=log, **options))
     try:
         worker.wait_until_ready()
         yield worker

@@ -144,15 +144,15 @@ def test_a_large_file_is_known_by_its_size_and_its_time(
 def test_a_worker_is_not_started_for_a_file_that_was_edited_while_the_run_was_at_work(
     path: Path, tmp_path: Path
 ) -> None:
+    from bisector.core.messages import LoadOptions, WorkerOptions
     from bisector.runner.lab import Lab
-    from bisector.runner.worker_client import WorkerOptions
 
     script = tmp_path / "case.py"
     script.write_text("1")
     journal = Journal(path, HEAD)
     journal.read([str(script)])
     script.write_text("2")
-    lab = Lab(WorkerOptions({}), journal, 1, 1.0, lambda *told: None)
+    lab = Lab(WorkerOptions(LoadOptions("case.py")), journal, 1, 1.0, lambda *told: None)
     with pytest.raises(WorkerLost, match=r"case\.py.*was edited while the run was at work"):
         lab.hello()
     journal.close()

@@ -13,14 +13,13 @@ import pytest
 
 from bisector import wire
 from bisector.core.case import WHOLE
-from bisector.core.messages import Reply
+from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.model import Candidate, Measurement
 from bisector.core.protocol import About, Failed, Machine, Recorded, RecordedCall, Request, RunProbe
 from bisector.errors import BadTarget, WorkerLost
 from bisector.runner import lab as lab_module
 from bisector.runner.journal import Journal
 from bisector.runner.lab import LOST, STARTS, Known, Lab
-from bisector.runner.worker_client import WorkerOptions
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,8 @@ def lab(journal: Journal, told: list[tuple[str, Known]]) -> Lab:
 
 
 def new_lab(journal: Journal, told: list[tuple[str, Known]], name: str = "") -> Lab:
-    return Lab(WorkerOptions({}), journal, 2, 5.0, lambda r, a, known: told.append((r.name, known)), name)
+    options = WorkerOptions(LoadOptions("case.py"))
+    return Lab(options, journal, 2, 5.0, lambda r, a, known: told.append((r.name, known)), name)
 
 
 def requests(names: str) -> list[Ask]:
@@ -301,7 +301,7 @@ def test_a_real_worker_that_is_killed_is_started_again_and_says_the_same(
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     lab = Lab(
-        WorkerOptions({"target": str(script)}, log=str(tmp_path / "log")),
+        WorkerOptions(LoadOptions(str(script)), log=str(tmp_path / "log")),
         journal,
         1,
         60.0,

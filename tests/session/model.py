@@ -20,12 +20,11 @@ from bisector import wire
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo, NodeInfo
-from bisector.core.messages import Reply
+from bisector.core.messages import Reply, WorkerOptions
 from bisector.core.model import Base, Candidate, Decision, Measurement, OutputMeasurement, kind_of, node_of
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
 from bisector.runner import lab, rundir
-from bisector.runner.worker_client import WorkerOptions
 from bisector.session.command_line import Options
 from bisector.session.run import Session
 

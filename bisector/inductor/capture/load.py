@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from bisector.core.messages import LoadOptions
 from bisector.errors import first_line
 
 from ..probe_cache import ProbeCache
@@ -26,27 +27,6 @@ from .intercept import intercepted
 from .record import Recorder
 
 _opened: set[str] | None = None  # while a script runs
-
-
-@dataclass(frozen=True)
-class LoadOptions:
-    """What the command line says about the subject.
-
-    kind: what `target` is, by `bisector.subject.targets`.
-    dynamic, train: None leaves it to the script. seed: torch.manual_seed before the script's first line.
-    device: where the module convention's model and inputs go; a script chooses for itself.
-    timeout_s: for running it.
-    """
-
-    target: str
-    kind: str = "script"
-    entry: str | None = None
-    dynamic: bool | None = None
-    train: bool | None = None
-    device: str | None = None
-    seed: int | None = None
-    threads: int = 1
-    timeout_s: float = 600.0
 
 
 @dataclass

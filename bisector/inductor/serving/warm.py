@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -63,12 +64,12 @@ def build_header() -> None:
             os._exit(status)
 
 
-def apply_baseline(loaded: Loaded, config: dict[str, Any]) -> None:
+def apply_baseline(loaded: Loaded, config: Mapping[str, Any]) -> None:
     """Settings of the command line (`-c`), as if the script had made them around every call."""
     for call in loaded.recorder.calls:
         call.state = call.state.with_settings(config)
 
 
-def unknown_flags(config: dict[str, Any]) -> list[str]:
+def unknown_flags(config: Mapping[str, Any]) -> list[str]:
     """The names in `config` that this torch does not have."""
     return [name for name in config if not torch_state.has_flag(name)]

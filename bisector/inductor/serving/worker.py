@@ -13,13 +13,14 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ... import processes
+from ... import processes, wire
+from ...core.messages import WorkerOptions
 
 LEAST_S = 1.0  # for the script, however long it took to come to it
 
@@ -31,8 +32,8 @@ def main(fd: int) -> None:
     channel = socket.socket(fileno=fd)
     # No other process may hold our end: the client takes its closing for our death.
     os.register_at_fork(after_in_child=channel.close)
-    options = json.loads(_read_line(channel))
-    log = os.open(options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    options = wire.load(WorkerOptions, json.loads(_read_line(channel)))
+    log = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log, 1)  # the script's prints and the compilers' chatter; the channel has its own descriptor
     os.dup2(log, 2)
     hello, loaded = _start(options, begun, partial(_leave_if_alone, channel))
@@ -40,7 +41,6 @@ def main(fd: int) -> None:
         channel.sendall(json.dumps(hello).encode() + b"\n")
         sys.stdout.flush()
         os._exit(0)  # a script that could not be stopped would hold the interpreter's end up
-    from ... import wire
     from . import jobs
 
     channel.sendall(json.dumps(wire.dump(hello)).encode() + b"\n")
@@ -59,31 +59,29 @@ def main(fd: int) -> None:
 
 
 def _serve_one_at_a_time(
-    channel: socket.socket, run_job: Any, options: Mapping[str, Any], hello: Any, loaded: Any
+    channel: socket.socket, run_job: Any, options: WorkerOptions, hello: Any, loaded: Any
 ) -> None:
-    from ... import wire
     from .. import autotuned
     from . import pristine, resident
 
-    if options["choices"] is not None:
-        autotuned.pin(options["choices"])
+    if options.choices is not None:
+        autotuned.pin(options.choices)
     # What CUDA maps into the process counts as data: a limit made for forks would stop it at once.
-    limit = None if hello.on_cuda else options["memory_bytes"]
+    limit = None if hello.on_cuda else options.memory_bytes
     resident.Resident(channel, run_job, wire.load_request, pristine.Pristine(loaded), limit).serve()
 
 
-def _serve_forks(channel: socket.socket, run_job: Any, options: Mapping[str, Any], loaded: Any) -> None:
-    from ... import wire
+def _serve_forks(channel: socket.socket, run_job: Any, options: WorkerOptions, loaded: Any) -> None:
     from . import jobs, server
 
-    memory_bytes, log_path = options["memory_bytes"], options["log"]
+    memory_bytes, log_path = options.memory_bytes, options.log
     load: Any = wire.load_request
 
     learn = loaded.probe_cache.learn
     server.Server(channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn).serve()
 
 
-def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], None]) -> tuple[Any, Any]:
+def _start(options: WorkerOptions, begun: float, meanwhile: Callable[[], None]) -> tuple[Any, Any]:
     """Import, install the hooks, run the target. Returns what was recorded and the subject; where there is no
     subject, why there is none and None.
 
@@ -99,25 +97,25 @@ def _start(options: Mapping[str, Any], begun: float, meanwhile: Callable[[], Non
     from ..capture import load as loading
     from . import warm
 
-    if unknown := warm.unknown_flags(options["config"]):
+    if unknown := warm.unknown_flags(options.config):
         return _problem(f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"), None
     warm.warm_up()
-    if options["first"] and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
+    if options.first and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
         warm.build_header()
-    load_options = loading.LoadOptions(**options["load"], threads=threads)
-    if options["left_s"] is not None:
-        left_s = options["left_s"] - (time.monotonic() - begun)
+    load_options = replace(options.load, threads=threads)
+    if options.left_s is not None:
+        left_s = options.left_s - (time.monotonic() - begun)
         load_options = replace(load_options, timeout_s=max(LEAST_S, min(left_s, load_options.timeout_s)))
     with loading.quiet_stdin(), loading.noted(Path(load_options.target).parent) as read:
         loaded = loading.load(load_options, meanwhile)
     sys.stdout.flush()
     if loaded.problem is not None:
         return _problem(loaded.problem, loaded.late), None
-    warm.apply_baseline(loaded, options["config"])
+    warm.apply_baseline(loaded, options.config)
     from ..describe import summary
 
     on_cuda = torch.cuda.is_initialized()
-    one_at_a_time = on_cuda if options["forks"] is None else not options["forks"]
+    one_at_a_time = on_cuda if options.forks is None else not options.forks
     return replace(
         summary(loaded), files=tuple(read), on_cuda=on_cuda, one_at_a_time=one_at_a_time
     ), loaded

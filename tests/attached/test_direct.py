@@ -32,6 +32,7 @@ def test_options_and_tolerances_are_those_of_the_comparison(tmp_path: Path) -> N
     assert (emulated.outcome, loose.outcome) == (Outcome.PASS, Outcome.PASS)
 
 
+@pytest.mark.slow
 def test_minimize_gives_the_answer_and_a_repro(tmp_path: Path) -> None:
     found = bisector.minimize(round_trip, (torch.rand(16),), out=tmp_path, budget=600)
     assert found.verdict is VerdictClass.COMPILED_BETTER
@@ -40,6 +41,12 @@ def test_minimize_gives_the_answer_and_a_repro(tmp_path: Path) -> None:
     assert [done.returncode for done in ended] == [1, 0]
     assert found.in_a_line.startswith("compiled-better; ")
     assert "torch.compile differs from eager" in found.summary
+
+
+def test_minimize_of_what_agrees_is_that_verdict_and_no_repro(tmp_path: Path) -> None:
+    found = bisector.minimize(torch.relu, (torch.rand(8),), out=tmp_path, budget=60)
+    assert (found.verdict, found.repro) == (VerdictClass.AGREES, None)
+    assert found.in_a_line.startswith("agrees")
 
 
 def test_what_cannot_be_asked_is_an_error_of_one_line(tmp_path: Path) -> None:

@@ -75,7 +75,9 @@ def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     return run(*command, folder=folder)
 
 
-@pytest.mark.parametrize("processes", [[], ["-n", "2"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "processes", [[], pytest.param(["-n", "2"], marks=pytest.mark.slow)], ids=["alone", "xdist"]
+)
 def test_each_failure_on_compiled_outputs_leaves_a_bundle_and_no_other_does(
     folder: Path, tmp_path: Path, processes: list[str]
 ) -> None:
@@ -96,6 +98,7 @@ def test_off_is_the_default_and_leaves_nothing(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} <= {"test_it.py", "__pycache__"}
 
 
+@pytest.mark.slow
 def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> None:
     chosen = ("-k", "on_what_was_compiled")
     done = pytest_in(folder, "--numbisect=minimize", f"--numbisect-dir={tmp_path}", *chosen)

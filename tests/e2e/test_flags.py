@@ -29,6 +29,7 @@ def found(tmp_path: Path, *arguments: str) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_either_of_two_flags_repairs_and_both_as_they_were_bring_it_back(tmp_path: Path) -> None:
     result = found(tmp_path, str(REMAT))
     fixes = {name for fix in result["fixes"] for name in fix["set"]}

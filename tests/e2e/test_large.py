@@ -51,7 +51,7 @@ torch.compile(chain)(torch.rand(65536))
 @pytest.mark.parametrize(
     ("script", "culprit", "most_ops"),
     [
-        pytest.param(LAYERS, "relu", 1, id="one of many layers"),
+        pytest.param(LAYERS, "relu", 1, id="one of many layers", marks=pytest.mark.slow),
         pytest.param(TWO_CALLS_FAR_APART, "erf", 4, id="two calls far apart", marks=pytest.mark.slow),
     ],
 )

@@ -35,13 +35,23 @@ def run(folder: Path, *paths: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def triaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """Three failures of one cause: one whole run, and probes."""
     folder = tmp_path_factory.mktemp("triage")
+    (folder / "in").mkdir()
+    (folder / "in" / "first.py").write_text(script("cast", 0))
+    (folder / "in" / "same.py").write_text(script("cast", 0))
+    (folder / "in" / "third.py").write_text(script("cast", 1))
+    (folder / "in" / "notes.txt").write_text("seed 7 fails")
+    return folder, run(folder, "in")
+
+
+@pytest.fixture(scope="module")
+def sorted_out(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """What is no failure, or cannot be looked at."""
+    folder = tmp_path_factory.mktemp("sorted")
     failures = folder / "in"
     failures.mkdir()
-    (failures / "first.py").write_text(script("cast", 0))
-    (failures / "same.py").write_text(script("cast", 0))
-    (failures / "\x1b[31mred.py").write_text(script("cast", 1))
-    (failures / "agrees.py").write_text(AGREES)
+    (failures / "\x1b[31mred.py").write_text(AGREES)
     (failures / "broken.py").write_text("import torch\n\ntorch.compile(torch.relu)(\n")
     (failures / "notes.txt").write_text("seed 7 fails")
     climbing_archive(failures / "program.pt2")
@@ -58,6 +68,7 @@ def told(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_failures_with_one_cause_are_one_cluster(triaged: Any) -> None:
     folder, done = triaged
     assert done.returncode == 0, done.stdout + done.stderr
@@ -72,11 +83,11 @@ def test_failures_with_one_cause_are_one_cluster(triaged: Any) -> None:
     assert repro.read_text() in report
 
 
-def test_what_agrees_cannot_be_run_or_is_no_failure_is_listed_apart(triaged: Any) -> None:
-    folder, done = triaged
+def test_what_agrees_cannot_be_run_or_is_no_failure_is_listed_apart(sorted_out: Any) -> None:
+    folder, done = sorted_out
     found = told(folder)
     names = {one["id"]: Path(one["target"]).name for one in found["failures"]}
-    assert [names[i] for i in found["agree"]] == ["agrees.py"]
+    assert [names[i] for i in found["agree"]] == ["\x1b[31mred.py"]
     unknown = sorted(names[i].rpartition("-")[0] or names[i] for i in found["cannot_tell"])
     assert unknown == ["broken.py", "evil", "evil.py", "huge"]
     problems = [one["problem"] for one in found["failures"] if one["id"] in found["cannot_tell"]]
@@ -99,15 +110,22 @@ def test_an_archive_that_climbs_out_of_its_folder_is_refused(tmp_path: Path, tru
     assert not list(tmp_path.rglob("escaped*"))
 
 
-def test_nothing_is_unpickled_and_no_name_reaches_the_terminal_as_it_is(triaged: Any) -> None:
-    folder, done = triaged
+def test_nothing_is_unpickled_and_no_name_reaches_the_terminal_as_it_is(sorted_out: Any) -> None:
+    folder, done = sorted_out
     assert not (folder / "was-run").exists()
     assert "\x1b" not in done.stdout + done.stderr
     assert "\\x1b[31mred.py" in (folder / "out" / "triage.md").read_text()
 
 
-def test_the_page_is_whole(triaged: Any) -> None:
-    folder, _ = triaged
+@pytest.mark.parametrize(
+    ("made", "links"),
+    [
+        ("sorted_out", []),
+        pytest.param("triaged", ["clusters/cast-float16/repro.py"], marks=pytest.mark.slow),
+    ],
+)
+def test_the_page_is_whole(made: str, links: list[str], request: pytest.FixtureRequest) -> None:
+    folder, _ = request.getfixturevalue(made)
 
     class Links(HTMLParser):
         def __init__(self) -> None:
@@ -120,11 +138,12 @@ def test_the_page_is_whole(triaged: Any) -> None:
     page = (folder / "out" / "triage.html").read_text()
     parser = Links()
     parser.feed(page)
-    assert [link for link in parser.found if not link.startswith("#")] == ["clusters/cast-float16/repro.py"]
+    assert [link for link in parser.found if not link.startswith("#")] == links
     assert all((folder / "out" / link).is_file() for link in parser.found if not link.startswith("#"))
     assert all(f'id="{link[1:]}"' in page for link in parser.found if link.startswith("#"))
 
 
+@pytest.mark.slow
 def test_only_what_is_new_is_worked_on(triaged: Any) -> None:
     folder, _ = triaged
     before = told(folder)
@@ -141,12 +160,12 @@ def test_only_what_is_new_is_worked_on(triaged: Any) -> None:
     assert (Path(by_id[new]["target"]).name, by_id[new]["known"]) == ("new.py", True)
 
 
-def test_a_triage_is_gone_on_with_by_its_folder_alone(triaged: Any, tmp_path: Path) -> None:
-    folder, _ = triaged
+def test_a_triage_is_gone_on_with_by_its_folder_alone(sorted_out: Any, tmp_path: Path) -> None:
+    folder, first = sorted_out
     before = told(folder)
     command = [sys.executable, "-m", "bisector", "resume", str(folder / "out"), "--json", "-"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == first.returncode, done.stderr
     after = json.loads(done.stdout)
     assert {**after, "skipped": None} == {**before, "skipped": None}
     assert [Path(one["path"]).name for one in after["skipped"]] == ["notes.txt", "program.pt2"]
@@ -167,15 +186,15 @@ def test_a_run_that_the_budget_cuts_short_is_left_for_the_next_look(tmp_path: Pa
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
-def test_a_triage_is_printed_again(triaged: Any, form: str) -> None:
-    folder, _ = triaged
+def test_a_triage_is_printed_again(sorted_out: Any, form: str) -> None:
+    folder, _ = sorted_out
     command = [sys.executable, "-m", "bisector", "report", "out", "--format", form]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     if form == "json":
         assert json.loads(done.stdout) == told(folder)
     else:
-        assert "failures, 1 cause\n" in done.stdout
+        assert "failures, 0 causes\n" in done.stdout
 
 
 def test_a_watched_folder_is_followed_until_ctrl_c(tmp_path: Path) -> None:

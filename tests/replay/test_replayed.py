@@ -14,6 +14,7 @@ from bisector.core.protocol import Record, Recorded, RunProbe
 from bisector.report import markdown, sections, terminal
 from bisector.runner import lab
 from bisector.session import environment
+from tests.known import TOLD
 from tests.replay.recording import CASES, Recording, Said, read, replay, told
 
 
@@ -42,6 +43,9 @@ def test_a_recorded_run_gives_its_answer_again(recording: Recording, case: str, 
     assert told(result) == recording.result
     report = sections.report(result)
     assert terminal.render(report, 100, False) and markdown.render(report)
+    for known in TOLD:
+        known(case, result)
+    assert result["neighbour"]["differs_by"].startswith(("disabling ", "with ", "without "))
 
 
 def is_probe_of_the_second(recorded: Said) -> bool:

@@ -98,10 +98,6 @@ def _cannot_tell(looked: Looked, problem: str) -> Looked:
     return replace(looked, outcome=Outcome.UNRESOLVED, problem=problem, explained=True)
 
 
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
-
-
 def belongs_to(study: Study, default: Measurement, known: Sequence[Cause]) -> Cause | None:
     """The first known cause that is confirmed here: without its decisions the outputs agree, and with these
     alone, over the plain baseline, they diverge. default: the default compile, with its decisions."""
@@ -125,3 +121,7 @@ def _confirmed(study: Study, decisions: Sequence[str], cause: Cause) -> bool:
         asked.append((study.plain(enabled, formulas), Outcome.FAIL))
     # One after the other: most known causes are refuted by the first.
     return all(study.probe(candidate, WHOLE).outcome is wanted for candidate, wanted in asked)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,98 @@
+"""What is known of the worked cases, asserted of their recorded histories and of live runs alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.core.model import kind_of
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a case, decisions by their kind. decisive: the kinds that a repair needs no other
+    kind beside; how many convolutions one takes is the library's affair, which picks its kernels by the CPU.
+    flags: those that the first flag fix sets."""
+
+    cause: set[frozenset[str]]
+    decisive: set[str]
+    verdict: str
+    flags: set[str]
+    most_ops: int
+    most_elements: int | None = None
+
+
+def pair(*members: str) -> frozenset[str]:
+    return frozenset(members)
+
+
+EMULATE, CONTRACT = "emulate_precision_casts", "cpp.enable_floating_point_contract_flag"
+SIMDLEN, LAYOUT = "cpp.simdlen", "layout_optimization"
+KNOWN = {
+    "fp16_round_trip": Known(
+        {pair("cast", "inline"), pair("cast", "fuse")}, {"cast"}, "compiled-better", {EMULATE}, 3, 64
+    ),
+    "softmax_fma": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),
+    "softmax_remat": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),
+    "e8m0_gelu": Known({pair("vec")}, {"vec"}, "amplified-rounding", {SIMDLEN}, 7, 64),
+    "e8m0_encoder": Known({pair("layout")}, {"layout"}, "amplified-rounding", {LAYOUT}, 5),
+    "e8m0_two_causes": Known(
+        {pair("layout"), pair("vec")}, set(), "amplified-rounding", {LAYOUT, SIMDLEN}, 6
+    ),
+}
+
+AMPLIFIERS = {
+    "fp16_round_trip": None,
+    "softmax_fma": "aten.exp",
+    "softmax_remat": "aten.exp",
+    "e8m0_gelu": "aten.ceil",
+    "e8m0_encoder": "aten.ceil",
+    "e8m0_two_causes": "aten.ceil",
+}
+
+
+def has_the_known_answer(name: str, result: dict[str, Any]) -> None:
+    known = KNOWN[name]
+    assert result["exit_status"] == 0
+    assert result["verdict"]["class"] == known.verdict
+    causes = [c["decisions"] for c in result["causes"] if c["confirmed"]]
+    assert {frozenset(kind_of(d) for d in cause) for cause in causes} == known.cause
+    repairs = [r["decisions"] for r in result["repairs"] if r["confirmed"]]
+    assert repairs, "no repair was confirmed"
+    kinds = {frozenset(kind_of(d) for d in repair) for repair in repairs}
+    assert frozenset.union(*(one for one in kinds if len(one) == 1), frozenset()) == known.decisive
+    if not known.decisive:
+        assert kinds == {frozenset.union(*known.cause)}
+
+
+def its_first_flag_fix_sets_the_known_flags(name: str, result: dict[str, Any]) -> None:
+    fix = next(f for f in result["fixes"] if f["kind"] == "flag" and f["confirmed"])
+    flags = {part.partition("=")[0].removeprefix("inductor.") for part in fix["id"].split(" + ")}
+    assert flags == KNOWN[name].flags
+
+
+def its_origin_has_a_line_and_the_known_operation_amplifies(name: str, result: dict[str, Any]) -> None:
+    amplifier = result["amplifier"]
+    assert (amplifier and amplifier["op"]) == AMPLIFIERS[name]
+    assert result["origin"]["file"].endswith("case.py")
+    assert result["origin"]["line"] > 0
+
+
+def its_decisions_that_need_each_other_are_about_one_node(name: str, result: dict[str, Any]) -> None:
+    for cause in result["causes"]:
+        assert len({decision.rpartition("@")[2] for decision in cause["decisions"]}) == 1
+
+
+def its_minimal_case_is_as_small_as_is_known(name: str, result: dict[str, Any]) -> None:
+    known = KNOWN[name]
+    assert result["minimal"]["n_ops"] <= known.most_ops
+    assert known.most_elements is None or result["minimal"]["input_numel"] <= known.most_elements
+
+
+TOLD = (
+    has_the_known_answer,
+    its_first_flag_fix_sets_the_known_flags,
+    its_origin_has_a_line_and_the_known_operation_amplifies,
+    its_decisions_that_need_each_other_are_about_one_node,
+    its_minimal_case_is_as_small_as_is_known,
+)

@@ -14,6 +14,11 @@ install:
 test *arguments:
     {{python}} -m pytest {{arguments}}
 
+# all tests that need no GPU, network or browser, those that take minutes too, and a table of them by file
+nightly:
+    -{{python}} -m pytest -q -m "not gpu and not network and not browser" --junitxml=.nightly.xml
+    {{python}} -m tests.bench.by_file .nightly.xml
+
 lint:
     {{python}} -m ruff check
 

@@ -1,12 +1,35 @@
-"""The order of the tests: whole runs of numbisect first, so that the processes that share the files end
-together (xdist's own order is by the number of tests, and the longest files have the fewest)."""
+"""What holds for all tests: their order, and one cache of compiled kernels.
+
+Whole runs of numbisect come first, so that the processes that share the files end together (xdist's own order is
+by the number of tests, and the longest files have the fewest).
+"""
 
 from __future__ import annotations
+
+import os
+import shutil
+import tempfile
 
 import pytest
 
 # Folders whose tests take seconds each; those of the others take milliseconds.
 LONG = ("e2e", "tests", "attached", "builds", "subject", "runner", "session", "inductor")
+KERNELS = "TORCHINDUCTOR_CACHE_DIR"
+_made: list[str] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A kernel that one test compiled is there for all, in xdist's processes and in those that tests start."""
+    if KERNELS not in os.environ:
+        _made.append(tempfile.mkdtemp(prefix="numbisect-kernels-"))
+        os.environ[KERNELS] = _made[0]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    for folder in _made:
+        shutil.rmtree(folder, ignore_errors=True)
+        del os.environ[KERNELS]
+    _made.clear()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,7 +27,7 @@ def the(files: list[Wheel], version: str) -> Wheel:
     return next(w for w in files if str(w.version) == version)
 
 
-@pytest.mark.parametrize("installer", ["uv", "pip"])
+@pytest.mark.parametrize("installer", ["uv", pytest.param("pip", marks=pytest.mark.slow)])
 def test_the_very_build_is_asked(
     installer: str, index: FakeIndex, url: str, environments: Environments, repro: Path
 ) -> None:

@@ -35,7 +35,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("fault", QUICK)
+# Alike to others that stay: a worker that is killed is resumed below, what a worker may say and how what
+# was started ends with us are asked of small programs in test_worker and test_processes.
+ALIKE = (
+    "kill -9 of the worker",
+    "JSON of another kind on the channel",
+    "the script kills its parent",
+    "SIGTERM",
+)
+FAULTS = [pytest.param(fault, marks=pytest.mark.slow if fault in ALIKE else ()) for fault in QUICK]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_before_the_capture_ends_is_no_answer_and_leaves_no_process(fault: str, folder: Path) -> None:
     ground = Ground(folder)
     with Place(ground, fault, CAPTURE) as place:
@@ -60,7 +71,10 @@ def test_a_script_that_never_ends_has_the_time_that_it_is_given(folder: Path) ->
 def test_a_run_whose_worker_was_killed_is_resumed_to_its_answer(folder: Path) -> None:
     ground = Ground(folder)
     with Place(ground, "kill -9 of the worker", CAPTURE) as place:
-        assert place.struck().returncode == 125
+        struck = place.struck()
+        assert struck.returncode == 125
+        assert QUICK["kill -9 of the worker"][1] in struck.stderr
+        assert place.left() == []
         again = place.resumed()
         assert again.returncode == 1, again.stderr
         assert ground.given(place.run)["verdict"]["class"] == "compiled-better"

@@ -49,6 +49,7 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Start]:
     program: list[str] = []
     monkeypatch.setattr(workers.processes, "start", program_instead)
     monkeypatch.setattr(workers, "START_S", 1.0)
+    monkeypatch.setattr(workers, "CLOSES_S", 0.3)
 
     def begin(text: str, **options: Any) -> Worker:
         program[:] = [text]

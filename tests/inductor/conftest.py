@@ -1,4 +1,4 @@
-"""One cache of compiled kernels for the session, and the hooks installed, for tests that compile."""
+"""The hooks installed, for tests that compile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def compiler() -> Iterator[None]:
     torch = pytest.importorskip("torch")
     import torch._functorch.config as functorch_config
     import torch._inductor.config as inductor_config
@@ -20,11 +20,9 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     with (
-        pytest.MonkeyPatch.context() as patch,
         inductor_config.patch(fx_graph_cache=False, compile_threads=1),
         functorch_config.patch(enable_autograd_cache=False),
     ):
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
         yield
     torch.set_num_threads(threads)
 

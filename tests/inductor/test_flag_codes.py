@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,11 +43,18 @@ FLAGS: dict[str, Any] = {
     "functorch.cse": False,
     "inductor.allow_buffer_reuse": False,
 }
+CHANGES = ("inductor.cpp.simdlen", "inductor.emulate_precision_casts")
+FEW = {name: FLAGS[name] for name in (*CHANGES, "inductor.layout_optimization")}
 
 
-@pytest.fixture(params=[INFERENCE, TRAINING], ids=["inference", "training"])
-def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worker]:
-    with working(tmp_path / "script.py", request.param) as started:
+SLOW = pytest.param(TRAINING, marks=pytest.mark.slow, id="training")
+
+
+@pytest.fixture(scope="module", params=[pytest.param(INFERENCE, id="inference"), SLOW])
+def worker(
+    request: pytest.FixtureRequest, compiler: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Worker]:
+    with working(tmp_path_factory.mktemp("codes") / "script.py", request.param) as started:
         yield started
 
 
@@ -60,13 +66,16 @@ def codes_of_probes(worker: Worker, candidates: list[Candidate]) -> list[str]:
     return [found.code for found in answers(worker, *(RunProbe(ABOUT, c) for c in candidates))]
 
 
-def test_a_flag_changes_the_code_where_a_probe_says_so(worker: Worker) -> None:
-    candidates = [Candidate(), *(Candidate.with_flags({name: value}) for name, value in FLAGS.items())]
+@pytest.mark.parametrize(
+    "flags", [pytest.param(FEW, id="few"), pytest.param(FLAGS, id="all", marks=pytest.mark.slow)]
+)
+def test_a_flag_changes_the_code_where_a_probe_says_so(worker: Worker, flags: dict[str, Any]) -> None:
+    candidates = [Candidate(), *(Candidate.with_flags({name: value}) for name, value in flags.items())]
     told, *looked = codes(worker, candidates)
     compiled, *probed = codes_of_probes(worker, candidates)
-    changed = {name for name, code in zip(FLAGS, looked, strict=True) if code != told}
-    assert changed == {name for name, code in zip(FLAGS, probed, strict=True) if code != compiled}
-    assert {"inductor.cpp.simdlen", "inductor.emulate_precision_casts"} <= changed < FLAGS.keys()
+    changed = {name for name, code in zip(flags, looked, strict=True) if code != told}
+    assert changed == {name for name, code in zip(flags, probed, strict=True) if code != compiled}
+    assert set(CHANGES) <= changed < flags.keys()
 
 
 def test_a_flag_that_this_torch_lacks_has_no_code(worker: Worker) -> None:

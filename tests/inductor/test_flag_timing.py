@@ -32,9 +32,9 @@ torch.compile(f, dynamic=False)(x, torch.randn(32, 8)).sum().backward()
 """
 
 
-@pytest.fixture
-def worker(tmp_path: Path) -> Iterator[Worker]:
-    with working(tmp_path / "script.py", SCRIPT) as started:
+@pytest.fixture(scope="module")
+def worker(compiler: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    with working(tmp_path_factory.mktemp("timing") / "script.py", SCRIPT) as started:
         yield started
 
 

@@ -66,12 +66,10 @@ def flags(**named: Any) -> Candidate:
 
 
 @pytest.fixture(scope="module")
-def script(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("resident")
     (folder / "script.py").write_text(SCRIPT)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / "cache"))
-        yield folder / "script.py"
+    return folder / "script.py"
 
 
 def started(script: Path, forks: bool | None) -> tuple[Worker, Recorded]:
@@ -115,15 +113,33 @@ def _timeless(value: Any) -> Any:
     return [_timeless(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def test_a_worker_without_cuda_forks_unless_it_is_told_not_to(
-    forking_and_hello: tuple[Worker, Recorded], resident_and_hello: tuple[Worker, Recorded]
-) -> None:
-    forks, stays = forking_and_hello[1], resident_and_hello[1]
+def test_a_worker_without_cuda_forks_and_one_that_is_told_not_to_has_its_answers(script: Path) -> None:
+    small = script.with_name("both.py")
+    small.write_text(SMALL)
+    workers = []
+    try:
+        for forked in (None, False):
+            workers.append(started(small, forked))
+        (forking, forks), (resident, stays) = workers
+        requests: list[Request[Any]] = [
+            probe(FIRST),
+            probe(FIRST, flags(cpp__simdlen=1)),
+            RunVerdict(about(FIRST)),
+            ShowSource(about(FIRST), Candidate()),
+            probe(FIRST),
+        ]
+        mine, theirs = said(resident, *requests), said(forking, *requests)
+    finally:
+        for worker, _ in workers:
+            worker.close()
+    assert mine == theirs
+    assert mine[0] == mine[-1] and mine[0]["outputs"] and mine[0]["code"] != mine[1]["code"]
     assert not forks.one_at_a_time
     assert stays.one_at_a_time
     assert forks.calls == stays.calls
 
 
+@pytest.mark.slow  # the test above asks five jobs of a smaller script
 def test_every_kind_of_job_has_the_answer_of_a_fork(forking: Worker, resident: Worker) -> None:
     [listed] = answers(forking, probe(FIRST))
     members = [d.id for d in listed.decisions]
@@ -154,10 +170,8 @@ def test_every_kind_of_job_has_the_answer_of_a_fork(forking: Worker, resident: W
         assert mine == theirs, request
 
 
-SLOW = [pytest.param(call, marks=pytest.mark.slow) for call in (TRAINED, DYNAMIC)]
-
-
-@pytest.mark.parametrize("call", [FIRST, *SLOW])
+@pytest.mark.slow  # the first test asks one probe again after three other jobs
+@pytest.mark.parametrize("call", [FIRST, TRAINED, DYNAMIC])
 def test_twenty_probes_in_one_process_leave_nothing_behind(resident: Worker, call: int) -> None:
     [first] = said(resident, probe(call))
     members = [d["id"] for d in first["decisions"]]
@@ -195,6 +209,7 @@ def test_a_job_that_takes_too_long_is_answered_and_the_next_one_finds_a_fresh_wo
         lab.journal.close()
 
 
+@pytest.mark.slow  # test_lab kills a real worker, and test_server jobs
 def test_a_job_that_kills_the_worker_is_blamed_and_the_others_are_answered(
     script: Path, tmp_path: Path
 ) -> None:

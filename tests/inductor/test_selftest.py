@@ -42,10 +42,16 @@ def test_a_hook_that_is_asked_in_vain_or_crashes_is_reported(monkeypatch: pytest
     assert found["lower"] is None
 
 
-def test_a_kind_that_needs_a_setting_is_tried_only_where_the_subject_has_it() -> None:
+def test_the_settings_that_a_kind_needs_are_those_that_the_subject_has_on() -> None:
     from bisector.inductor.hooks import selftest
 
     assert selftest.flags_on(lambda flag: flag == "freezing") == {"freezing"}
+
+
+@pytest.mark.slow  # all programs twice; the cheap part is above
+def test_a_kind_that_needs_a_setting_is_tried_only_where_the_subject_has_it() -> None:
+    from bisector.inductor.hooks import selftest
+
     assert selftest.run(()).keys() & {"prepack", "template"} == set()
     assert selftest.run({"freezing"}).keys() & {"prepack", "template"} == {"prepack"}
 

@@ -1,7 +1,7 @@
 """What holds for all tests: their order, and one cache of compiled kernels.
 
-Whole runs of numbisect come first, so that the processes that share the files end together (xdist's own order is
-by the number of tests, and the longest files have the fewest).
+Whole runs of numbisect come first, so that the processes that share the files end together (xdist's own order
+is by the number of tests, and the longest files have the fewest).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _made: list[str] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A kernel that one test compiled is there for all, in xdist's processes and in those that tests start."""
+    """A kernel that one test compiled is there for all: in xdist's processes and in what tests start."""
     if KERNELS not in os.environ:
         _made.append(tempfile.mkdtemp(prefix="numbisect-kernels-"))
         os.environ[KERNELS] = _made[0]

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from bisector.errors import first_line
-
 from ..core.case import WHOLE, Case
 from ..core.model import Base, Candidate
+from ..errors import first_line
 from . import compiling, control, measure, tensors, torch_state
 from .capture.record import Call
 from .graph import edit

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from bisector.errors import first_line
-
 from ..core.case import Case
 from ..core.model import Candidate, Measurement, OutputMeasurement
+from ..errors import first_line
 from . import control, measure, source_capture
 from .capture.record import Call
 from .execute import (

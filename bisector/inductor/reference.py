@@ -18,11 +18,10 @@ import torch
 import torch.utils._pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bisector.errors import first_line
-
 from ..core.case import Case
 from ..core.model import Candidate, Measurement
 from ..core.protocol import VerdictData
+from ..errors import first_line
 from . import measure, tensors
 from .capture.record import Call
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bisector.core.graphinfo import GraphInfo
+from bisector.core.judge import Criterion
 from bisector.core.model import Decision, Measurement, kind_of
 from bisector.core.search.graded import Graded
+from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Verdict
 
-from ..core.judge import Criterion
-from ..core.search.minimal import MinimalSet
 from .confirmation import Repair, SecondOpinion
 from .fixes import Fix
 from .flags.contrast import Contrast

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from bisector.core.case import Case
 from bisector.core.graphinfo import Axis, GraphInfo
+from bisector.core.judge import BudgetSpent
 
-from ..core.judge import BudgetSpent
 from . import fixes
 from .confirmation import Confirmed
 from .fixes import Fix

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult, kind_of
+from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
 from bisector.runner.lab import Lab
 
-from ..core.judge import proof, removed_fraction
-from ..core.search.minimal import MinimalSet
 from .culprit_search import Decided
 from .search_order import PLACE, finest
 from .study import Study

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.case import Case
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
+from bisector.core.judge import BudgetSpent, removed_fraction
 from bisector.core.model import Decision, Outcome, ProbeResult, kind_of
 from bisector.core.search.graded import Graded, graded
+from bisector.core.search.minimal import Inverted, Members, MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
 
-from ..core.judge import BudgetSpent, removed_fraction
-from ..core.search.minimal import Inverted, Members, MinimalSet, minimal_set
 from .questions import Allowance, Denied, Enabled, Formulas, new_decisions, side_by_side
 from .search_order import NOBODY, PLACE, SEPARATED, Suspects, by_groups, ordered
 from .study import Study, config_id

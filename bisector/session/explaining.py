@@ -11,13 +11,13 @@ from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.fix_source import PASSES, PER_GRAPH
+from bisector.core.judge import BudgetSpent, judge
 from bisector.core.model import Candidate
 from bisector.core.protocol import Request
 from bisector.core.search.graded import Graded
+from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import Verdict
 
-from ..core.judge import BudgetSpent, judge
-from ..core.search.minimal import MinimalSet
 from . import following, reproducing
 from .answer import Answer
 from .concluding import Conclusion, conclude, flag_fixes

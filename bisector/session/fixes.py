@@ -22,9 +22,9 @@ from bisector.core.fix_source import (
 )
 from bisector.core.model import Candidate, Outcome, ProbeResult, kind_of
 from bisector.core.protocol import Failed
+from bisector.core.reduction.inputs import other_shapes
+from bisector.core.search.minimal import MinimalSet
 
-from ..core.reduction.inputs import other_shapes
-from ..core.search.minimal import MinimalSet
 from .flags.walk import FlagTrial, FlagWalk
 from .following import arising
 from .study import Study

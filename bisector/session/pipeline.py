@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.clusters import Cause
+from bisector.core.judge import BudgetSpent, judge
 from bisector.core.model import Measurement, Outcome
 from bisector.core.protocol import RecordedCall, Request
 from bisector.core.verdict import VerdictClass
 
-from ..core.judge import BudgetSpent, judge
 from . import environment, fixes
 from .answer import Answer
 from .command_line import Against

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from bisector.core.case import Case
+from bisector.core.judge import BudgetSpent, proof
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
+from bisector.core.search.minimal import Members
 from bisector.core.search.sets import Ahead
 
-from ..core.judge import BudgetSpent, proof
-from ..core.search.minimal import Members
 from .search_order import PLACE, ordered
 from .study import Study
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from bisector.core.case import Case
 from bisector.core.graphinfo import Axis
+from bisector.core.judge import BudgetSpent, worst
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, node_of
 from bisector.core.reduction.problem import Problem, Trial
+from bisector.core.reduction.reduce import neighbours, reduce
+from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
 
-from ..core.judge import BudgetSpent, worst
-from ..core.reduction.reduce import neighbours, reduce
-from ..core.search.minimal import MinimalSet
 from .fixes import Fix
 from .search_order import BACKWARD, finest, listed
 from .study import Study

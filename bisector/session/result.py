@@ -11,10 +11,10 @@ from typing import Any
 from bisector.core.fix_source import paste_lines
 from bisector.core.model import OutputMeasurement
 from bisector.core.search.graded import Graded
+from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
 from bisector.runner.rundir import NEIGHBOUR
 
-from ..core.search.minimal import MinimalSet
 from .answer import Answer
 from .fixes import Fix
 from .flags.contrast import Contrast

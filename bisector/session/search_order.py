@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from bisector.core.kinds import KINDS, LOWER
 from bisector.core.model import Outcome, Signature, kind_of, node_of
+from bisector.core.search.minimal import Members, MinimalSet, Parallel, Test, minimal_set
 from bisector.core.trace import NodeTrace
-
-from ..core.search.minimal import Members, MinimalSet, Parallel, Test, minimal_set
 
 # A repair by groups is taken apart into single decisions up to this many members.
 SEPARATED = 12

@@ -9,13 +9,13 @@ from itertools import islice
 from bisector.core.case import WHOLE, Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import RecordedCall
+from bisector.core.reduction.inputs import take_part
+from bisector.core.reduction.reduce import narrow, reduce_graph
 from bisector.core.reduction.regions import regions
+from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import VerdictClass
 
-from ..core.reduction.inputs import take_part
-from ..core.reduction.reduce import narrow, reduce_graph
-from ..core.search.minimal import MinimalSet
 from .following import MOST_CALLS, Followed, followable
 from .reducing import Anchor, Reduced, reduce_case
 from .search_order import PLACE

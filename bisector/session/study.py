@@ -9,6 +9,7 @@ from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo
+from bisector.core.judge import DTYPE_TOLERANCES, BudgetSpent, Criterion, judge, together
 from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
 from bisector.core.protocol import (
     About,
@@ -34,8 +35,6 @@ from bisector.core.protocol import (
 )
 from bisector.errors import WorkerLost
 from bisector.runner.lab import Lab
-
-from ..core.judge import DTYPE_TOLERANCES, BudgetSpent, Criterion, judge, together
 
 CONFIG = "config:"  # a decision of this kind is a flag: `config:NAME@graph`
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.case import WHOLE
+from bisector.core.judge import Criterion, judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict, VerdictData
 from bisector.core.trace import Trace
@@ -14,7 +15,6 @@ from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab
 
-from ..core.judge import Criterion, judge
 from .command_line import Options
 from .study import Study, measured
 

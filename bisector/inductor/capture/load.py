@@ -17,9 +17,8 @@ from typing import Any
 
 import torch
 
-from bisector.core.messages import LoadOptions
-from bisector.errors import first_line
-
+from ...core.messages import LoadOptions
+from ...errors import first_line
 from ..probe_cache import ProbeCache
 from ..threads import Ran, run_in_thread
 from .artifacts import RUNNERS, CannotLoad

@@ -19,12 +19,11 @@ from typing import Any
 import torch
 from torch._inductor import decomposition
 
-from bisector.errors import first_line
-
 from ...core.case import Case
 from ...core.judge import Criterion, judge
 from ...core.model import Candidate, Measurement, Outcome
 from ...core.protocol import CannotAnswer, Draw, Draws, Ratios
+from ...errors import first_line
 from .. import execute, measure, probing, tensors, torch_state
 from ..capture.record import Call
 from ..graph import edit

@@ -16,12 +16,11 @@ import torch.fx
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
-from bisector.errors import first_line
-
 from ...core.case import Case
 from ...core.model import Candidate, Measurement
 from ...core.protocol import CannotAnswer, Traced
 from ...core.trace import NodeTrace, Trace
+from ...errors import first_line
 from .. import execute, measure, naming, tensors, torch_state
 from ..capture.record import Call
 from ..dispatched_ops import DispatchedOps

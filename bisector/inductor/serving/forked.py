@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic
 
-from bisector.errors import first_line
-
 from ... import processes
 from ...core.messages import Ask, RequestT
 from ...core.model import Json
 from ...core.protocol import CannotAnswer
+from ...errors import first_line
 
 RunJob = Callable[[RequestT], Json]  # from a request to the JSON of its answer
 

@@ -20,8 +20,7 @@ import torch._dynamo.utils
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from torch._inductor import async_compile, decomposition, lowering, metrics
 
-from bisector.errors import first_line
-
+from ...errors import first_line
 from .. import control, torch_state
 from ..capture.load import Loaded
 from ..capture.record import GraphRecord

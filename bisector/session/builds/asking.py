@@ -9,11 +9,11 @@ from pathlib import Path
 
 from bisector.builds.line import Source
 from bisector.builds.predicate import CannotInstall, Told, ask
+from bisector.core.judge import BudgetSpent
 from bisector.core.model import Outcome
 from bisector.runner.journal import Journal, key_of
 
 from ...builds import history
-from ...core.judge import BudgetSpent
 from .. import environment
 from ..build_question import FIXED, Question
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bisector.builds.line import Line
+from bisector.core.judge import BudgetSpent
 from bisector.core.ladder import Bracket, Change, Step, changes, climb, walked_back
 from bisector.core.model import Outcome
 from bisector.errors import BadOption
 
 from ...builds.bounds import parse_bound
-from ...core.judge import BudgetSpent
 from ..build_question import FIXED, INTRODUCED, Question
 from .asking import WORDS, Asking
 

@@ -18,6 +18,7 @@ from bisector.builds.line import Line, Source
 from bisector.builds.overlay import Overlay
 from bisector.builds.predicate import CannotInstall, Interpreter, installed
 from bisector.builds.swap import Crossed, Side, side
+from bisector.core.judge import BudgetSpent
 from bisector.core.ladder import Bracket
 from bisector.core.model import Outcome
 from bisector.errors import NumbisectError
@@ -28,7 +29,6 @@ from ...builds.catalogue import Catalogue
 from ...builds.commits import Built, CommitLine, Overlaid
 from ...builds.environments import Environments, Fetching
 from ...builds.history import main_commit, opened
-from ...core.judge import BudgetSpent
 from .. import environment
 from ..build_question import INTRODUCED, Question
 from .asking import FIXED_OPTION, Asking, Tried

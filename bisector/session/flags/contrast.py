@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.search.minimal import Members, MinimalSet
 from bisector.core.search.sets import all_sets
 from bisector.errors import BadOption
 
-from ...core.judge import judge
-from ...core.search.minimal import Members, MinimalSet
 from ..command_line import Against
 from ..questions import Asking
 from ..run import Session

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.judge import grown, removed_fraction
 from bisector.core.model import Candidate, Json, Measurement, Outcome, ProbeResult
 from bisector.core.protocol import Request, Setting
 from bisector.core.search.sets import repairs_only
 
-from ...core.judge import grown, removed_fraction
 from ..questions import Denied
 from ..study import Study, config_id, flag_of
 from .curated import Flag

@@ -104,42 +104,36 @@ def test_ci_finds_its_two_commands_in_the_readme(ending: str) -> None:
     assert f"readme_command '{ending}'" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kernels")
-
-
-def run_numbisect(arguments: list[str], cache: Path) -> subprocess.CompletedProcess[str]:
+def run_numbisect(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     """In the root of the checkout, as the pages have it, with nothing written there."""
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)}
     return subprocess.run(
-        [sys.executable, "-m", "bisector", *arguments], cwd=ROOT, env=environment,
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=900,
+        [sys.executable, "-m", "bisector", *arguments], cwd=ROOT, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False, timeout=900,
     )
 
 
 @pytest.fixture(scope="session")
-def stored_run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stored_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, small enough to be made for these tests."""
     folder = tmp_path_factory.mktemp("run") / "case-1"
-    done = run_numbisect(["check", "repros/fp16_round_trip/case.py", "--out", str(folder)], cache)
+    done = run_numbisect(["check", "repros/fp16_round_trip/case.py", "--out", str(folder)])
     assert done.returncode == 1, done.stderr
     return folder
 
 
 @pytest.mark.parametrize("command", RUN_HERE)
-def test_a_command_shown_works(command: str, cache: Path, stored_run: Path, tmp_path: Path) -> None:
+def test_a_command_shown_works(command: str, stored_run: Path, tmp_path: Path) -> None:
     arguments = shlex.split(command.replace(SHOWN_RUN, str(stored_run)))[1:]
     if arguments[-1].endswith("case.py"):
         arguments += ["--out", str(tmp_path / "run")]
-    done = run_numbisect(arguments, cache)
+    done = run_numbisect(arguments)
     assert done.returncode == RUN_HERE[command], done.stderr
     assert done.stdout.strip()
     assert "Traceback" not in done.stderr
 
 
-def test_the_version_is_that_of_the_project(cache: Path) -> None:
-    done = run_numbisect(["--version"], cache)
+def test_the_version_is_that_of_the_project() -> None:
+    done = run_numbisect(["--version"])
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     version = re.search(r'^version = "(.+)"$', project, re.MULTILINE)
     assert version is not None

@@ -124,7 +124,7 @@ CUDAGRAPH = Kind(
 CONFIG = Kind(
     "config",
     "setting",
-    "A flag of which no single instance can be denied.",
+    "A flag is set for the whole graph; no hook holds its single uses.",
     about_graph=True,
     kept_in_plain=True,  # a flag is set beside the Control, never by it
     hooked=False,

@@ -32,7 +32,6 @@ def test_options_and_tolerances_are_those_of_the_comparison(tmp_path: Path) -> N
     assert (emulated.outcome, loose.outcome) == (Outcome.PASS, Outcome.PASS)
 
 
-@pytest.mark.slow
 def test_minimize_gives_the_answer_and_a_repro(tmp_path: Path) -> None:
     found = bisector.minimize(round_trip, (torch.rand(16),), out=tmp_path, budget=600)
     assert found.verdict is VerdictClass.COMPILED_BETTER

@@ -212,7 +212,7 @@ with torch.autocast("cpu", dtype=torch.bfloat16):
     most_ops=1,
 )
 
-SLOW = {
+MORE_SORTS = {
     "only a gradient diverges": BACKWARD,
     "the second of two graphs": GRAPHS,
     "a view of what is written": ALIASING,

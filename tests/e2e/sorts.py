@@ -72,5 +72,4 @@ with torch.no_grad():
     diverging=("mutated",),
 )
 
-QUICK = {"an input that is written into": MUTATION}
-LIKE_QUICK = {"running statistics": BUFFERS}
+SORTS = {"an input that is written into": MUTATION, "running statistics": BUFFERS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -9,13 +10,17 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.known import TOLD
+
 CASE = Path(__file__).parents[2] / "repros" / "fp16_round_trip" / "case.py"
 KILLS = 10
+MIDDLE = 40  # records of the journal: the search is on its way, and its first sets are not known yet
 # What may differ between a run and the same run in pieces: times, counts, and the name of its folder.
 FREE = ("seconds", "probes", "run")
 
@@ -41,17 +46,49 @@ def answer(run: Path) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in FREE}
 
 
+def times_done(run: Path) -> Counter[str]:
+    """How often each question of the journal was answered."""
+    return Counter(record["key"] for record in journal(run) if record["event"] == "done")
+
+
 def kill_after(process: subprocess.Popen[bytes], run: Path, lines: int) -> None:
     """kill -9 once the journal has grown to that many records, if the run has not ended by then."""
     while process.poll() is None and len(journal(run)) < lines:
-        with_timeout = 0.05
-        try:
-            process.wait(timeout=with_timeout)
-        except subprocess.TimeoutExpired:
-            continue
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.05)
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of `minimize` that was killed in the middle of its search, and gone on with to its end."""
+    run: Path = tmp_path_factory.mktemp("killed") / "run"
+    begun = command("minimize", str(CASE), "--out", str(run), "-q")
+    process = subprocess.Popen(begun, start_new_session=True)
+    kill_after(process, run, MIDDLE)
+    assert process.returncode == -signal.SIGKILL
+    assert not (run / "result.json").exists()
+    subprocess.run(command("resume", str(run), "-q"), check=True)
+    return run
+
+
+@pytest.mark.parametrize("told", TOLD, ids=lambda told: told.__name__)
+def test_a_run_killed_in_its_search_goes_on_to_what_is_known_of_the_case(
+    killed: Path, told: Callable[..., None]
+) -> None:
+    told(CASE.parent.name, answer(killed))
+
+
+def test_nothing_that_was_answered_before_the_kill_is_asked_again(killed: Path) -> None:
+    assert max(times_done(killed).values()) == 1
+
+
+def test_resuming_a_finished_run_asks_nothing_again(killed: Path) -> None:
+    before = journal(killed)
+    subprocess.run(command("resume", str(killed), "-q"), check=True)
+    assert journal(killed) == before
 
 
 @pytest.mark.slow
@@ -67,14 +104,4 @@ def test_a_run_killed_ten_times_gives_the_answer_of_one_that_was_not(tmp_path: P
         arguments = ["resume", str(pieces), "-q"]
     subprocess.run(command(*arguments), check=True)
     assert answer(pieces) == answer(whole)
-    done = Counter(record["key"] for record in journal(pieces) if record["event"] == "done")
-    assert max(done.values()) == 1, "a journalled probe was run again"
-
-
-def test_resuming_a_finished_run_asks_nothing_again(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    first = subprocess.run(command("check", str(CASE), "--out", str(run), "-q"), check=False)
-    before = journal(run)
-    again = subprocess.run(command("resume", str(run), "-q"), check=False)
-    assert again.returncode == first.returncode == 1
-    assert journal(run) == before
+    assert max(times_done(pieces).values()) == 1

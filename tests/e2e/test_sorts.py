@@ -14,18 +14,15 @@ import pytest
 
 from bisector.core.judge import family
 from tests.e2e.helpers import minimized
-from tests.e2e.more_sorts import SLOW
-from tests.e2e.sorts import LIKE_QUICK, QUICK, Sort
+from tests.e2e.more_sorts import MORE_SORTS
+from tests.e2e.sorts import SORTS, Sort
 
 LARGE = 1e-5  # absolute; of values around one, ten times what rounding leaves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "sort",
-    [
-        pytest.param(sort, id=name, marks=pytest.mark.slow)
-        for name, sort in (QUICK | LIKE_QUICK | SLOW).items()
-    ],
+    "sort", [pytest.param(sort, id=name) for name, sort in (SORTS | MORE_SORTS).items()]
 )
 def test_a_subject_of_any_sort_is_reduced_and_still_diverges(sort: Sort, tmp_path: Path) -> None:
     result = minimized(sort.script, tmp_path)

@@ -27,6 +27,7 @@ from bisector.runner.rundir import RunDirectory
 CAPTURE, SEARCH, REPORT = "capture", "search", "report"
 MOMENTS = (CAPTURE, SEARCH, REPORT)
 PROBES_BEFORE = 2  # of the search, that are asked in peace
+STRUCK = "struck"  # file that the fault leaves in the folder named by FAULT_MARK as it is done
 SHORT_S = 4.0  # in the place of the margin over a worker's own limits
 
 the_worker: list[worker_client.Worker] = []
@@ -179,6 +180,7 @@ def at(moment: str, fault: Callable[[], Any]) -> None:
 
     def strike() -> None:
         if left:
+            (Path(os.environ["FAULT_MARK"]) / STRUCK).touch()
             left.pop()()
 
     def after_start(self: worker_client.Worker, *given: Any) -> None:
@@ -189,8 +191,8 @@ def at(moment: str, fault: Callable[[], Any]) -> None:
         strike()
         return wait(self)
 
-    def before_probe(self: Journal, key: str, request: Any) -> None:
-        begun(self, key, request)
+    def before_probe(self: Journal, key: str, request: Any, *given: Any) -> None:
+        begun(self, key, request, *given)
         asked.append(key)
         if request["job"] == "probe" and len(asked) > PROBES_BEFORE:
             strike()

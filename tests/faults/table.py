@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.inject import CAPTURE, FAULTS, MOMENTS, SCRIPTS, SEARCH
+from tests.faults.inject import CAPTURE, FAULTS, MOMENTS, SCRIPTS, SEARCH, STRUCK
 from tests.faults.waiting import runs, until
 
 SCRIPT = """\
@@ -91,6 +91,10 @@ class Row:
     def __str__(self) -> str:
         mark = "  " if self.fair else "!!"
         return f"{mark} {self.fault:38} {self.moment:8} {self.status:4}  {self.resumed:24} {self.said[:150]}"
+
+
+class NotStruck(Exception):
+    """The fault was never done, so nothing is shown of it."""
 
 
 class Ground:
@@ -287,6 +291,8 @@ def tried(ground: Ground, fault: str, moment: str) -> Row:
     """The fault at this moment, then `resume` without it."""
     with Place(ground, fault, moment) as place:
         done, right = place.struck(), ANSWERS[place.command]
+        if fault in FAULTS and not (place.folder / STRUCK).exists():
+            raise NotStruck(f"the run ended before it: {done.returncode} {told(done.stderr)}")
         given, answer = ground.given(place.run), ground.answer(place.command)
         left = place.left()
         again = place.resumed()

@@ -159,7 +159,6 @@ def store_sum(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     return scale + 1
 
 
-@pytest.mark.slow  # runs two more files; a fallback is also run with the gradients
 def test_an_input_changed_in_place_is_compared_and_a_lowering_can_fall_back(run: Run) -> None:
     torch.manual_seed(0)
     x, scale = torch.randn(2, 8) * 1e4, torch.rand(1) * 1e4

@@ -25,26 +25,30 @@ ORDER = {
         __main__
         """,
     "bisector.inductor": """
-        compiling control dispatched_ops formula naming probe_cache source_capture tensors threads torch_state
+        compiling control dispatched_ops exceptions formula naming probe_cache source_capture tensors
+        threads torch_state
         capture graph hooks measure
         autotuned execute
         describe probing steer write_scripts
         flags reference
+        program
         following
         serving
         """,
     "bisector.session": """
-        build_question display environment plain_runs search_order study
-        command_line doctor following output questions
+        build_question display environment search_order study
+        command_line doctor following output plain_runs questions
         culprit_search subject
         confirmation run
-        flags
+        program
+        chosen_call flags
         fixes
         reducing
         answer starting
         preflight reproducing result
         builds concluding
-        explaining
+        explaining program_repro
+        program_search
         pipeline
         probe_commands
         triage

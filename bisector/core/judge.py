@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Signature
+from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Raised, Signature
 
 # The defaults of torch.testing.assert_close (torch/testing/_comparison.py, _DTYPE_PRECISIONS);
 # what is not here (integers, bool, float8) is compared exactly.
-DTYPE_TOLERANCES: dict[str, tuple[float, float]] = {
+Tolerance = tuple[float, float]  # rtol, atol
+DTYPE_TOLERANCES: dict[str, Tolerance] = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
     "float32": (1.3e-6, 1e-5),
@@ -26,26 +28,43 @@ DTYPE_TOLERANCES: dict[str, tuple[float, float]] = {
 class Criterion:
     """Compiled agrees where |compiled - eager| <= atol + rtol*|eager|; NaN equals NaN, infinities must match.
 
-    everywhere: tolerances for every output (command line), or None.
-    by_path: tolerances for single outputs (the script's own assert_close), by output path.
-    by_dtype: tolerances for a smaller graph, whose outputs are other nodes: an output of the dtype that
-    diverged is held to the tolerance it diverged under, others to their dtype's default.
+    everywhere: the tolerance for every output (command line), or None.
+    by_path: those of the script's own comparisons, by output path, `*` for outputs without one. What is
+    compared several times must agree under each.
+    by_dtype: those of a smaller graph, whose outputs are other nodes: an output of the dtype that diverged is
+    held to what it diverged under, others to their dtype's default.
+    strides: whether outputs that differ in their strides alone diverge.
     source: where the tolerances come from, in words, for the report.
     """
 
-    everywhere: tuple[float, float] | None = None
-    by_path: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    by_dtype: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    everywhere: Tolerance | None = None
+    by_path: Mapping[str, tuple[Tolerance, ...]] = field(default_factory=dict)
+    by_dtype: Mapping[str, tuple[Tolerance, ...]] = field(default_factory=dict)
     signed_zero: bool = False
+    strides: bool = False
     source: str = "defaults of torch.testing.assert_close"
 
-    def tolerance(self, path: str, dtype: str) -> tuple[float, float]:
-        """(rtol, atol) for an output of that path and dtype (`float32`, without `torch.`)."""
+    def tolerances(self, path: str, dtype: str) -> tuple[Tolerance, ...]:
+        """For an output of that path and dtype (`float32`, without `torch.`); never empty."""
         if self.everywhere is not None:
-            return self.everywhere
-        if path in self.by_path:
-            return self.by_path[path]
-        return self.by_dtype.get(dtype, DTYPE_TOLERANCES.get(dtype, (0.0, 0.0)))
+            return (self.everywhere,)
+        for known in (path, "*"):
+            if known in self.by_path:
+                return self.by_path[known]
+        return self.by_dtype.get(dtype, (DTYPE_TOLERANCES.get(dtype, (0.0, 0.0)),))
+
+    def tolerance(self, path: str, dtype: str) -> Tolerance:
+        """The first of them, for what can have but one."""
+        return self.tolerances(path, dtype)[0]
+
+    def broken_first(self, outputs: Iterable[OutputMeasurement]) -> Criterion:
+        """The same criterion, with a tolerance in front under which the output diverges, if there is one."""
+        order = dict(self.by_path)
+        for output in outputs:
+            held = self.tolerances(output.path, output.dtype)
+            if len(held) > 1:
+                order[output.path] = tuple(sorted(held, key=lambda one: not _beyond(output, one)))
+        return replace(self, by_path=order)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -55,26 +74,44 @@ class Criterion:
         every = raw["everywhere"]
         return cls(
             everywhere=None if every is None else (every[0], every[1]),
-            by_path={path: (r, a) for path, (r, a) in raw["by_path"].items()},
-            by_dtype={dtype: (r, a) for dtype, (r, a) in raw["by_dtype"].items()},
+            by_path=_read(raw["by_path"]),
+            by_dtype=_read(raw["by_dtype"]),
             signed_zero=raw["signed_zero"],
+            strides=raw["strides"],
             source=raw["source"],
         )
 
     def for_smaller(self, outputs: Iterable[tuple[str, str]]) -> Criterion:
-        """The criterion of a reduced graph; `outputs` are (path, dtype) of what diverged in the whole.
-
-        Of two tolerances for one dtype the stricter holds, as it does between two comparisons of one output.
-        """
-        held: dict[str, tuple[float, float]] = {}
+        """The criterion of a reduced graph; `outputs` are (path, dtype) of what diverged in the whole."""
+        held: dict[str, tuple[Tolerance, ...]] = {}
         for path, dtype in outputs:
-            tolerance = self.tolerance(path, dtype)
-            held[dtype] = min(held.get(dtype, tolerance), tolerance)
+            both = (*held.get(dtype, ()), *self.tolerances(path, dtype))
+            held[dtype] = tuple(dict.fromkeys(both))
         return replace(self, by_path={}, by_dtype=held)
 
 
+def _read(raw: Mapping[str, Any]) -> dict[str, tuple[Tolerance, ...]]:
+    return {name: tuple((rtol, atol) for rtol, atol in pairs) for name, pairs in raw.items()}
+
+
+def _excess(output: OutputMeasurement, tolerance: Tolerance) -> float:
+    """How far the worst element is beyond the tolerance; 0 or less where none is."""
+    rtol, atol = tolerance
+    return max((d - atol - rtol * e for e, d in output.frontier), default=0.0)
+
+
+def _beyond(output: OutputMeasurement, tolerance: Tolerance) -> bool:
+    rtol, atol = tolerance
+    return any(d > atol + rtol * e for e, d in output.frontier)
+
+
 def divergence(output: OutputMeasurement, criterion: Criterion) -> tuple[DivergenceKind, str] | None:
-    """In what this output diverges and a sentence that says how much, or None where it agrees."""
+    """In what this output diverges and a sentence that says how much, or None where it agrees.
+
+    Strides are not looked at: see `judge`.
+    """
+    if output.raised is not None:
+        return None if output.raised.alike else (DivergenceKind.RAISES, _raises(output.raised))
     if output.shape_compiled is not None:
         return DivergenceKind.SHAPE, f"shape {output.shape_compiled} instead of {output.shape}"
     if output.dtype_compiled is not None:
@@ -85,15 +122,44 @@ def divergence(output: OutputMeasurement, criterion: Criterion) -> tuple[Diverge
         return DivergenceKind.NONFINITE, (
             f"{output.nonfinite_mismatches} of {output.numel} elements are inf or nan on one side only"
         )
-    rtol, atol = criterion.tolerance(output.path, output.dtype)
-    if any(d > atol + rtol * e for e, d in output.frontier):
-        return DivergenceKind.VALUE, (
-            f"largest difference {output.max_abs:.6g} (rtol {rtol:g}, atol {atol:g}), "
-            f"{output.n_diff} of {output.numel} elements not bit-equal"
-        )
+    for rtol, atol in criterion.tolerances(output.path, output.dtype):
+        if _beyond(output, (rtol, atol)):
+            return DivergenceKind.VALUE, (
+                f"largest difference {output.max_abs:.6g} (rtol {rtol:g}, atol {atol:g}), "
+                f"{output.n_diff} of {output.numel} elements not bit-equal"
+            )
     if criterion.signed_zero and output.sign_diff:
         return DivergenceKind.VALUE, f"{output.sign_diff} zeros of {output.numel} have the other sign"
     return None
+
+
+def _raises(raised: Raised) -> str:
+    if raised.eager is None:
+        return f"compiled raises {raised.compiled}; eager returns"
+    if raised.compiled is None:
+        return f"eager raises {raised.eager}; compiled returns"
+    return f"compiled raises {raised.compiled}; eager raises {raised.eager}"
+
+
+# What changes in a message when the case gets smaller: numbers, addresses, names that are counted.
+_CHANGES = re.compile(r"0x[0-9a-f]+|/[\w./+-]+|\d+")
+
+
+def normalised(message: str) -> str:
+    """A message without what changes from one case to a smaller one."""
+    return _CHANGES.sub("N", message)
+
+
+def _signature(output: OutputMeasurement, kind: DivergenceKind) -> Signature:
+    if output.raised is None:
+        return Signature(output.path, kind)
+    sides = [side or "returns" for side in (output.raised.eager, output.raised.compiled)]
+    return Signature(output.path, kind, normalised(" / ".join(sides)))
+
+
+def _alike(signature: Signature) -> tuple[str, DivergenceKind, str]:
+    """What a smaller graph, whose outputs are others, shares with the whole."""
+    return family(signature.path), signature.kind, signature.exception
 
 
 def family(path: str) -> str:
@@ -107,7 +173,10 @@ def judge(
     """PASS where every output agrees, FAIL where one diverges, UNRESOLVED where nothing was measured.
 
     same: the signatures under study. A divergence that shares none of them (by family and kind, since
-    a smaller graph has other outputs) is another bug: UNRESOLVED, so that no search slips on to it.
+    a smaller graph has other outputs) is another bug: UNRESOLVED, so that no search slips on to it. Nor do
+    two runs that both raise agree in the values that are studied.
+
+    Strides alone make a divergence only where nothing else does, and the criterion asks for them.
     """
     if measurement.error is not None:
         return ProbeResult(Outcome.UNRESOLVED, measurement.error, measurement)
@@ -116,17 +185,37 @@ def judge(
     for output in measurement.outputs:
         answer = divergence(output, criterion)
         if answer is not None:
-            found.append(Signature(output.path, answer[0]))
+            found.append(_signature(output, answer[0]))
             reasons.append(f"{output.path}: {answer[1]}")
+    if not found and criterion.strides:
+        found, reasons = _other_strides(measurement)
+    studied = None if same is None else {_alike(signature) for signature in same}
+    raised = [o.raised for o in measurement.outputs if o.raised is not None]
+    if raised and studied is not None and all(kind is not DivergenceKind.RAISES for _, kind, _ in studied):
+        side = "eager" if raised[0].eager else "compiled"
+        reason = f"{side} raises {raised[0].eager or raised[0].compiled}"
+        return ProbeResult(Outcome.UNRESOLVED, reason, measurement, tuple(found))
     if not found:
-        return ProbeResult(Outcome.PASS, "every output agrees", measurement)
+        both = f"both raise {raised[0].compiled}" if raised else "every output agrees"
+        return ProbeResult(Outcome.PASS, both, measurement)
     signatures = tuple(found)
-    if same is not None:
-        studied = {(family(s.path), s.kind) for s in same}
-        if not studied & {(family(s.path), s.kind) for s in signatures}:
-            reason = f"another signature: {reasons[0]}"
-            return ProbeResult(Outcome.UNRESOLVED, reason, measurement, signatures)
+    if studied is not None and not studied & {_alike(signature) for signature in signatures}:
+        return ProbeResult(
+            Outcome.UNRESOLVED, f"another signature: {reasons[0]}", measurement, signatures
+        )
     return ProbeResult(Outcome.FAIL, "; ".join(reasons), measurement, signatures)
+
+
+def _other_strides(measurement: Measurement) -> tuple[list[Signature], list[str]]:
+    """The outputs that lie otherwise in memory; a gradient has the strides that autograd gives it."""
+    outputs = [o for o in measurement.outputs if o.stride_compiled and family(o.path) == "output"]
+    found = [Signature(output.path, DivergenceKind.STRIDE) for output in outputs]
+    return found, [f"{output.path}: {strides_told(output)}" for output in outputs]
+
+
+def strides_told(output: OutputMeasurement) -> str:
+    """The strides of the two, where they differ; those of dimensions of one element are written as 0."""
+    return f"strides {output.stride_compiled} instead of {output.stride}"
 
 
 def proof(result: ProbeResult, denied: Iterable[str]) -> ProbeResult:
@@ -154,9 +243,8 @@ def size(measurement: Measurement, criterion: Criterion) -> float:
             continue
         if answer[0] is not DivergenceKind.VALUE:
             return float("inf")
-        rtol, atol = criterion.tolerance(output.path, output.dtype)
-        excess = max((d - atol - rtol * e for e, d in output.frontier), default=0.0)
-        worst = max(worst, excess)
+        held = criterion.tolerances(output.path, output.dtype)
+        worst = max(worst, *(_excess(output, one) for one in held))
     return worst
 
 
@@ -166,9 +254,35 @@ def worst(output: OutputMeasurement, criterion: Criterion) -> int | None:
         return None
     if output.nonfinite_mismatches or len(output.worst) != len(output.frontier):
         return output.worst[0]
-    rtol, atol = criterion.tolerance(output.path, output.dtype)
-    excess = [d - atol - rtol * e for e, d in output.frontier]
+    held = criterion.tolerances(output.path, output.dtype)
+    excess = [max(d - atol - rtol * e for rtol, atol in held) for e, d in output.frontier]
     return output.worst[excess.index(max(excess))]
+
+
+# In the order of how much is wrong; of values it is asked how much.
+_RANKS = {DivergenceKind.STRIDE: 0, DivergenceKind.VALUE: 1, DivergenceKind.NONFINITE: 2}
+_FLOAT32_EPS = 1.2e-7
+EPS = {
+    "float64": 2.2e-16, "float32": _FLOAT32_EPS, "float16": 9.8e-4, "bfloat16": 7.8e-3,
+    "complex128": 2.2e-16, "complex64": _FLOAT32_EPS, "complex32": 9.8e-4,
+}
+
+
+def severity(result: ProbeResult) -> tuple[int, float]:
+    """How bad a divergence is, to be compared with others: its worst kind, then its worst value.
+
+    In units of the dtype's rounding; where it has none, a flipped element is an error of its own size.
+    """
+    diverging = {s.path: s.kind for s in result.signatures}
+    outputs = [o for o in result.measurement.outputs if o.path in diverging]
+    worst = max((_RANKS.get(kind, 3) for kind in diverging.values()), default=0)
+    return worst, max(map(_against_rounding, outputs), default=0.0)
+
+
+def _against_rounding(output: OutputMeasurement) -> float:
+    if output.dtype not in EPS:
+        return output.n_diff / (output.numel * _FLOAT32_EPS) if output.numel else 0.0
+    return output.max_abs / (EPS[output.dtype] * output.scale) if output.scale else float("inf")
 
 
 def grown(before: Measurement, after: Measurement, criterion: Criterion) -> float | None:
@@ -183,7 +297,7 @@ def grown(before: Measurement, after: Measurement, criterion: Criterion) -> floa
 
 def _unequal(measurement: Measurement, criterion: Criterion) -> int:
     """Elements that differ, of the outputs that are held to equality."""
-    held = [o for o in measurement.outputs if not any(criterion.tolerance(o.path, o.dtype))]
+    held = [o for o in measurement.outputs if (0.0, 0.0) in criterion.tolerances(o.path, o.dtype)]
     return sum(output.n_diff for output in held)
 
 

@@ -30,6 +30,7 @@ class Lines:
 
 
 RequestT = TypeVar("RequestT")
+SEED = 0  # where neither the script nor the command line sets one
 SCRIPT_S = 600.0  # for the script's own run, where the command line says nothing
 
 
@@ -38,9 +39,10 @@ class LoadOptions:
     """What the command line says about the subject.
 
     kind: what `target` is, by `bisector.subject.targets`.
-    dynamic, train: None leaves it to the script. seed: torch.manual_seed before the script's first line.
+    dynamic, train: None leaves it to the script. seed: set before the script's first line.
     device: where the module convention's model and inputs go; a script chooses for itself.
     timeout_s: for running it. threads: of a plain run of the script, which the worker finds out.
+    wanted: of the calls of compiled functions, counted from 0, one that is kept whatever was kept before.
     """
 
     target: str
@@ -52,6 +54,23 @@ class LoadOptions:
     seed: int | None = None
     threads: int = 1
     timeout_s: float = SCRIPT_S
+    wanted: int | None = None
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """What a worker is told whose probes are whole runs of a script.
+
+    script: the file. folder: what the run with compilation off left there. threads: as of LoadOptions.
+    config: settings that hold in every compile. values_alone: what the script says of itself does not count.
+    """
+
+    script: str
+    folder: str
+    seed: int
+    values_alone: bool = False
+    threads: int = 1
+    config: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,8 @@ class WorkerOptions:
     worker itself; None: in the worker once the script has used CUDA, which no fork survives.
     choices: the file where what is chosen by timing on a GPU is kept for the next probe; None: nowhere.
     left_s: what is left of the budget, which bounds the run of the script too; None: no budget.
+    environment: variables that the script sets before it imports torch. program: given, no target is loaded,
+    and each probe is a run of this script.
     """
 
     load: LoadOptions
@@ -75,6 +96,8 @@ class WorkerOptions:
     forks: bool | None = None
     choices: str | None = None
     left_s: float | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    program: ProgramOptions | None = None
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ class Decision:
 
 
 def kind_of(decision_id: str) -> str:
-    """The kind of a decision ID: `fma` of `fma:sub@mul_1`."""
-    return decision_id.partition(":")[0]
+    """The kind of a decision ID: `fma` of `fma:sub@mul_1` and of `g2/fma:sub@mul_1`, which is of graph 2."""
+    return decision_id.partition(":")[0].rpartition("/")[2]
 
 
 def node_of(decision_id: str) -> str:
@@ -137,6 +137,18 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Raised:
+    """What two runs raised, of which at least one did.
+
+    eager, compiled: type and first line, None where it returned. alike: both raised the same type.
+    """
+
+    eager: str | None
+    compiled: str | None
+    alike: bool
+
+
+@dataclass(frozen=True)
 class OutputMeasurement:
     """How one output of the compiled run stands against eager: numbers only, no judgement.
 
@@ -170,8 +182,10 @@ class OutputMeasurement:
     worst: tuple[int, ...] = ()
     dtype_compiled: str | None = None  # only where it differs
     shape_compiled: tuple[int, ...] | None = None
+    stride: tuple[int, ...] | None = None  # only where it differs; 0 for a dimension of one element
     stride_compiled: tuple[int, ...] | None = None
     alias_mismatch: str | None = None
+    raised: Raised | None = None  # the only output of two runs of which one raised
     rms_error_eager: float | None = None
     rms_error_compiled: float | None = None
     rms_rounding: float | None = None
@@ -184,9 +198,11 @@ class OutputMeasurement:
         values["shape"] = tuple(values["shape"])
         values["worst"] = tuple(values.get("worst", ()))
         values["frontier"] = tuple((e, d) for e, d in values.get("frontier", ()))
-        for name in ("shape_compiled", "stride_compiled"):
+        for name in ("shape_compiled", "stride", "stride_compiled"):
             if values.get(name) is not None:
                 values[name] = tuple(values[name])
+        if values.get("raised") is not None:
+            values["raised"] = Raised(**values["raised"])
         return cls(**values)
 
 
@@ -227,19 +243,23 @@ class Measurement:
 class DivergenceKind(enum.Enum):
     """In what an output differs; the order is the order of precedence."""
 
+    RAISES = "raises"
     SHAPE = "shape"
     DTYPE = "dtype"
     ALIAS = "alias"
     NONFINITE = "non-finite"
     VALUE = "value"
+    STRIDE = "stride"
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What makes two divergences the same one: where it shows and as what."""
+    """What makes two divergences the same one: where it shows and as what. exception: of one that raises, as
+    `normalised` writes it."""
 
     path: str
     kind: DivergenceKind
+    exception: str = ""
 
 
 @dataclass(frozen=True)

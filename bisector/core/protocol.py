@@ -7,13 +7,13 @@ JSON (`bisector.wire`), and `session.study` makes nearly all of them. An answer 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from .case import Case, Wording
 from .fix_source import PlainFix
 from .graphinfo import GraphInfo
-from .judge import Criterion
+from .judge import Criterion, Tolerance
 from .model import Candidate, Json, Measurement, Outcome
 from .trace import Trace
 
@@ -70,6 +70,10 @@ class AboutCase(Request[Answer]):
     about: About
 
 
+PROGRAM = -1  # in the place of a call's index: the whole script
+WHOLE_SCRIPT = "the whole script"  # in the place of the digest of its inputs
+
+
 # -- what was recorded ---------------------------------------------------------------------------------
 
 
@@ -77,9 +81,9 @@ class AboutCase(Request[Answer]):
 class RecordedCall:
     """One call of a compiled function, as the script made it.
 
-    entry: the name of what was compiled. nodes: calls in its graph. tolerances: (rtol, atol) of the script's
-    own comparisons by output path, `*` for all. digest: of the inputs. elements: in all inputs together.
-    settings: flags that the script set around it. backend: `custom` for one that has no name.
+    entry: the name of what was compiled. nodes: calls in its graph. tolerances: those of the script's own
+    comparisons, by output path, `*` for all outputs without one. digest: of the inputs. elements: in all
+    inputs together. settings: flags that the script set around it. backend: `custom` for one without a name.
     """
 
     index: int
@@ -87,7 +91,7 @@ class RecordedCall:
     entry: str
     nodes: int
     backward: bool
-    tolerances: Mapping[str, tuple[float, float]]
+    tolerances: Mapping[str, tuple[Tolerance, ...]]
     digest: str
     elements: int
     devices: tuple[str, ...]
@@ -112,7 +116,8 @@ class Recorded:
     scripted: the script compiled something itself. skipped_calls: later calls of graphs that were not kept.
     ended: how the script ended if it did not reach its last line. eager_disagrees: comparisons of the script
     that failed although every graph ran in eager. files: of the target's folder, those that it read, by their
-    full names. one_at_a_time: the worker cannot fork.
+    full names. one_at_a_time: the worker cannot fork. environment: variables that it had set when it first
+    imported torch, to other values than the worker began with.
     """
 
     calls: tuple[RecordedCall, ...]
@@ -125,6 +130,7 @@ class Recorded:
     files: tuple[str, ...] = ()
     on_cuda: bool = False
     one_at_a_time: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,7 @@ class VerdictData:
 
     again: eager against eager with the generators running on; restored: with them put back. nudged: eager
     against eager with each node moved by one ulp. notes: why there is no reference, or which ops ran narrow.
+    alike: where random numbers are drawn, the compile that was told to draw them as eager does.
     """
 
     default: Measurement
@@ -163,6 +170,7 @@ class VerdictData:
     restored: Measurement
     nudged: tuple[Measurement, ...]
     notes: tuple[str, ...]
+    alike: Measurement | None = None
 
 
 @dataclass(frozen=True)
@@ -240,7 +248,7 @@ class SteerInputs(AboutCase[Steered], job="steer", answers=Steered):
     """
 
     wanted: tuple[tuple[Candidate, Outcome], ...]
-    tolerances: Mapping[str, tuple[float, float]]
+    tolerances: Mapping[str, Tolerance]
     seconds: float
     magnifying: tuple[float, ...]
 
@@ -356,6 +364,7 @@ class ScriptSpec:
 
     header: lines of the comment on top. decisions: those whose nodes must be found in the function. file:
     the name of the file. fix: what `--fixed` does, None for nothing. seed: of the random state, or None.
+    raises: the type of exception that one of eager and compiled raises, "" where their values are compared.
     """
 
     header: tuple[str, ...]
@@ -365,6 +374,7 @@ class ScriptSpec:
     criterion: Criterion
     fix: PlainFix | None
     seed: int | None
+    raises: str
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .judge import Criterion, divergence, judge
+from .judge import EPS, Criterion, divergence, judge
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 from .trace import Trace, amplified, amplifier
 
@@ -16,6 +16,8 @@ class VerdictClass(enum.Enum):
     """The classes of the contract."""
 
     AGREES = "agrees"
+    RAISES = "raises"
+    RANDOM = "random"
     COMPILED_WORSE = "compiled-worse"
     COMPILED_BETTER = "compiled-better"
     EQUALLY_ACCURATE = "equally-accurate"
@@ -39,6 +41,7 @@ class Evidence:
     eager against itself (generators running on; put back), and eager with each node moved by one ulp.
 
     followed: what arises and grows at each node, once that is known; it then stands in place of the nudges.
+    alike: the compile that draws random numbers as eager does, where any are drawn.
     """
 
     default: Measurement
@@ -46,8 +49,13 @@ class Evidence:
     restored: Measurement
     nudged: tuple[Measurement, ...] = ()
     followed: Trace | None = None
+    alike: Measurement | None = None
 
 
+DRAWS_OTHERS = (
+    "compiled draws other random numbers than eager; told to draw them as eager does (fallback_random), "
+    "every output agrees"
+)
 # An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is
 # asked of the errors before the last rounding to the dtype, which both programs make; where that one is the
 # larger part, the difference must also show in the whole error.
@@ -61,10 +69,6 @@ WORSE_AMPLIFIED = 10.0
 FEW = 16
 # One ulp at each of n nodes moves a well-conditioned output by some n ulp; a hundred is amplification.
 AMPLIFIED = 100.0
-EPS = {
-    "float64": 2.2e-16, "float32": 1.2e-7, "float16": 9.8e-4, "bfloat16": 7.8e-3,
-    "complex128": 2.2e-16, "complex64": 1.2e-7, "complex32": 9.8e-4,
-}
 # What kind of divergence is no matter of accuracy: eager says what the program means.
 _PLAINLY_WRONG = (DivergenceKind.SHAPE, DivergenceKind.DTYPE, DivergenceKind.ALIAS)
 
@@ -75,10 +79,15 @@ def classify(evidence: Evidence, criterion: Criterion, own_random: bool) -> Verd
     if default.outcome is Outcome.UNRESOLVED:
         return Verdict(VerdictClass.UNRESOLVED, default.reason)
     if default.outcome is Outcome.PASS:
-        return Verdict(VerdictClass.AGREES, "every output agrees within tolerance")
+        agrees = default.reason if _has_raised(evidence.default) else "every output agrees within tolerance"
+        return Verdict(VerdictClass.AGREES, agrees)
+    if _has_raised(evidence.default):
+        return Verdict(VerdictClass.RAISES, default.reason.partition(": ")[2], default.signatures)
     if judge(evidence.restored, criterion).outcome is not Outcome.PASS:
         reason = "eager differs from eager on the same inputs and the same random state"
         return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures)
+    if evidence.alike is not None and judge(evidence.alike, criterion).outcome is Outcome.PASS:
+        return Verdict(VerdictClass.RANDOM, DRAWS_OTHERS, default.signatures)
     if judge(evidence.again, criterion).outcome is not Outcome.PASS and not own_random:
         reason = (
             "eager draws random numbers and differs from itself; torch.compile draws others. "
@@ -89,7 +98,13 @@ def classify(evidence: Evidence, criterion: Criterion, own_random: bool) -> Verd
         found = divergence(output, criterion)
         if found is not None and found[0] in _PLAINLY_WRONG:
             return Verdict(VerdictClass.COMPILED_WORSE, f"{output.path}: {found[1]}", default.signatures)
+    if all(signature.kind is DivergenceKind.STRIDE for signature in default.signatures):
+        return Verdict(VerdictClass.COMPILED_WORSE, default.reason, default.signatures)
     return _by_accuracy(evidence, criterion, default.signatures)
+
+
+def _has_raised(measurement: Measurement) -> bool:
+    return any(output.raised is not None for output in measurement.outputs)
 
 
 def _by_accuracy(evidence: Evidence, criterion: Criterion, signatures: tuple[Signature, ...]) -> Verdict:

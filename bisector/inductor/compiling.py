@@ -10,6 +10,7 @@ import torch
 import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch._guards import TracingContext, tracing
+from torch._inductor import decomposition
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -35,6 +36,7 @@ def compile_graph(
         return gm
     if context is None:
         context, example_inputs = _static_context(example_inputs)
+    decompositions_as_they_are()
     with tracing(context):
         if backend == "inductor":
             from torch._inductor.compile_fx import compile_fx
@@ -46,6 +48,13 @@ def compile_graph(
 
             return lookup_backend(backend)(gm, list(example_inputs))
         return backend(gm, list(example_inputs))
+
+
+def decompositions_as_they_are() -> None:
+    """Inductor copies its table once (torch/_inductor/decomposition.py); the copy of the warm-up lacks what
+    the script has registered since."""
+    if hasattr(decomposition.fast_random_decomps, "cache_clear"):
+        decomposition.fast_random_decomps.cache_clear()
 
 
 def _static_context(inputs: Sequence[Any]) -> tuple[TracingContext, list[Any]]:

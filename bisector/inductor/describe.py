@@ -32,6 +32,7 @@ def summary(loaded: Loaded) -> Recorded:
         eager_disagrees=sum(not comparison.agreed for comparison in recorder.comparisons),
         notes=tuple(recorder.notes),
         machine=machine(),
+        environment=recorder.environment or {},
     )
 
 
@@ -69,7 +70,11 @@ def describe(subject: Subject) -> GraphInfo:
     gm = subject.edited.gm
     run = _Run(gm)
     torch_state.restore_rng(subject.call.state)
-    run.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
+    try:
+        run.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
+    except Exception:
+        if not subject.call.raised:
+            raise  # else it is what is studied: what comes after the node that raises has no shape
     nodes = tuple(_node(n, run) for n in gm.graph.nodes if n.op in _OPS)
     return GraphInfo(nodes, tuple(subject.edited.output_names()), tuple(run.calls), sum(run.parts.values()))
 
@@ -91,9 +96,11 @@ class _Run(torch.fx.Interpreter):
             self.parts[n.name] = 1
         else:
             with DispatchedOps() as ops:
-                result = super().run_node(n)
-            self.calls += ops.names
-            self.parts[n.name] = ops.computing
+                try:
+                    result = super().run_node(n)
+                finally:
+                    self.calls += ops.names
+                    self.parts[n.name] = ops.computing
         if isinstance(result, torch.Tensor):
             self.seen[n.name] = (tuple(result.shape), tensors.dtype_name(result.dtype))
             if n.op == "placeholder" and not tensors.lies_as_new(result):

@@ -27,7 +27,14 @@ COMPILERS = min(4, os.cpu_count() or 1)
 
 
 class NotCompiled(Exception):
-    """The compiler, not the program, failed. The message is the reason of an UNRESOLVED probe."""
+    """There is no compiled program. The message is the reason of an UNRESOLVED probe.
+
+    cause: what the compiler raised, None where it was never asked.
+    """
+
+    def __init__(self, reason: str, cause: Exception | None = None) -> None:
+        super().__init__(reason)
+        self.cause = cause
 
 
 @dataclass
@@ -186,7 +193,7 @@ def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any
     try:
         return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
     except Exception as error:
-        raise NotCompiled(f"compile error: {first_line(error)}") from error
+        raise NotCompiled(f"compile error: {first_line(error)}", error) from error
 
 
 def _leaves(subject: Subject) -> list[Any]:

@@ -89,4 +89,5 @@ def _place(found: Function) -> str:
         return ""
     head = next((i for i, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
     above = os.path.dirname(os.path.dirname(torch.__file__))
-    return f"{os.path.relpath(file, above)}:{first + head}"
+    of_torch = file.startswith(f"{above}{os.sep}")  # else the script's own
+    return f"{os.path.relpath(file, above) if of_torch else file}:{first + head}"

@@ -41,7 +41,7 @@ def compare(
     if compiled.dtype != eager.dtype:
         return OutputMeasurement(**head, dtype_compiled=dtype_name(compiled.dtype))
     if _strides(compiled) != _strides(eager):
-        head["stride_compiled"] = _strides(compiled)
+        head |= {"stride": _strides(eager), "stride_compiled": _strides(compiled)}
     if eager.numel() == 0:
         return OutputMeasurement(**head)
     e, c = parts(eager), parts(compiled)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..core.case import Case
 from ..core.model import Candidate, Measurement, OutputMeasurement
 from ..errors import first_line
-from . import control, measure, source_capture
+from . import control, exceptions, measure, source_capture
 from .capture.record import Call
 from .execute import (
     NotCompiled,
@@ -40,33 +40,51 @@ def probe(
     started = time.perf_counter()
     try:
         subject = prepare(call, case, train)
-        eager = run(subject, eager_program(subject))
+        eager = eager_run(subject)
     except Exception as error:  # noqa: BLE001 - a case that eager cannot run is unresolved, whatever it raised
         return Measurement(error=f"eager fails: {first_line(error)}")
     found = compiled_measurement(subject, candidate, eager, known=known)
     return replace(found, seconds=time.perf_counter() - started)
 
 
+def eager_run(subject: Subject) -> Outputs | Exception:
+    """What eager gives; of a call that raised when the script made it, what it raises now."""
+    try:
+        return run(subject, eager_program(subject))
+    except Exception as error:
+        if subject.call.raised and exceptions.is_of_the_program(error):
+            return error
+        raise
+
+
 def compiled_measurement(
     subject: Subject,
     candidate: Candidate,
-    eager: Outputs,
+    eager: Outputs | Exception,
     reference: Outputs | None = None,
     known: Lookup = _nothing_known,
 ) -> Measurement:
-    """Compile under the candidate, run, and measure against eager."""
+    """Compile under the candidate, run, and measure against what eager gave, or raised."""
     decisions = control_for(candidate)
     with source_capture.collected(known) as sources:
         try:
             with active(decisions):
-                compiled = run_compiled(subject, candidate)
+                compiled: Outputs | Exception = run_compiled(subject, candidate)
         except NotCompiled as error:
-            return Measurement(error=str(error))
-        except Exception as error:  # noqa: BLE001 - whatever the compiled program raises is its reason
-            return Measurement(error=f"compiled program fails: {first_line(error)}")
+            if error.cause is None or not exceptions.is_of_the_program(error.cause):
+                return Measurement(error=str(error))
+            compiled = error.cause
+        except Exception as error:  # noqa: BLE001 - whatever the compiled program raises is its answer
+            if not exceptions.is_of_the_program(error):
+                return Measurement(error=f"compiled program fails: {first_line(error)}")
+            compiled = error
         except source_capture.SourceComplete:
             digest = source_capture.digest(sources)
             return told(known(digest) or (), decisions, digest)
+    if isinstance(eager, Exception) or isinstance(compiled, Exception):
+        raised = [side if isinstance(side, Exception) else None for side in (eager, compiled)]
+        # Without a digest: what was generated before the exception is not the program.
+        return told((exceptions.compare(*raised),), decisions, "")
     outputs = measured(subject, eager, compiled, reference)
     return told(outputs, decisions, source_capture.digest(sources))
 

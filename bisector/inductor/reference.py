@@ -22,10 +22,10 @@ from ..core.case import Case
 from ..core.model import Candidate, Measurement
 from ..core.protocol import VerdictData
 from ..errors import first_line
-from . import measure, tensors
+from . import measure, tensors, torch_state
 from .capture.record import Call
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
-from .probing import compiled_measurement
+from .probing import compiled_measurement, probe
 
 _WIDE = {
     torch.float16: torch.float64,
@@ -36,6 +36,9 @@ _WIDE = {
 }
 NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
 MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
+
+
+ALIKE = "inductor.fallback_random"  # draws with eager's generators
 
 
 class NoReference(Exception):
@@ -234,6 +237,10 @@ def widened(args: Sequence[Any]) -> list[Any]:
 def collect(call: Call, case: Case, train: bool | None) -> VerdictData:
     """The default compile with its float64 reference, and how steady and how sensitive eager is."""
     started = time.perf_counter()
+    if call.raised:
+        default = probe(call, case, Candidate(), train)
+        steady = Measurement(error=default.error)  # of two exceptions no bits are compared
+        return VerdictData(default, steady, steady, (), ())
     try:
         subject = prepare(call, case, train)
         gm = subject.edited.gm
@@ -251,8 +258,11 @@ def collect(call: Call, case: Case, train: bool | None) -> VerdictData:
         for seed in range(_nudges(eager))
     )
     default = compiled_measurement(subject, Candidate(), eager, reference)
+    alike = None
+    if any(output.n_diff for output in again.outputs) and torch_state.has_flag(ALIKE):
+        alike = compiled_measurement(subject, Candidate.with_flags({ALIKE: True}), eager)
     seconds = time.perf_counter() - started
-    return VerdictData(replace(default, seconds=seconds), again, restored, nudged, tuple(notes))
+    return VerdictData(replace(default, seconds=seconds), again, restored, nudged, tuple(notes), alike)
 
 
 def _nudges(outputs: Outputs) -> int:

@@ -53,6 +53,25 @@ except AssertionError as error:
     sys.exit(1)
 print("compiled agrees with eager")
 """)
+# Exceptions are compared by their type: what the compiler raises wraps what was raised first.
+TAIL_RAISES = Template("""\
+def said(call):
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "returns"
+
+
+eager, compiled = $runs
+raised = [$kind in side for side in (eager, compiled)]
+if raised[0] != raised[1]:
+    print(f"eager {eager}", f"compiled {compiled}", sep="\\n")
+    sys.exit(1)
+if eager != compiled and not any(raised):
+    raise RuntimeError(f"eager {eager}; compiled {compiled}")
+print("compiled raises as eager does" if any(raised) else "both return")
+""")
 MOST_NAMED = 4  # operations in the name of a test
 EACH = """\
 for (name, rtol, atol), a, e in zip(COMPARED, actual, expected):
@@ -61,6 +80,11 @@ for (name, rtol, atol), a, e in zip(COMPARED, actual, expected):
 SIGNS = """\
 for a, e in zip(actual, expected):  # -0.0 and +0.0 differ
     torch.testing.assert_close(a.signbit() & (a == 0), e.signbit() & (e == 0))
+"""
+STRIDES = """\
+for a, e in zip(actual, expected):  # but for dimensions of one element, whose strides mean nothing
+    where = [[s for s, n in zip(t.stride(), t.shape) if n > 1] for t in (a, e)]
+    assert where[0] == where[1], f"strides {a.stride()} instead of {e.stride()}"
 """
 
 
@@ -84,10 +108,19 @@ def write_repro(spec: ReproSpec, parts: Parts | None = None) -> str:
         parts.run.compared if needs_table(spec) else "",
         "" if parts.run.directly else parts.run.text,
         parts.data,
-        TAIL.substitute(runs=_on_one_line(runs(parts)), comparison=_indented(comparison(spec))),
+        _raised(spec, parts) if spec.raises else _tail(spec, parts),
     ]
     imports = imports_source({*parts.function.imports, *settings.imports, *fix.imports}, blocks)
     return joined_blocks([_head(spec, settings, fix, imports), *blocks])
+
+
+def _tail(spec: ReproSpec, parts: Parts) -> str:
+    return TAIL.substitute(runs=_on_one_line(runs(parts)), comparison=_indented(comparison(spec)))
+
+
+def _raised(spec: ReproSpec, parts: Parts) -> str:
+    sides = ", ".join(f"said(lambda: {line.split(' = ', 1)[1]})" for line in runs(parts))
+    return TAIL_RAISES.substitute(runs=sides, kind=value_source(spec.raises))
 
 
 def _head(spec: ReproSpec, settings: Statements, fix: Statements, imports: str) -> str:
@@ -193,12 +226,16 @@ def comparison(spec: ReproSpec) -> list[str]:
         ((rtol, atol),) = _rates(spec)
         within = f"rtol={value_source(rtol)}, atol={value_source(atol)}"
         lines = [f"torch.testing.assert_close(actual, expected, {within}, equal_nan=True)"]
-    return [*lines, *(SIGNS.splitlines() if spec.signed_zero else [])]
+    return [
+        *lines,
+        *(SIGNS.splitlines() if spec.signed_zero else []),
+        *(STRIDES.splitlines() if spec.strides else []),
+    ]
 
 
 def needs_table(spec: ReproSpec) -> bool:
     """Whether the comparison reads the table `COMPARED`."""
-    return len(_rates(spec)) > 1
+    return not spec.raises and len(_rates(spec)) > 1
 
 
 def _rates(spec: ReproSpec) -> set[Tolerance]:
@@ -220,7 +257,7 @@ def test_file(subject: Subject, asked: ScriptSpec) -> TestFile:
 
 def _spec(subject: Subject, asked: ScriptSpec) -> ReproSpec:
     criterion = asked.criterion
-    eager = run(subject, eager_program(subject))
+    eager = {} if asked.raises else run(subject, eager_program(subject))
     call = subject.call
     return ReproSpec(
         gm=subject.edited.gm,
@@ -237,6 +274,8 @@ def _spec(subject: Subject, asked: ScriptSpec) -> ReproSpec:
         default_dtype=call.state.default_dtype,
         num_threads=None,
         seed=asked.seed,
+        raises=asked.raises,
+        strides=criterion.strides,
         signed_zero=criterion.signed_zero,
         fix=asked.fix,
         header=list(asked.header),

@@ -55,10 +55,12 @@ _TITLES = {
     "compiled-better": "torch.compile differs from eager (and is more accurate)",
     "equally-accurate": "torch.compile differs from eager (equally accurate)",
     "amplified-rounding": "torch.compile differs from eager (amplified rounding)",
+    "raises": "torch.compile and eager do not raise alike",
+    "random": "torch.compile draws other random numbers than eager",
     "nondeterministic": "results differ from run to run",
     "unresolved": "no verdict on torch.compile against eager",
 }
-_ANSWER_TONES = {"agrees": Tone.GOOD, "compiled-worse": Tone.BAD}
+_ANSWER_TONES = {"agrees": Tone.GOOD, "compiled-worse": Tone.BAD, "raises": Tone.BAD}
 _ROLE_TONES = {
     "fix": Tone.GOOD,
     "necessary": Tone.NEEDED,

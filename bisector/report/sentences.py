@@ -26,8 +26,10 @@ _LEADS = {
     "compiled-better": "torch.compile differs from eager, and is nearer to the float64 reference",
     "equally-accurate": "torch.compile differs from eager, but is as near to the float64 reference",
     "amplified-rounding": "torch.compile differs from eager by rounding that a later operation amplifies",
+    "random": "torch.compile draws other random numbers than eager",
 }
 
+ANOTHER_FORM = "torch.compile gives another shape, dtype or layout than eager"
 MAX_NAMED = 4  # decisions, or causes, named in the first line
 PLACE = "Running the ATen kernel there makes the outputs agree, but it also prevents fusion around the node."
 RMS_ERROR = "Compiled against eager; rms error is the distance to eager in float64."
@@ -49,7 +51,16 @@ def answer(result: Result) -> str:
         return f"Nothing to find: eager and torch.compile agree{_on_outputs(verdict['outputs'])}."
     if not diverges(result):
         return stopped(f"No verdict: {verdict['reason'] or CLASS_SENTENCES[verdict['class']]}")
-    return f"{_LEADS.get(verdict['class'], 'torch.compile differs from eager')}{_because(result)}."
+    return f"{_lead(verdict)}{_because(result)}."
+
+
+def _lead(verdict: Mapping[str, Any]) -> str:
+    if verdict["class"] == "raises":
+        return str(verdict["reason"])
+    measured = [output for output in verdict["outputs"] if output["rms_error_compiled"] is not None]
+    if verdict["class"] == "compiled-worse" and not measured:
+        return ANOTHER_FORM
+    return _LEADS.get(verdict["class"], "torch.compile differs from eager")
 
 
 def _on_outputs(outputs: Sequence[Mapping[str, Any]]) -> str:

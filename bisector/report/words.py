@@ -27,6 +27,8 @@ CLASS_SENTENCES = {
     "in its own way, which is not a bug by itself.",
     "amplified-rounding": "The two runs differ by ordinary rounding, and a later operation (a step, a "
     "threshold, a cancellation) makes that large: not a bug by itself.",
+    "raises": "One of eager and compiled raises an exception that the other does not.",
+    "random": "Compiled draws other random numbers than eager, and agrees once it draws the same.",
     "nondeterministic": "The same run gives other values when it is repeated, so a difference between "
     "eager and compiled proves nothing.",
     "unresolved": "It could not be told whether eager and compiled agree.",
@@ -36,8 +38,11 @@ BACKEND_SENTENCES = {
     "aot_eager": "the graph after AOTAutograd, run op by op",
     "aot_eager_decomp_partition": "the graph after decompositions and partitioning, run op by op",
     "inductor": "generated code",
+    "custom": "the script's own backend",
 }
-DIVERGING = frozenset({"compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding"})
+DIVERGING = frozenset(
+    {"compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding", "raises", "random"}
+)
 
 
 

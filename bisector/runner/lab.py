@@ -208,8 +208,12 @@ def _failure(reply: Reply) -> str | None:
     if reply.error is not None or not isinstance(reply.answer, dict):
         return reply.error
     default = reply.answer.get("default")
-    found = reply.answer.get("error") or (default.get("error") if isinstance(default, dict) else None)
-    return found if isinstance(found, str) else None
+    measurement = default if isinstance(default, dict) else reply.answer
+    if isinstance(measurement.get("error"), str):
+        return str(measurement["error"])
+    outputs = measurement.get("outputs")
+    raised = [o.get("raised") for o in outputs if isinstance(o, dict)] if isinstance(outputs, list) else []
+    return next((str(r["compiled"]) for r in raised if r and r.get("compiled")), None)
 
 
 def _inputs(hello: Recorded) -> list[str]:

@@ -45,7 +45,7 @@ class Worker:
                 pass_fds=[theirs.fileno()],
                 log=log,
                 folder=options.folder,
-                environment={**QUIET_WAITING, **os.environ},
+                environment={**QUIET_WAITING, **os.environ, **options.environment},
             )
         self.buffer = Lines()
         self.serial = 0

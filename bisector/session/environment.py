@@ -107,5 +107,5 @@ def doubts(reason: str, works: Callable[[], None] = check_compiler) -> None:
     """Raises NumbisectError where a failure that a worker reports is the machine's. works: see
     `check_compiler`."""
     check_room(reason)
-    if reason.startswith("compile error") and "C++ compile error" in reason:
+    if "C++ compile error" in reason:
         works()

@@ -97,7 +97,7 @@ class Explanation:
         with self.session.clock.stage("localise"):
             hooks = test_hooks(self.study)
             self.study = replace(self.study, hooks_off=hooks.off)
-            self.preflight = try_backends(self.study, hooks)
+            self.preflight = try_backends(self.study, self.chosen.call, hooks)
         self._say("backends", f"first diverging backend: {self.preflight.first_bad_backend}")
         if is_large(self.chosen.call):
             self.second.start_early()

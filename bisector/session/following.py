@@ -36,6 +36,8 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
     the values that the compiler keeps to itself are left out, once.
     """
     paths = followable(default)
+    if any(output.raised is not None for output in default.measurement.outputs):
+        return _nothing("one of the two runs raises, and has no values")
     if not paths:
         return _nothing("no output of the forward graph diverges, and gradients are not compared by node")
     reasons = []

@@ -11,35 +11,45 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.clusters import Cause
-from bisector.core.judge import BudgetSpent, judge
+from bisector.core.judge import BudgetSpent, Criterion, judge
 from bisector.core.model import Measurement, Outcome
 from bisector.core.protocol import RecordedCall, Request
-from bisector.core.verdict import VerdictClass
+from bisector.core.verdict import Verdict, VerdictClass
 
 from . import environment, fixes
 from .answer import Answer
+from .chosen_call import chosen_call, criterion_of_program, is_a_script
 from .command_line import Against
 from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
 from .preflight import wanted_first
+from .program import Witness
+from .program_repro import reproduce_program
+from .program_search import explain_program
 from .result import to_json
 from .run import Session
 from .study import Study
-from .subject import Chosen, choose, differs_before_any_backend, nothing_found
+from .subject import Chosen, differs_before_any_backend, nothing_found
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
+OWN_MISTAKE = "{} of the script's own comparisons fail with compilation off too: they compare something else"
+UNSTEADY = "two runs of the script with compilation off differ"
+GENERATING = ("aot_eager_decomp_partition", "inductor")  # rungs in which decisions are taken
+BETWEEN = "no captured call diverges by itself, so it arises between the calls, or before any backend"
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
 @dataclass(frozen=True)
 class Judged:
     """The call under study with its verdict. answer: what is known by now. ended: why the run ends with the
-    verdict, None where there is a divergence to work on."""
+    verdict, None where there is a divergence to work on. program: what the whole script is held to, where it
+    diverges and no call does by itself."""
 
     chosen: Chosen
     answer: Answer
     ended: str | None
+    program: Criterion | None = None
 
 
 def begin(
@@ -49,12 +59,12 @@ def begin(
     """The verdict. beside: what is asked at the same time (see `choose`)."""
     session.progress("capture", f"running {session.options.target}")
     with session.clock.stage("capture"):
-        hello = session.lab.hello()
-        chosen = choose(session.lab, session.options, session.study, beside)
+        seen = chosen_call(session, beside)
+    chosen, machine = seen.chosen, session.lab.hello().machine
     answer = Answer(
         target=session.options.target,
         run=session.run.path.name,
-        environment=environment.describe(hello.machine),
+        environment=environment.describe(machine),
         verdict=chosen.verdict,
         criterion=chosen.study.criterion,
         default=chosen.evidence.default,
@@ -64,8 +74,30 @@ def begin(
         settings=chosen.call.settings,
         notes=chosen.notes,
     )
-    session.progress("verdict", f"{chosen.verdict.kind.value}: {chosen.verdict.reason}")
-    return Judged(chosen, answer, nothing_found(chosen))
+    ended = nothing_found(chosen)
+    program = None
+    if seen.witness is not None:
+        answer = _of_the_program(answer, seen.witness, seen.steady)
+        ended = BETWEEN if seen.witness.shown.diverges else chosen.verdict.reason
+        if seen.witness.first_bad_backend in GENERATING:
+            program = seen.criterion
+    assert answer.verdict is not None
+    session.progress("verdict", f"{answer.verdict.kind.value}: {answer.verdict.reason}")
+    return Judged(chosen, answer, ended, program)
+
+
+def _of_the_program(answer: Answer, witness: Witness, steady: bool) -> Answer:
+    """What the script itself shows, where none of its calls diverges by itself."""
+    if not steady:
+        verdict = Verdict(VerdictClass.NONDETERMINISTIC, f"{UNSTEADY} ({witness.shown.reason})")
+        return replace(answer, verdict=verdict, first_bad_backend=None)
+    if not witness.shown.diverges:
+        failed = witness.eager.agreed.count(False)
+        notes = (*answer.notes, *((OWN_MISTAKE.format(failed),) if failed else ()))
+        return replace(answer, first_bad_backend=None, notes=notes)
+    verdict = Verdict(VerdictClass.UNRESOLVED, f"the script diverges at {witness.shown.reason}; {BETWEEN}")
+    first = witness.first_bad_backend
+    return replace(answer, verdict=verdict, first_bad_backend=first, stopped_because=BETWEEN)
 
 
 def minimize(session: Session) -> dict[str, Any]:
@@ -81,6 +113,9 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     # What a search will ask is asked beside the verdict, where there will be one.
     judged = begin(session, wanted_first) if belongs is None else begin(session)
     answer, chosen = judged.answer, judged.chosen
+    if judged.program is not None and belongs is None:
+        found = explain_program(session, answer, judged.program)
+        return _finish(session, found, FOUND if found.confirmed else UNCONFIRMED), None
     if judged.ended is not None:
         return _ended(session, judged), None
     try:
@@ -96,7 +131,21 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     except BudgetSpent as spent:
         explanation.ended_by(spent.reason)
     found = explanation.answer()
+    if found.repro is None and found.confirmed and is_a_script(session, session.lab.hello()):
+        found = _with_script_as_repro(session, found, chosen)
     return _finish(session, found, FOUND if found.confirmed else UNCONFIRMED), None
+
+
+def _with_script_as_repro(session: Session, answer: Answer, chosen: Chosen) -> Answer:
+    """Where a graph by itself does not show it in plain Python: the script has a part in it, by a backend, a
+    lowering or a decomposition of its own."""
+    try:
+        with session.clock.stage("minimize"):
+            repro = reproduce_program(session, answer, criterion_of_program(session, chosen), session.seed)
+    except BudgetSpent as spent:
+        return replace(answer, stopped_because=spent.reason)
+    fixes = tuple((fix, ok and fix.id not in repro.refuted) for fix, ok in answer.fixes)
+    return replace(answer, repro=repro.file, fixes=fixes, notes=(*answer.notes, *repro.notes))
 
 
 def _ended(session: Session, judged: Judged) -> dict[str, Any]:
@@ -104,7 +153,8 @@ def _ended(session: Session, judged: Judged) -> dict[str, Any]:
     if judged.answer.first_bad_backend == "eager":
         answer = replace(judged.answer, stopped_because=judged.ended)
         return _finish(session, answer, UNCONFIRMED)
-    agrees = judged.chosen.verdict.kind is VerdictClass.AGREES
+    assert judged.answer.verdict is not None
+    agrees = judged.answer.verdict.kind is VerdictClass.AGREES
     return _finish(session, judged.answer, NOTHING if agrees else UNCONFIRMED)
 
 
@@ -132,7 +182,7 @@ def judged(session: Session) -> tuple[dict[str, Any], Measurement]:
     outcome = judge(chosen.evidence.default, chosen.study.criterion).outcome
     if chosen.verdict.kind is VerdictClass.NONDETERMINISTIC:
         outcome = Outcome.UNRESOLVED
-    if found.answer.first_bad_backend == "eager":
+    if found.answer.first_bad_backend is not None:  # before the search: what the script itself shows
         outcome = Outcome.FAIL
     return _finish(session, found.answer, outcome.status), found.answer.default
 

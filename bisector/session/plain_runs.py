@@ -18,6 +18,8 @@ from bisector.errors import CannotWrite
 from bisector.processes import Started
 from bisector.runner.journal import Journal, key_of
 
+from . import environment
+
 # Set here: a header that the worker has precompiled may be another's.
 _HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1"}
 SCRIPT = "SCRIPT"  # among the arguments: where the path of the file stands
@@ -50,33 +52,38 @@ class PlainRuns:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def start(self, script: Path, arguments: Sequence[str], **environment: str) -> PlainRun:
+    def start(self, script: Path, arguments: Sequence[str], **variables: str) -> PlainRun:
         """Run Python with these arguments, in which `script` stands for the path of that file."""
         text = script.read_text(encoding="utf-8")
         told = [str(script) if argument == SCRIPT else argument for argument in arguments]
         digest = hashlib.sha256(text.encode()).hexdigest()
-        request = {"job": "plain", "digest": digest, "arguments": [*arguments], "environment": environment}
+        request = {"job": "plain", "digest": digest, "arguments": [*arguments], "environment": variables}
         key = key_of(request)
         if key in self._journal.answers:
             return PlainRun(key)
         self._journal.started(key, request)
-        return PlainRun(key, start(told, **environment))
+        return PlainRun(key, start(told, **variables))
 
     def ended(self, run: PlainRun, timeout_s: float) -> Ended:
-        """Wait for it. A run that took too long is not remembered: the next one may have more time."""
+        """Wait for it. A run that took too long is not remembered: the next one may have more time.
+
+        Raises NumbisectError where the machine lacks what it needs: that says nothing of the script.
+        """
         if run.process is not None:
-            status, said = ended(run.process, timeout_s)
-            if status is None:
-                return Ended(status, said)
-            self._journal.done(run.key, {"status": status, "said": said})
+            done = run.process.wait(timeout_s)
+            if done.status is None:
+                return Ended(None, f"no answer after {timeout_s:g} s")
+            environment.doubts(done.out + done.err)
+            lines = (done.out.strip() or done.err.strip()).splitlines()
+            self._journal.done(run.key, {"status": done.status, "said": lines[0] if lines else ""})
         known = self._journal.answers[run.key]
         return Ended(known["status"], known["said"])
 
 
-def start(arguments: Sequence[str], **environment: str) -> processes.Started:
-    """Begins to run Python, isolated from the environment's Python settings. environment: what is added.
+def start(arguments: Sequence[str], **variables: str) -> processes.Started:
+    """Begins to run Python, isolated from the environment's Python settings.
 
-    Raises CannotWrite where there is no temporary folder.
+    variables: what is added to the environment. Raises CannotWrite where there is no temporary folder.
     """
     try:
         folder = tempfile.gettempdir()
@@ -85,15 +92,7 @@ def start(arguments: Sequence[str], **environment: str) -> processes.Started:
     return processes.start(
         [sys.executable, "-I", *arguments],
         folder=folder,
-        environment={**os.environ, **_HEADERS, **environment},
+        environment={**os.environ, **_HEADERS, **variables},
         capture=True,
     )
 
-
-def ended(process: processes.Started, timeout_s: float) -> tuple[int | None, str]:
-    """The exit status and the first line that it said; None for one that took longer and was ended."""
-    done = process.wait(timeout_s)
-    if done.status is None:
-        return None, f"no answer after {timeout_s:g} s"
-    lines = (done.out.strip() or done.err.strip()).splitlines()
-    return done.status, lines[0] if lines else ""

@@ -15,6 +15,7 @@ from . import following
 from .starting import MANY_ELEMENTS, can_follow_whole, is_large
 from .study import Study
 
+OWN_BACKEND = "custom"  # none of torch's rungs: the script's own backend, or another package's
 LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
 _RUNGS = [(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS]
 
@@ -47,10 +48,11 @@ def test_hooks(study: Study) -> HooksTested:
     return HooksTested({kind.name: failed for kind in KINDS.values() if kind.hooked}, {})
 
 
-def try_backends(study: Study, hooks: HooksTested) -> Preflight:
+def try_backends(study: Study, call: RecordedCall, hooks: HooksTested) -> Preflight:
     """All backends are tried, since one that agrees may stand above one that diverges."""
     named = dict(zip(LOWER_RUNGS, study.probe_all(_RUNGS), strict=True))
     failing = [name for name, r in named.items() if r.outcome is Outcome.FAIL]
     agreeing = {name: r for name, r in reversed(named.items()) if r.outcome is Outcome.PASS}
     eager = ProbeResult(Outcome.PASS, "the baseline")
-    return Preflight(hooks, failing[0] if failing else "inductor", {**agreeing, "eager": eager})
+    below = "inductor" if call.backend == "inductor" else OWN_BACKEND
+    return Preflight(hooks, failing[0] if failing else below, {**agreeing, "eager": eager})

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from bisector.core.case import WHOLE, Case, Wording
+from bisector.core.model import Measurement
 from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteRepro, WriteTest
+from bisector.core.verdict import VerdictClass
 from bisector.runner import rundir
 
 from . import fixes
@@ -60,8 +62,22 @@ def _spec(
         wording=shown.wording,
         criterion=study.criterion_of(shown.case),
         fix=shown.fix.plain if shown.fix else None,
-        seed=0 if answer.settings.get("inductor.fallback_random") else None,
+        seed=0 if _draws(answer) else None,
+        raises=_exception(answer.default),
     )
+
+
+def _draws(answer: Answer) -> bool:
+    """Whether the values hang on a generator."""
+    drawn = answer.verdict is not None and answer.verdict.kind is VerdictClass.RANDOM
+    return drawn or bool(answer.settings.get("inductor.fallback_random"))
+
+
+def _exception(default: Measurement) -> str:
+    """The type of what one of the two raised, of compiled where both did; "" where none did."""
+    raised = next((output.raised for output in default.outputs if output.raised is not None), None)
+    said = (raised.compiled or raised.eager or "") if raised is not None else ""
+    return said.partition(":")[0].partition(" ")[0]
 
 
 def header(answer: Answer, fix: Fix | None) -> list[str]:

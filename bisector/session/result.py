@@ -67,12 +67,13 @@ def to_json(
 
 def _verdict(answer: Answer) -> dict[str, Any]:
     verdict = answer.verdict
-    tolerances = [list(answer.criterion.tolerance(o.path, o.dtype)) for o in answer.default.outputs]
+    outputs = [output for output in answer.default.outputs if output.raised is None]
+    tolerances = [list(answer.criterion.tolerance(o.path, o.dtype)) for o in outputs]
     return {
         "class": "unresolved" if verdict is None else verdict.kind.value,
         "reason": "" if verdict is None else verdict.reason,
         "first_bad_backend": answer.first_bad_backend,
-        "outputs": [_output(o) for o in answer.default.outputs],
+        "outputs": [_output(o) for o in outputs],
         "criterion": {
             "source": answer.criterion.source,
             "tolerances": tolerances,

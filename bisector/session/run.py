@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bisector.core.case import WHOLE
-from bisector.core.messages import SCRIPT_S, LoadOptions, WorkerOptions
-from bisector.core.model import Base, Measurement
+from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, WorkerOptions
+from bisector.core.model import Base, Json, Measurement
 from bisector.core.protocol import Failed, RecordedCall, Request, RunProbe, RunVerdict, VerdictData
 from bisector.runner.head import head_of
 from bisector.runner.journal import Journal
@@ -84,9 +86,50 @@ class Session:
         self.plain = PlainRuns(self.journal)
         self.counts: Counter[str] = Counter()
         self.labs: list[Lab] = []
+        self.kind = recognise(target, self.options.trust).kind
+        self.environment: Mapping[str, str] = {}
+        self.config: Mapping[str, Json] = self.options.config
+        self.wanted: int | None = None
+        self._scratch: Path | None = None
         self.lab = self.new_lab("")
 
-    def new_lab(self, name: str) -> Lab:
+    @property
+    def seed(self) -> int:
+        """Of a script that sets none."""
+        return SEED if self.options.seed is None else self.options.seed
+
+    def scratch(self) -> Path:
+        """A folder for what nobody wants to keep; the same at each call."""
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="numbisect-"))
+        return self._scratch
+
+    def begin_again(
+        self,
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        config: Mapping[str, Json] | None = None,
+        wanted: int | None = None,
+    ) -> None:
+        """With another worker, which the journal knows by this name; those that come later are like it.
+
+        environment: variables that the script sets before it imports torch. config: settings that hold around
+        every call. wanted: a call of a compiled function that is kept whatever was kept before.
+        """
+        self.lab.close()
+        self.environment = {**self.environment, **(environment or {})}
+        self.config = {**self.config, **(config or {})}
+        self.wanted = wanted
+        self.lab = self.new_lab(name)
+
+    def program_lab(self, name: str, folder: Path) -> Lab:
+        """A lab whose subject is the whole script. folder: what the run with compilation off left there."""
+        o = self.options
+        own = o.rtol is not None or o.tolerances is not None
+        program = ProgramOptions(o.target, str(folder), self.seed, own, config=self.config)
+        return self.new_lab(name, program)
+
+    def new_lab(self, name: str, program: ProgramOptions | None = None) -> Lab:
         """A lab with a worker of its own."""
         o = self.options
         target = recognise(Path(o.target), o.trust)
@@ -99,9 +142,13 @@ class Session:
             device=o.device,
             seed=o.seed,
             timeout_s=o.timeout_s or SCRIPT_S,
+            wanted=self.wanted,
         )
         log, choices = str(self.run.log), str(self.run.choices)
-        worker = WorkerOptions(load, o.config, not name, o.memory_bytes, o.folder, log, choices=choices)
+        worker = WorkerOptions(
+            load, self.config, not name, o.memory_bytes, o.folder, log,
+            choices=choices, environment=self.environment, program=program,
+        )  # fmt: skip
         limits = self.timeout_s, self._answered, name, self.clock.left_s, environment.doubts
         self.labs.append(Lab(worker, self.journal, o.jobs, *limits))
         return self.labs[-1]
@@ -130,6 +177,8 @@ class Session:
         for lab in self.labs:
             lab.close()
         self.journal.close()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 def _told(request: RunProbe | RunVerdict, answer: Measurement | VerdictData | Failed) -> str:

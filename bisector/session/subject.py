@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.case import WHOLE
-from bisector.core.judge import Criterion, judge
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.judge import Criterion, judge, severity
+from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict, VerdictData
 from bisector.core.trace import Trace
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
@@ -44,7 +44,7 @@ def choose(
     study_of: Callable[[RecordedCall], Study],
     beside: Callable[[Study, RecordedCall], Sequence[Request[Any]]] = lambda study, call: (),
 ) -> Chosen:
-    """The first recorded call that diverges, or the first of all where none does.
+    """The recorded call that diverges worst, or the first of all where none does.
 
     `study_of(call)` makes the Study. beside: requests to make at the same time as that for the verdict, so
     that their answers are there when they are wanted. Raises BadOption when --entry names nothing that was
@@ -52,8 +52,11 @@ def choose(
     """
     hello = lab.hello()
     calls = _named(hello, options.entry)
+    others: list[str] = []
     if len(calls) > 1:
-        calls = _diverging_first(calls, study_of)
+        results = _looked_at(calls, study_of)
+        calls = sorted(calls, key=lambda call: _worst_first(results[call.index]))
+        others = [_told(call, results[call.index]) for call in calls[1:] if _fails(results[call.index])]
     call = calls[0]
     study = study_of(call)
     requests: list[Request[Any]] = [RunVerdict(study.about(WHOLE)), *beside(study, call)]
@@ -61,11 +64,13 @@ def choose(
     evidence = _evidence(answer)
     verdict = _classified(evidence, study, call)
     diverging = {s.path for s in verdict.signatures}
-    small = study.criterion.for_smaller(
-        (o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging
-    )
-    study = replace(study, signatures=verdict.signatures, small=small)
-    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls))
+    criterion = study.criterion.broken_first(evidence.default.outputs)
+    # Where something else diverges too, a repair of that need not mend the strides.
+    apart = {s.kind for s in verdict.signatures} == {DivergenceKind.STRIDE}
+    criterion = replace(criterion, strides=apart)
+    small = criterion.for_smaller((o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging)
+    study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
+    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls), *others)
     return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes)
 
 
@@ -77,17 +82,14 @@ def _classified(evidence: Evidence, study: Study, call: RecordedCall) -> Verdict
 def criterion_for(options: Options, call: RecordedCall) -> Criterion:
     """Command line over a profile over the script's own comparison over the defaults by dtype."""
     if options.rtol is not None and options.atol is not None:
-        return Criterion((options.rtol, options.atol), signed_zero=options.signed_zero, source="command line")
+        held = (options.rtol, options.atol)
+        return Criterion(held, signed_zero=options.signed_zero, strides=True, source="command line")
     if options.tolerances is not None:
-        by_dtype = {dtype: (rtol, atol) for dtype, (rtol, atol) in options.tolerances.items()}
+        by_dtype = {dtype: (tolerance,) for dtype, tolerance in options.tolerances.items()}
         source = f"profile {options.profile}"
-        return Criterion(by_dtype=by_dtype, signed_zero=options.signed_zero, source=source)
-    by_path = {path: (r, a) for path, (r, a) in call.tolerances.items() if path != "*"}
-    if "*" in call.tolerances:
-        source = "the script's own comparison"
-        return Criterion(call.tolerances["*"], signed_zero=options.signed_zero, source=source)
-    source = "the script's own comparison" if by_path else Criterion().source
-    return Criterion(by_path=by_path, signed_zero=options.signed_zero, source=source)
+        return Criterion(by_dtype=by_dtype, signed_zero=options.signed_zero, strides=True, source=source)
+    source = "the script's own comparison" if call.tolerances else Criterion().source
+    return Criterion(by_path=call.tolerances, signed_zero=options.signed_zero, strides=True, source=source)
 
 
 def _named(hello: Recorded, entry: str | None) -> list[RecordedCall]:
@@ -100,23 +102,35 @@ def _named(hello: Recorded, entry: str | None) -> list[RecordedCall]:
     return calls
 
 
-def _diverging_first(
+def _looked_at(
     calls: Sequence[RecordedCall], study_of: Callable[[RecordedCall], Study]
-) -> list[RecordedCall]:
-    """The first diverging call in front; each is judged under its own criterion."""
+) -> dict[int, ProbeResult]:
+    """The default compile of each call, by its index, under a criterion of its own."""
     studies: list[Study] = [study_of(call) for call in calls]
     answers = studies[0].lab.ask_all([s.requests([(Candidate(), WHOLE)])[0] for s in studies])
-    results: list[ProbeResult] = [s.judged(a) for s, a in zip(studies, answers, strict=True)]
+    return {c.index: s.judged(a) for c, s, a in zip(calls, studies, answers, strict=True)}
+
+
+def _fails(result: ProbeResult) -> bool:
+    return result.outcome is Outcome.FAIL
+
+
+def _worst_first(result: ProbeResult) -> tuple[int, int, float]:
+    """Where equal, the order of the script stays."""
     ranks = {Outcome.FAIL: 0, Outcome.UNRESOLVED: 1, Outcome.PASS: 2}
-    order = sorted(range(len(calls)), key=lambda i: (ranks[results[i].outcome], i))
-    return [calls[i] for i in order]
+    kind, size = severity(result) if _fails(result) else (0, 0.0)
+    return ranks[result.outcome], -kind, -size
+
+
+def _told(call: RecordedCall, result: ProbeResult) -> str:
+    return f"call {call.index} (`{call.entry}`) diverges too: {result.reason}"
 
 
 def _evidence(answer: VerdictData | Failed) -> Evidence:
     if isinstance(answer, Failed):
         failed = measured(answer)
         return Evidence(failed, failed, failed)
-    return Evidence(answer.default, answer.again, answer.restored, answer.nudged)
+    return Evidence(answer.default, answer.again, answer.restored, answer.nudged, alike=answer.alike)
 
 
 def _notes(hello: Recorded, call: RecordedCall, calls: Sequence[RecordedCall]) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.core.judge import DTYPE_TOLERANCES, Criterion
+from bisector.core.judge import DTYPE_TOLERANCES, Criterion, judge
+from bisector.core.model import Measurement, OutputMeasurement
 
 
 def test_the_defaults_are_those_of_assert_close() -> None:
@@ -19,7 +20,7 @@ def test_what_has_no_rounding_of_its_own_is_compared_exactly(dtype: str) -> None
 
 
 def test_the_command_line_goes_before_the_script_and_the_script_before_the_dtype() -> None:
-    by_path, by_dtype = {"output[0]": (1e-2, 1e-3)}, {"float32": (1e-1, 1e-1)}
+    by_path, by_dtype = {"output[0]": ((1e-2, 1e-3),)}, {"float32": ((1e-1, 1e-1),)}
     script = Criterion(by_path=by_path, by_dtype=by_dtype)
     assert script.tolerance("output[0]", "float32") == (1e-2, 1e-3)
     assert script.tolerance("output[1]", "float32") == (1e-1, 1e-1)
@@ -32,7 +33,7 @@ def test_the_command_line_goes_before_the_script_and_the_script_before_the_dtype
 
 def test_a_smaller_graph_is_held_to_the_tolerance_that_the_whole_diverged_under() -> None:
     whole = Criterion(
-        by_path={"output[1]": (0.0, 0.0)}, signed_zero=True, source="the script's own comparison"
+        by_path={"output[1]": ((0.0, 0.0),)}, signed_zero=True, source="the script's own comparison"
     )
     small = whole.for_smaller([("output[1]", "float32")])
     assert small.tolerance("output[0]", "float32") == (0.0, 0.0)
@@ -41,11 +42,25 @@ def test_a_smaller_graph_is_held_to_the_tolerance_that_the_whole_diverged_under(
     assert small.source == whole.source
 
 
-def test_of_two_tolerances_for_one_dtype_the_stricter_holds_in_any_order() -> None:
-    whole = Criterion(by_path={"output[0]": (1e-3, 1e-3), "output[1]": (1e-6, 1e-6)})
-    outputs = [("output[0]", "float32"), ("output[1]", "float32")]
-    assert whole.for_smaller(outputs) == whole.for_smaller(reversed(outputs))
-    assert whole.for_smaller(outputs).tolerance("output[0]", "float32") == (1e-6, 1e-6)
+def test_of_several_tolerances_for_one_output_each_must_hold() -> None:
+    loose, tight = (1e-3, 1e-3), (1e-5, 1e-2)  # neither is the stricter: the one of large, the other of small
+    criterion = Criterion(by_path={"output[0]": (tight, loose)})
+    for size, difference, outcome in ((1.0, 5e-3, "FAIL"), (1e6, 100.0, "FAIL"), (1.0, 1e-3, "PASS")):
+        output = OutputMeasurement(0, "output[0]", "float32", (1,), 1, frontier=((size, difference),))
+        assert judge(Measurement((output,)), criterion).outcome.value == outcome
+
+
+def test_a_tolerance_that_is_broken_comes_first() -> None:
+    output = OutputMeasurement(0, "output[0]", "float32", (1,), 1, frontier=((1.0, 5e-3),))
+    criterion = Criterion(by_path={"*": ((1e-5, 1e-2), (1e-3, 1e-3))})
+    assert criterion.tolerance("output[0]", "float32") == (1e-5, 1e-2)
+    assert criterion.broken_first([output]).tolerance("output[0]", "float32") == (1e-3, 1e-3)
+
+
+def test_a_smaller_graph_is_held_to_all_that_outputs_of_a_dtype_diverged_under() -> None:
+    whole = Criterion(by_path={"output[0]": ((1e-3, 1e-3),), "output[1]": ((1e-6, 1e-6),)})
+    small = whole.for_smaller([("output[0]", "float32"), ("output[1]", "float32")])
+    assert small.tolerances("output[0]", "float32") == ((1e-3, 1e-3), (1e-6, 1e-6))
 
 
 def test_the_tolerance_of_the_command_line_holds_for_smaller_graphs_too() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.core.judge import Criterion, grown, judge, proof, removed_fraction, size, worst
-from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
+from bisector.core.judge import Criterion, grown, judge, proof, removed_fraction, severity, size, worst
+from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised, Signature
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
 FAIL, PASS, UNRESOLVED = Outcome.FAIL, Outcome.PASS, Outcome.UNRESOLVED
@@ -72,8 +72,58 @@ def test_a_divergence_is_named_by_its_gravest_kind(wrong: OutputMeasurement, kin
     assert result.signatures == (Signature("output[0]", kind),)
 
 
-def test_other_strides_alone_are_no_divergence() -> None:
-    assert judge(measured(output(stride_compiled=(4,))), Criterion()).outcome is PASS
+def test_other_strides_alone_diverge_where_the_criterion_asks_for_them() -> None:
+    m = measured(output(stride=(1,), stride_compiled=(4,)))
+    assert judge(m, Criterion()).outcome is PASS
+    asked = judge(m, Criterion(strides=True))
+    assert asked.signatures == (Signature("output[0]", DivergenceKind.STRIDE),)
+    assert asked.reason == "output[0]: strides (4,) instead of (1,)"
+
+
+def test_strides_are_not_named_beside_what_is_worse_nor_those_of_a_gradient() -> None:
+    both = measured(output(stride=(1,), stride_compiled=(4,)), off_by(1.0, path="output[1]"))
+    assert judge(both, Criterion(strides=True)).signatures == (Signature("output[1]", DivergenceKind.VALUE),)
+    gradient = measured(output("grad[x]", stride=(1,), stride_compiled=(4,)))
+    assert judge(gradient, Criterion(strides=True)).outcome is PASS
+
+
+def raised(eager: str | None, compiled: str | None, alike: bool = False) -> Measurement:
+    return measured(output("exception", raised=Raised(eager, compiled, alike)))
+
+
+def test_one_side_that_raises_diverges_from_one_that_returns() -> None:
+    result = judge(raised(None, "IndexError: 7 is out of range"), Criterion())
+    assert result.outcome is FAIL
+    assert result.reason == "exception: compiled raises IndexError: 7 is out of range; eager returns"
+    assert "eager raises" in judge(raised("ValueError: no", None), Criterion()).reason
+
+
+def test_two_that_raise_alike_agree_and_otherwise_diverge() -> None:
+    assert judge(raised("ValueError: a", "ValueError: b", alike=True), Criterion()).outcome is PASS
+    assert judge(raised("ValueError: a", "IndexError: b"), Criterion()).outcome is FAIL
+
+
+def test_the_same_exception_of_a_smaller_case_has_other_numbers_and_another_one_is_another_bug() -> None:
+    studied = judge(raised(None, "RuntimeError: size 128 at 0x7f, /tmp/a/b.cpp:12"), Criterion()).signatures
+    same = raised(None, "RuntimeError: size 4 at 0x11, /tmp/c.cpp:9")
+    assert judge(same, Criterion(), same=studied).outcome is FAIL
+    assert judge(raised(None, "TypeError: size 4"), Criterion(), same=studied).outcome is UNRESOLVED
+    assert judge(measured(off_by(1.0)), Criterion(), same=studied).outcome is UNRESOLVED
+
+
+def test_where_values_are_studied_an_exception_says_nothing_of_them() -> None:
+    studied = judge(measured(off_by(1.0)), Criterion()).signatures
+    for outcome in (raised(None, "E: x"), raised("E: x", "E: x", alike=True)):
+        assert judge(outcome, Criterion(), same=studied).outcome is UNRESOLVED
+
+
+def test_of_two_divergences_the_worse_kind_counts_and_then_the_error_against_rounding() -> None:
+    few_flags = output(dtype="bool", n_diff=1, numel=100, frontier=((1.0, 1.0),), max_abs=1.0)
+    last_bit = off_by(1e-4, scale=1.0)
+    large, infinite = off_by(1e5, scale=1.0), output(nonfinite_mismatches=1, n_diff=1)
+    given = [judge(measured(one), Criterion()) for one in (last_bit, few_flags, large, infinite)]
+    given.append(judge(raised(None, "E: x"), Criterion()))
+    assert sorted(given, key=severity) == given
 
 
 def test_the_sign_of_a_zero_counts_only_on_request() -> None:

@@ -44,7 +44,7 @@ def check(tmp_path: Path, target: Path, *arguments: str) -> subprocess.Completed
         ("inputs = [1]\n", "never compiles anything; call torch.compile in it, or define Model, model or fn"),
         ("import torch\nimport no_such_module_anywhere\n", "No module named 'no_such_module_anywhere'"),
         ("import torch\ntorch.compile(lambda x: x + 1)\n", "call it once with real inputs"),
-        ("import os\nos._exit(0)", "ended the process that ran it"),
+        ("import os\nos._exit(0)", "ended before it compiled anything: sys.exit(0)"),
     ],
     ids=["missing", "syntax", "no compile", "raises first", "never called", "leaves"],
 )

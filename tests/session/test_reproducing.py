@@ -17,6 +17,7 @@ from bisector.core.case import WHOLE, Case, Wording
 from bisector.core.model import Outcome, ProbeResult
 from bisector.core.protocol import Failed, Repro, TestFile
 from bisector.core.search.minimal import MinimalSet
+from bisector.errors import CannotWrite
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
 from bisector.session import reproducing
@@ -56,6 +57,17 @@ def session(tmp_path: Path) -> Iterator[Any]:
         plain=PlainRuns(journal),
     )
     journal.close()
+
+
+@pytest.mark.parametrize("status", [1, 125])
+def test_a_run_that_lacked_room_ends_the_run_and_is_not_remembered(session: Any, status: int) -> None:
+    path = session.run.repro
+    said = "print('cannot tell: CppCompileError\\nas: No space left on device')"
+    path.write_text(f"{said}\nraise SystemExit({status})")
+    run = session.plain.start(path, [SCRIPT])
+    with pytest.raises(CannotWrite, match="No space left on device; make room there"):
+        session.plain.ended(run, 60.0)
+    assert run.key not in session.plain._journal.answers
 
 
 def test_comments_that_say_more_are_the_same_program() -> None:

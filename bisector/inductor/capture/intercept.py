@@ -7,13 +7,15 @@ before the script's first line; the graphs then run in eager and are recorded.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch._dynamo.repro.after_aot
@@ -21,6 +23,7 @@ import torch._dynamo.repro.after_dynamo
 
 from .artifacts import run_repro_stand_in
 from .record import Recorder
+from .wrapping import name_of, wrapped
 
 
 @contextlib.contextmanager
@@ -39,6 +42,10 @@ def intercepted(recorder: Recorder, script: Path) -> Iterator[None]:
         (torch, "equal", _equal(recorder, torch.equal)),
         (torch.Tensor, "equal", _equal(recorder, torch.Tensor.equal)),
         (signal, "signal", _signal_outside_main_thread(signal.signal)),
+        (torch, "manual_seed", _manual_seed(recorder, torch.manual_seed)),
+        (torch.random, "manual_seed", _manual_seed(recorder, torch.random.manual_seed)),
+        (builtins, "__import__", _first_import_of_torch(recorder, builtins.__import__)),
+        (os, "_exit", _exit_of_the_script(os._exit)),
     ]
     with contextlib.ExitStack() as stack:
         for owner, name, new in replacements:
@@ -62,15 +69,16 @@ def _compile_stand_in(
             return original(model, disable=True)
         dynamic = dynamic if recorder.dynamic is None else recorder.dynamic
         entry = recorder.entry(
-            _name(model), backend or "inductor", _options(mode, options, dynamic), dynamic, fullgraph
+            name_of(model), backend or "inductor", _options(mode, options, dynamic), dynamic, fullgraph
         )
         ours.calling = True
         try:
-            return original(
+            made = original(
                 model, backend=recorder.backend(entry), dynamic=dynamic, fullgraph=fullgraph, **rest
             )
         finally:
             ours.calling = False
+        return wrapped(model, made, recorder.counted)
 
     return compile
 
@@ -84,7 +92,7 @@ def _optimize_stand_in(
             return original(backend, *args, **kwargs)
 
         def decorate(fn: Any) -> Any:
-            entry = recorder.entry(_name(fn), backend, {}, kwargs.get("dynamic"), kwargs.get("nopython"))
+            entry = recorder.entry(name_of(fn), backend, {}, kwargs.get("dynamic"), kwargs.get("nopython"))
             return original(recorder.backend(entry), *args, **kwargs)(fn)
 
         return decorate
@@ -100,14 +108,6 @@ def _options(mode: Any, options: Any, dynamic: Any) -> dict[str, Any]:
         return dict(list_mode_options(mode, dynamic))
     not_config = {"guard_filter_fn", "use_aoti"}
     return {k.replace("-", "_"): v for k, v in (options or {}).items() if k not in not_config}
-
-
-def _name(model: Any) -> str:
-    named = getattr(model, "__qualname__", None) or getattr(model, "__name__", None)
-    owner = getattr(model, "__self__", None)
-    if isinstance(owner, torch.nn.Module):
-        return type(owner).__name__
-    return named if isinstance(named, str) else type(model).__name__
 
 
 def _assert_close(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,6 +147,42 @@ def _equal(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., An
         return agreed
 
     return equal
+
+
+def _first_import_of_torch(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Notes what the script has put into the environment by then: torch, which is here already, reads some
+    variables as it is imported."""
+    before = dict(os.environ)
+
+    @functools.wraps(original)
+    def imports(name: str, *args: Any, **kwargs: Any) -> Any:
+        if recorder.environment is None and name.partition(".")[0] == "torch":
+            recorder.environment = {k: v for k, v in os.environ.items() if before.get(k) != v}
+        return original(name, *args, **kwargs)
+
+    return imports
+
+
+def _manual_seed(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def manual_seed(seed: Any) -> Any:
+        recorder.seeded = True
+        return original(seed)
+
+    return manual_seed
+
+
+def _exit_of_the_script(original: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+    """`os._exit` in the script's own thread ends the script, not the worker around it."""
+    process, thread = os.getpid(), threading.get_ident()
+
+    @functools.wraps(original)
+    def leave(status: int) -> NoReturn:
+        if (os.getpid(), threading.get_ident()) == (process, thread):
+            raise SystemExit(status)
+        original(status)
+
+    return leave
 
 
 def _signal_outside_main_thread(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import linecache
 import os
+import random
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -17,13 +18,13 @@ from typing import Any
 
 import torch
 
-from ...core.messages import LoadOptions
+from ...core.messages import SEED, LoadOptions
 from ...errors import first_line
 from ..probe_cache import ProbeCache
 from ..threads import Ran, run_in_thread
 from .artifacts import RUNNERS, CannotLoad
 from .intercept import intercepted
-from .record import Recorder
+from .record import Comparison, Recorder
 
 _opened: set[str] | None = None  # while a script runs
 
@@ -69,9 +70,9 @@ def _note_late(options: LoadOptions, loaded: Loaded, ran: Ran) -> None:
 
 def _run(options: LoadOptions, loaded: Loaded) -> None:
     torch.set_num_threads(options.threads)
-    loaded.recorder.begin(options.dynamic)
-    if options.seed is not None:
-        torch.manual_seed(options.seed)
+    loaded.recorder.begin(options.dynamic, options.wanted)
+    _seed(SEED if options.seed is None else options.seed)
+    seeded = torch.get_rng_state()
     path = Path(options.target)
     try:
         with intercepted(loaded.recorder, path):
@@ -87,6 +88,18 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
         loaded.problem = f"{path.name}, line {error.lineno}: {error.msg}; numbisect needs a Python script"
     except BaseException as error:  # noqa: BLE001 - the script may raise anything; it ends the script, not us
         loaded.ended = f"{first_line(error)} ({_last_line_in(path, error)})"
+    drawn = not torch.equal(seeded, torch.get_rng_state())
+    if drawn and options.seed is None and not loaded.recorder.seeded:
+        note = f"the script draws random numbers and sets no seed; {SEED} was set for it"
+        loaded.recorder.notes.append(note)
+
+
+def _seed(seed: int) -> None:
+    """Of the generators that a script may draw from: two runs of it must have equal inputs."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(seed % 2**32)
 
 
 def _run_script(path: Path) -> Mapping[str, Any]:
@@ -133,15 +146,18 @@ def _note_tolerances(recorder: Recorder) -> None:
     """Tolerances of the script's own comparisons, on the outputs they were about.
 
     A comparison of something computed from the outputs speaks for all outputs of the calls before it,
-    unless one that names an output directly is there. Two for one output: the stricter holds.
+    unless one that names an output directly is there.
     """
     everything = [(call, "*") for call in recorder.calls]
     some_direct = any(comparison.matched for comparison in recorder.comparisons)
+    asked: dict[tuple[int, str], list[Comparison]] = {}
     for comparison in recorder.comparisons:
         for call, path in comparison.matched if some_direct else everything:
-            if comparison.tolerance is not None:
-                old = call.tolerances.get(path, comparison.tolerance)
-                call.tolerances[path] = min(old, comparison.tolerance)
+            asked.setdefault((call.index, path), []).append(comparison)
+    for (index, path), about in asked.items():
+        if any(comparison.tolerance is not None for comparison in about):  # the defaults go without saying
+            held = [comparison.tolerance or comparison.default for comparison in about]
+            recorder.calls[index].tolerances[path] = tuple(dict.fromkeys(held))
 
 
 def _problem(options: LoadOptions, loaded: Loaded) -> str | None:

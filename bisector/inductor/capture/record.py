@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from ...core.judge import DTYPE_TOLERANCES, Tolerance
 from .. import tensors, torch_state
 
 # Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls
@@ -48,13 +49,14 @@ class GraphCall:
     """One run of a graph, as far as every recorder keeps it.
 
     index: its place among the calls of the recorder. args: copies of the inputs before it. grad_outputs: what
-    came back to an output in the backward pass, by the output's index.
+    came back to an output in the backward pass, by the output's index. raised: it did not return.
     """
 
     index: int
     args: list[Any]
     requires_grad: list[bool]
     grad_outputs: dict[int, torch.Tensor] = field(default_factory=dict)
+    raised: bool = False
 
     def keep_gradients(self, outputs: Sequence[Any]) -> None:
         """From now on what comes back to these outputs is kept in `grad_outputs`."""
@@ -78,7 +80,7 @@ class Call(GraphCall):
     originals: list[Any] = field(default_factory=list)
     output_ids: list[int] = field(default_factory=list)
     output_storages: list[int] = field(default_factory=list)
-    tolerances: dict[str, tuple[float, float]] = field(default_factory=dict)
+    tolerances: dict[str, tuple[Tolerance, ...]] = field(default_factory=dict)
 
     def input_names(self) -> list[str]:
         """Names of the graph's inputs, in the order of `args`."""
@@ -111,12 +113,13 @@ class Call(GraphCall):
 class Comparison:
     """One comparison that the script made after a compiled call.
 
-    tolerance: (rtol, atol), or None for the defaults by dtype. matched: (call, output path) of the
+    tolerance: as it was given, or None; default: that of the dtype. matched: (call, output path) of the
     compiled outputs and gradients among what was compared. agreed: the comparison's own answer, on
     outputs that were computed in eager.
     """
 
-    tolerance: tuple[float, float] | None
+    tolerance: Tolerance | None
+    default: Tolerance
     matched: list[tuple[Call, str]]
     agreed: bool
 
@@ -133,20 +136,31 @@ class Recorder:
         self.comparisons: list[Comparison] = []
         self.bytes_held = 0
         self.notes: list[str] = []
+        self.seeded = False  # the script set a seed
+        self.environment: dict[str, str] | None = None  # what the script set before it imported torch
+        self.made = 0  # calls of what torch.compile returned
+        self.wanted: int | None = None  # which of them is kept whatever was kept before
         self.alive: list[Any] = []  # outputs are matched by id(): they must not be freed meanwhile
 
-    def begin(self, dynamic: bool | None) -> None:
+    def begin(self, dynamic: bool | None, wanted: int | None = None) -> None:
         """In the script's thread, before its first line: what the settings were (they belong to a thread).
 
-        dynamic: overrides what the script says of dynamic shapes; None leaves it to the script.
+        dynamic: overrides what the script says of dynamic shapes; None leaves it to the script. wanted: the
+        place, among the calls of compiled functions, of one whose graphs' calls are kept in any case.
         """
         self.dynamic = dynamic
+        self.wanted = wanted
         self.start = torch_state.config_values()
 
     def entry(self, name: str, backend: Any, options: dict[str, Any], dynamic: Any, fullgraph: Any) -> Entry:
         found = Entry(len(self.entries), name, backend, options, dynamic, bool(fullgraph))
         self.entries.append(found)
         return found
+
+    def counted(self, name: str, function: Callable[..., Any], owner: Any, args: Any, kwargs: Any) -> Any:
+        """Call what torch.compile returned, counting."""
+        self.made += 1
+        return function(*args, **kwargs)
 
     def backend(self, entry: Entry) -> Callable[..., Any]:
         def record_graph(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
@@ -157,7 +171,12 @@ class Recorder:
             def run(*args: Any) -> Any:
                 call = self._begin(graph, args)
                 # By the nodes, not by the generated code: the two differ for a negative literal's power.
-                outputs = torch.fx.Interpreter(gm).run(*args)
+                try:
+                    outputs = torch.fx.Interpreter(gm).run(*args)
+                except Exception:
+                    if call is not None:
+                        call.raised = True
+                    raise
                 if call is not None:
                     self._end(call, outputs)
                 return outputs
@@ -168,7 +187,8 @@ class Recorder:
 
     def _begin(self, graph: GraphRecord, args: tuple[Any, ...]) -> Call | None:
         size = tensors.nbytes(args)
-        if len(graph.calls) >= CALLS_PER_GRAPH or self.bytes_held + size > MEMORY_LIMIT:
+        many = len(graph.calls) >= CALLS_PER_GRAPH and self.made - 1 != self.wanted
+        if many or self.bytes_held + size > MEMORY_LIMIT:
             graph.skipped_calls += 1
             return None
         self.bytes_held += size
@@ -191,12 +211,18 @@ class Recorder:
         call.output_storages = [_storage_of(o) for o in flat]
         call.keep_gradients(flat)
 
-    def compared(self, values: Any, tolerance: tuple[float, float] | None, agreed: bool) -> None:
+    def compared(self, values: Any, tolerance: Tolerance | None, agreed: bool) -> None:
         """The script has compared these; of no interest before its first compiled call."""
         if self.calls:
-            tensors = [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor)]
-            matched = [(call, path) for leaf in tensors for call in self.calls for path in call.paths(leaf)]
-            self.comparisons.append(Comparison(tolerance, matched, agreed))
+            leaves = [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+            matched = [(call, path) for leaf in leaves for call in self.calls for path in call.paths(leaf)]
+            defaults = [_default_tolerance(leaf) for leaf in leaves]
+            default = max(defaults, default=(0.0, 0.0))  # assert_close takes the looser dtype's of a pair
+            self.comparisons.append(Comparison(tolerance, default, matched, agreed))
+
+
+def _default_tolerance(tensor: torch.Tensor) -> Tolerance:
+    return DTYPE_TOLERANCES.get(tensors.dtype_name(tensor.dtype), (0.0, 0.0))
 
 
 def _storage_of(value: Any) -> int:

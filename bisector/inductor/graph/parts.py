@@ -183,6 +183,8 @@ def is_frozen(spec: ReproSpec) -> bool:
 
 
 def _compared(spec: ReproSpec, parameters: Sequence[str]) -> str:
+    if spec.raises:
+        return ""
     with_grad = [name for name, flag in zip(parameters, spec.grad_flags, strict=True) if flag]
     tensors = [n for n, v in zip(parameters, spec.inputs, strict=True) if isinstance(v, torch.Tensor)]
     outputs = next(node.args[0] for node in reversed(spec.gm.graph.nodes) if node.op == "output")

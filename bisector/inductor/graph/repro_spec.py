@@ -30,6 +30,9 @@ class ReproSpec:
     compile_kwargs: those of torch.compile.
     autocast: (device type, dtype) of each autocast region around the call.
     seed: set before each of the two runs; None where nothing is random.
+    raises: the type of exception that one of the two raises; "" where values are compared, and the tolerances
+    are of no account where there is one.
+    strides: whether the strides of the outputs are compared too.
     signed_zero: whether -0.0 against +0.0 is a difference (not looked at in complex outputs).
     fix: what `--fixed` does.
     header: lines of the comment on top. file: what the comment calls the file.
@@ -51,6 +54,8 @@ class ReproSpec:
     default_dtype: torch.dtype = torch.float32
     num_threads: int | None = None
     seed: int | None = None
+    raises: str = ""
+    strides: bool = False
     signed_zero: bool = False
     fix: PlainFix | None = None
     header: Sequence[str] = ()

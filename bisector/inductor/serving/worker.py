@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import processes, wire
-from ...core.messages import WorkerOptions
+from ...core.messages import ProgramOptions, WorkerOptions
 
 LEAST_S = 1.0  # for the script, however long it took to come to it
 
@@ -36,6 +36,9 @@ def main(fd: int) -> None:
     log = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log, 1)  # the script's prints and the compilers' chatter; the channel has its own descriptor
     os.dup2(log, 2)
+    if options.program is not None:
+        _serve_program(channel, options, options.program)
+        return
     hello, loaded = _start(options, begun, partial(_leave_if_alone, channel))
     if loaded is None:
         channel.sendall(json.dumps(hello).encode() + b"\n")
@@ -71,6 +74,33 @@ def _serve_one_at_a_time(
     resident.Resident(channel, run_job, wire.load_request, pristine.Pristine(loaded), limit).serve()
 
 
+def _serve_program(channel: socket.socket, options: WorkerOptions, program: ProgramOptions) -> None:
+    """Each job in a fork of this process, which has torch with the hooks, and nothing of the script's."""
+    threads = _imported()
+    from ..program import jobs
+    from . import server, warm
+
+    warm.warm_up()
+    told = replace(program, threads=threads)
+    channel.sendall(json.dumps(wire.dump(jobs.recorded(told))).encode() + b"\n")
+    load: Any = wire.load_request
+    server.Server(
+        channel, partial(jobs.answer, told), load, options.memory_bytes, options.log,
+        lambda request: False, lambda request, answer: None,
+    ).serve()  # fmt: skip
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _imported() -> int:
+    """Import torch. Returns the threads that a plain run of a script would have."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    return threads
+
+
 def _serve_forks(channel: socket.socket, run_job: Any, options: WorkerOptions, loaded: Any) -> None:
     from . import jobs, server
 
@@ -87,10 +117,9 @@ def _start(options: WorkerOptions, begun: float, meanwhile: Callable[[], None]) 
 
     begun: when this process was, on the monotonic clock. meanwhile: see `run_in_thread`.
     """
+    threads = _imported()
     import torch
 
-    threads = torch.get_num_threads()  # what a plain run of the script would have
-    torch.set_num_threads(1)
     from ..flags import reads
 
     reads.watch()

@@ -1,0 +1,47 @@
+"""The Control of a whole program: its decisions are told apart by the graph that they are taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from torch._guards import CompileContext
+
+from ...core.model import Base, Decision
+from ..control import Control
+
+
+class ProgramControl(Control):
+    """Hooks ask with the IDs of one graph; here they are `g2/fma:sub@mul_1`, in the graph's place among those
+    that Dynamo compiled.
+
+    The backward graph has the forward's number: autograd compiles it under the same compile ID
+    (torch/_functorch/_aot_autograd/runtime_wrappers.py), whenever it comes to it.
+    """
+
+    def __init__(self, base: Base = Base.DEFAULT, members: Iterable[str] = ()) -> None:
+        super().__init__(base, members)
+        self._graphs: dict[str, int] = {}
+
+    def _named(self, decision_id: str) -> str:
+        compiling = str(CompileContext.current_compile_id())
+        return f"g{self._graphs.setdefault(compiling, len(self._graphs) + 1)}/{decision_id}"
+
+    def allows(self, decision_id: str) -> bool:
+        return super().allows(self._named(decision_id))
+
+    def take(self, decision: Decision) -> bool:
+        named = replace(decision, id=self._named(decision.id))
+        self._seen.setdefault(named.id, named)
+        return super().allows(named.id)
+
+    def refuses(self, decision: Decision) -> bool:
+        if self.allows(decision.id):
+            return False
+        if self._named(decision.id) in self.members:
+            self.take(decision)
+        return True
+
+    def denied(self, decision_id: str) -> bool:
+        named = self._named(decision_id)
+        return named in self._seen and not super().allows(named)

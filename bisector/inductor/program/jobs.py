@@ -1,0 +1,80 @@
+"""What a worker answers whose subject is a whole script: one function for each type of request that can be
+asked of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ... import wire
+from ...core import protocol as asked
+from ...core.messages import ProgramOptions
+from ...core.model import Candidate, Json, Measurement
+from .. import describe, formula, hooks, torch_state
+from ..flags import installed
+from ..hooks import selftest, triton_selftest
+from .probing import probe
+
+WHOLE_PROGRAM = "the script is studied as a whole, not graph by graph"
+
+
+def recorded(options: ProgramOptions) -> asked.Recorded:
+    """The script as the one call that there is."""
+    devices = ("cuda",) if torch.cuda.is_initialized() else ("cpu",)
+    call = asked.RecordedCall(
+        index=asked.PROGRAM, graph=0, entry="__main__", nodes=0, backward=False, tolerances={},
+        digest=asked.WHOLE_SCRIPT, elements=0, devices=devices, settings={}, backend="inductor",
+    )  # fmt: skip
+    return asked.Recorded((call,), True, 0, "", 0, (), describe.machine())
+
+
+def answer(options: ProgramOptions, request: asked.Request[Any]) -> Json:
+    """The answer of a request, as JSON. Raises CannotAnswer where it can only be asked of a graph."""
+    if isinstance(request, asked.AboutCase):
+        for kind, reason in request.about.hooks_off.items():
+            hooks.disable(kind, reason)
+    job = _JOBS.get(type(request))
+    if job is None:
+        raise asked.CannotAnswer(WHOLE_PROGRAM)
+    return wire.dump(job(options, request))
+
+
+def _probe(options: ProgramOptions, request: asked.RunProbe) -> Measurement:
+    return probe(options, request.candidate)
+
+
+def _verdict(options: ProgramOptions, request: asked.RunVerdict) -> asked.VerdictData:
+    """That the run with compilation off is steady was seen before; there is no reference in float64."""
+    steady = Measurement()
+    return asked.VerdictData(probe(options, Candidate()), steady, steady, (), ())
+
+
+def _selftest(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTested:
+    tried = selftest.run(selftest.flags_on(lambda flag: options.config.get(f"inductor.{flag}")))
+    if torch.cuda.is_initialized():
+        tried |= triton_selftest.run()
+    off = {kind: reason for kind, reason in tried.items() if reason is not None}
+    return asked.HooksTested(off, hooks.not_here({"cuda"} if torch.cuda.is_initialized() else {"cpu"}))
+
+
+def _flags(options: ProgramOptions, request: asked.ReadFlags) -> asked.Settings:
+    """As they are before the script's first line."""
+    known = {name: torch_state.current_flag(name) for name in request.names if torch_state.has_flag(name)}
+    return asked.Settings({n: asked.Setting(value, installed.variable(n)) for n, value in known.items()})
+
+
+def _formulas(options: ProgramOptions, request: asked.FindFormulas) -> asked.Formulas:
+    device = "cuda" if torch.cuda.is_initialized() else "cpu"
+    return asked.Formulas({decision: formula.source_of(decision, device) for decision in request.ids})
+
+
+_JOBS: dict[type[asked.Request[Any]], Callable[[ProgramOptions, Any], Any]] = {
+    asked.RunProbe: _probe,
+    asked.RunVerdict: _verdict,
+    asked.SelfTest: _selftest,
+    asked.ReadFlags: _flags,
+    asked.FindFormulas: _formulas,
+}

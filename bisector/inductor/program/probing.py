@@ -1,0 +1,124 @@
+"""A probe of the whole program: the script runs in a forked child that has torch and nothing of the script's,
+with a candidate's decisions denied in each compile, and what it gives is measured against the run with
+compilation off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+from unittest import mock
+
+import torch
+import torch._inductor.compile_fx
+
+from ... import wire
+from ...core.messages import ProgramOptions
+from ...core.model import Candidate, Json, Measurement, OutputMeasurement, Raised
+from ...core.program import KEPT, CompiledCall, PlainRun
+from .. import compiling, torch_state
+from ..execute import COMPILERS, active
+from ..probing import told
+from . import run_script, watching
+from .control import ProgramControl
+
+
+class _Left(BaseException):
+    """The script has ended its process."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def probe(options: ProgramOptions, candidate: Candidate) -> Measurement:
+    """Run the script once in this process, which is good for nothing afterwards."""
+    started = time.perf_counter()
+    folder = Path(options.folder)
+    eager = wire.load(PlainRun, json.loads((folder / KEPT).read_text(encoding="utf-8")))
+    hooked = candidate.backend == "inductor" and (candidate.needs_hooks or not candidate.flags)
+    decisions = ProgramControl(candidate.base, candidate.members) if hooked else None
+    torch.set_num_threads(options.threads)
+    compiling.decompositions_as_they_are()
+    with _flags_in_every_compile({**options.config, **dict(candidate.flags)}), active(decisions, COMPILERS):
+        compiled = _run(options, None if candidate.backend == "inductor" else candidate.backend)
+    if options.values_alone:
+        compiled = replace(compiled, agreed=(), ended=None, status=0)
+    found = told(_outputs(eager, compiled), decisions, "")
+    return replace(found, seconds=time.perf_counter() - started)
+
+
+def _run(options: ProgramOptions, backend: str | None) -> PlainRun:
+    calls: list[CompiledCall] = []
+    agreed: list[bool] = []
+
+    def note(**event: Any) -> None:
+        if "index" in event:
+            outputs = tuple(OutputMeasurement.from_json(output) for output in event["outputs"])
+            calls.append(CompiledCall(event["index"], event["entry"], outputs, event["raised"]))
+        elif "agreed" in event:
+            agreed.append(event["agreed"])
+
+    told = {"folder": options.folder, "mode": "compiled", "seed": options.seed, "backend": backend}
+    finish = watching.begin(told, note)
+    ended, status = None, 0
+    try:
+        with mock.patch.object(os, "_exit", _leave):
+            run_script.execute(options.script)
+    except _Left as left:
+        status = left.status
+    except SystemExit as left:
+        status = run_script.status_of(left)
+    except Exception as error:  # noqa: BLE001 - the script may raise anything; it is compared with eager's
+        ended, status = run_script.said(error), 1
+    finish()
+    return PlainRun(tuple(calls), tuple(agreed), {}, ended, status)
+
+
+def _leave(status: int) -> NoReturn:
+    raise _Left(status)
+
+
+@contextmanager
+def _flags_in_every_compile(flags: Mapping[str, Json]) -> Iterator[None]:
+    """The flags hold whatever the script sets, from the beginning and again as each compile begins."""
+    torch_state.apply_flags(dict(flags))
+    original: Callable[..., Any] = torch._inductor.compile_fx.compile_fx
+
+    def compile_fx(*args: Any, config_patches: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+        torch_state.apply_flags(dict(flags))
+        own = {k: v for k, v in (config_patches or {}).items() if f"inductor.{k}" not in flags}
+        return original(*args, config_patches=own or None, **kwargs)
+
+    with ExitStack() as stack:
+        if flags:
+            stack.enter_context(mock.patch.object(torch._inductor.compile_fx, "compile_fx", compile_fx))
+        yield
+
+
+def _outputs(eager: PlainRun, compiled: PlainRun) -> tuple[OutputMeasurement, ...]:
+    """What the compiled run gave, by call; exceptions, comparisons and the end as outputs of their own."""
+    found: list[OutputMeasurement] = []
+    for before, now in zip(eager.calls, compiled.calls, strict=False):
+        found += [replace(o, path=f"call[{now.index}].{o.path}") for o in now.outputs]
+        if (before.raised is None) != (now.raised is None):
+            raised = Raised(before.raised, now.raised, alike=False)
+            found.append(_another(f"call[{now.index}].exception", raised=raised))
+    for index, (before_agreed, agreed) in enumerate(zip(eager.agreed, compiled.agreed, strict=False)):
+        if before_agreed and not agreed:
+            found.append(_another(f"comparison[{index}]", said="fails compiled alone"))
+    ends = [(run.ended or "").partition(":")[0] or f"status {run.status}" for run in (eager, compiled)]
+    if ends[0] != ends[1] and not any(o.raised for o in found):
+        found.append(_another("end[0]", said=f"{ends[1]} instead of {ends[0]}"))
+    return tuple(replace(output, index=index) for index, output in enumerate(found))
+
+
+def _another(path: str, said: str | None = None, raised: Raised | None = None) -> OutputMeasurement:
+    return OutputMeasurement(0, path, "", (), 1, alias_mismatch=said, raised=raised)
+

@@ -1,0 +1,103 @@
+"""Which call is studied, and what the script itself shows where no recorded call diverges.
+
+A call is replayed on the inputs that it has in eager. What arises only between graphs, from call to call or
+outside of every graph does not show there; then the script is asked, in processes of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bisector.core.judge import Criterion, judge
+from bisector.core.model import Outcome
+from bisector.core.protocol import Recorded, RecordedCall, Request
+from bisector.core.verdict import VerdictClass
+from bisector.subject.targets import TargetKind
+
+from .program import Witness, program_of
+from .run import Session
+from .study import Study
+from .subject import Chosen, choose
+
+ALIKE = "inductor.fallback_random"
+BENEATH = (
+    "the program draws random numbers, which torch.compile draws otherwise; this is what differs beneath, "
+    "with fallback_random=True"
+)
+Beside = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The call under study, and the script's own runs where they were asked.
+
+    criterion: what the script is held to. steady: whether two runs with compilation off agree.
+    """
+
+    chosen: Chosen
+    witness: Witness | None = None
+    criterion: Criterion = field(default_factory=Criterion)
+    steady: bool = True
+
+
+def chosen_call(session: Session, beside: Beside) -> Seen:
+    """beside: see `choose`."""
+    hello = session.lab.hello()
+    if hello.environment:
+        names = ", ".join(sorted(hello.environment))
+        session.progress("capture", f"again with {names}, which the script sets before it imports torch")
+        session.begin_again("again", environment=hello.environment)
+        hello = session.lab.hello()
+    chosen = choose(session.lab, session.options, session.study, beside)
+    if _diverges_beneath(chosen):
+        session.progress("capture", "again with fallback_random=True, under which it diverges too")
+        session.begin_again("drawing alike", config={ALIKE: True})
+        hello = session.lab.hello()
+        chosen = choose(session.lab, session.options, session.study, beside)
+        chosen = replace(chosen, notes=(*chosen.notes, BENEATH))
+    if _diverges(chosen) or not is_a_script(session, hello):
+        return Seen(chosen)
+    session.progress("capture", "no captured call diverges; running the script with and without compilation")
+    program, criterion = program_of(session), criterion_of_program(session, chosen)
+    witness = program.witness(criterion)
+    if not witness.shown.diverges:
+        return Seen(chosen, witness, criterion)
+    if hello.skipped_calls and witness.shown.call is not None:
+        session.begin_again(f"call {witness.shown.call}", wanted=witness.shown.call)
+        later = choose(session.lab, session.options, session.study, beside)
+        if _diverges(later):
+            return Seen(later)
+    if not program.is_steady(criterion):
+        return Seen(chosen, witness, criterion, steady=False)
+    return Seen(chosen, program.with_backend(witness, criterion), criterion)
+
+
+def _diverges_beneath(chosen: Chosen) -> bool:
+    """Whether eager and compiled differ also where both draw the same random numbers."""
+    alike = chosen.evidence.alike
+    if alike is None or chosen.verdict.kind is not VerdictClass.NONDETERMINISTIC:
+        return False
+    return judge(alike, chosen.study.criterion).outcome is Outcome.FAIL
+
+
+def _diverges(chosen: Chosen) -> bool:
+    return judge(chosen.evidence.default, chosen.study.criterion).outcome is Outcome.FAIL
+
+
+def is_a_script(session: Session, hello: Recorded) -> bool:
+    """Whether the target compiles something itself, under no settings but its own."""
+    options = session.options
+    ours = options.entry is not None or options.train is not None or options.dynamic is not None
+    return hello.scripted and not ours and not options.config and session.kind is TargetKind.SCRIPT
+
+
+def criterion_of_program(session: Session, chosen: Chosen) -> Criterion:
+    """The script's own tolerances belong to outputs of graphs; its comparisons speak for themselves here, so
+    of several the loosest holds for what it does not compare."""
+    criterion, hello = chosen.study.criterion, session.lab.hello()
+    own = [pair for call in hello.calls for pairs in call.tolerances.values() for pair in pairs]
+    if not own or session.options.rtol is not None or session.options.tolerances is not None:
+        return criterion
+    return Criterion(by_path={"*": (max(own),)}, strides=criterion.strides, source=criterion.source)

@@ -1,0 +1,190 @@
+"""The repro of a divergence that no single graph shows: the script itself in one file, run twice by it, with
+compilation and without, and compared call by call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+from bisector.core.fix_source import Statements, UseBackend, python_literal, statements
+from bisector.core.judge import Criterion
+
+from .answer import Answer
+from .fixes import Fix
+from .plain_runs import SCRIPT
+from .reproducing import AGREES, DIVERGES, MOST_FIXES, OWN_HEADER, header
+from .run import Session
+
+_TEMPLATE = Template('''\
+$header
+#
+# python repro.py           exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
+# python repro.py --fixed   the same with the fix
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+
+ENVIRONMENT = $environment  # what the script must find before torch is imported
+SCRIPT = $script
+
+
+def run_script(file, fixed):
+    """Run the script; keep what its compiled functions return, and what becomes of their arguments."""
+    import torch
+$imports
+    torch.manual_seed($seed)
+    compile_, values, leaves = torch.compile, [], torch.utils._pytree.tree_leaves
+
+    def watched(model=None, **options):
+        if model is None:
+            return functools.partial(watched, **options)
+        made = compile_(model, **$options)
+        target = made.forward if isinstance(made, torch.nn.Module) else made
+        owner = model if isinstance(model, torch.nn.Module) else getattr(model, "__self__", None)
+
+        @functools.wraps(target)
+        def call(*args, **kwargs):
+            keep()
+            fix()
+            result = target(*args, **kwargs)
+            values.append([t.detach().clone() for t in leaves(result) if isinstance(t, torch.Tensor)])
+            held = list(owner.parameters()) if isinstance(owner, torch.nn.Module) else []
+            pending.extend([*(t for t in leaves((args, kwargs)) if isinstance(t, torch.Tensor)), *held])
+            return result
+
+        if made is target:
+            return call
+        made.forward = call
+        return made
+
+    pending = []
+
+    def keep():  # arguments, parameters and gradients, as the next call or the end finds them
+        found = [t for t in pending if t.is_leaf]
+        values.append([t.detach().clone() for t in (*found, *(t.grad for t in found)) if t is not None])
+        pending.clear()
+
+    @functools.cache
+    def fix():  # as late as can be: the script may register lowerings of its own
+        if fixed:
+            $fix
+
+    torch.compile, os._exit = watched, sys.exit
+    try:
+        exec(compile(SCRIPT, "script.py", "exec"), {"__name__": "__main__"})
+    finally:
+        keep()
+        torch.save(values, file)
+
+
+def run(folder, name, off):
+    file = os.path.join(folder, name)
+    environment = os.environ | ENVIRONMENT
+    environment.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
+    if off:
+        environment.update(TORCH_COMPILE_DISABLE="1", TORCHDYNAMO_DISABLE="1")
+    command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--run", file]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if not os.path.exists(file):
+        sys.exit(print("cannot tell:", (done.stderr.strip() or "no values").splitlines()[-1]) or 125)
+    import torch
+
+    return done, torch.load(file)
+
+
+def main():
+    if "--run" in sys.argv:
+        sys.exit(run_script(sys.argv[-1], "--fixed" in sys.argv))
+    with tempfile.TemporaryDirectory() as folder:
+        (eager, expected), (compiled, actual) = run(folder, "off.pt", True), run(folder, "on.pt", False)
+    import torch
+
+    try:
+        for call, (e, a) in enumerate(zip(expected, actual)):
+            message = lambda m: f"at step {call}: {m}"
+            torch.testing.assert_close(a, e, equal_nan=True, msg=message$tolerance)
+    except AssertionError as error:
+        print(error)
+        sys.exit(1)
+    if eager.returncode != compiled.returncode:
+        print(f"exit status {compiled.returncode} instead of {eager.returncode}:", compiled.stderr[-2000:])
+        sys.exit(1)
+    print("compiled agrees with eager")
+
+
+if __name__ == "__main__":
+    main()
+''')
+
+
+@dataclass(frozen=True)
+class ProgramRepro:
+    """file: None where no repro diverges in plain Python. refuted: fixes that did not repair it there."""
+
+    file: str | None
+    refuted: frozenset[str]
+    notes: tuple[str, ...]
+
+
+def reproduce_program(session: Session, answer: Answer, criterion: Criterion, seed: int) -> ProgramRepro:
+    """Write the repro with the best fix that holds in it, or with none."""
+    path, refuted, notes = session.run.repro, list[str](), list[str]()
+    expressible = [fix for fix, _ in answer.fixes if fix.plain is not None]
+    for fix in [*expressible[:MOST_FIXES], None]:
+        text = _text(session, answer, fix, criterion, seed)
+        session.run.write_text(path, text)
+        runs = [session.plain.start(path, [SCRIPT])]
+        if fix is not None:
+            runs.append(session.plain.start(path, [SCRIPT, "--fixed"], **OWN_HEADER))
+        ended = [session.plain.ended(run, session.timeout_s) for run in runs]
+        if ended[0].status != DIVERGES:
+            path.unlink()
+            notes.append(f"the script as a repro does not diverge in plain Python ({ended[0].said})")
+            return ProgramRepro(None, frozenset(refuted), tuple(notes))
+        if fix is None or ended[1].status == AGREES:
+            said = "no fix that plain torch can express" if fix is None else "--fixed agrees"
+            session.progress("repro", f"{path.name} diverges; {said}")
+            break
+        refuted.append(fix.id)
+        notes.append(f"{fix.id} does not repair the repro in a fresh process")
+    return ProgramRepro(path.name, frozenset(refuted), tuple(notes))
+
+
+def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterion, seed: int) -> str:
+    source = Path(session.options.target).read_text(encoding="utf-8")
+    done = Statements() if fix is None or fix.plain is None else statements(fix.plain)
+    lines = [*done.early, *done.lines] or ['raise NotImplementedError("no fix is known")']
+    options = "options"
+    if fix is not None and isinstance(fix.plain, UseBackend):
+        lines = ["pass  # the backend above"]
+        chosen = f'{{"backend": {python_literal(fix.plain.backend)}}}'
+        options = f"(options | ({chosen} if fixed else {{}}))"
+    head = [line for text in header(answer, fix) for line in text.splitlines()]
+    return _TEMPLATE.substitute(
+        header="\n".join(f"# {line}".rstrip() for line in head),
+        environment=python_literal(dict(session.environment)),
+        script=_literal(source),
+        imports="".join(f"    {line}\n" for line in sorted(done.imports)),
+        fix="\n            ".join(lines),
+        options=options,
+        seed=seed,
+        tolerance=_tolerance(criterion),
+    )
+
+
+def _tolerance(criterion: Criterion) -> str:
+    """What is said to assert_close; nothing where its defaults hold."""
+    pairs = (criterion.everywhere,) if criterion.everywhere else criterion.by_path.get("*", ())
+    return f", rtol={pairs[0][0]!r}, atol={pairs[0][1]!r}" if pairs else ""
+
+
+def _literal(source: str) -> str:
+    """The script in raw quotes, where it can stand so."""
+    for quotes in ('"""', "'''"):
+        if quotes not in source and not source.endswith(("\\", quotes[0])):
+            return f"r{quotes}{source}{quotes}"
+    return repr(source)

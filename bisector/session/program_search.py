@@ -1,0 +1,98 @@
+"""The search where nothing smaller than the whole script diverges: each probe is a run of the script.
+
+The same search of both views, the same confirmation in a second worker; what needs a graph (following node by
+node, reduction) is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from bisector.core.case import WHOLE
+from bisector.core.judge import BudgetSpent, Criterion, judge
+from bisector.core.model import Outcome
+from bisector.runner.lab import Lab
+
+from . import fixes
+from .answer import Answer
+from .concluding import flag_fixes
+from .confirmation import confirm
+from .culprit_search import decide
+from .flags.curated import catalogue
+from .flags.walk import walk
+from .preflight import test_hooks
+from .program import program_of
+from .program_repro import reproduce_program
+from .run import Session
+from .study import Study
+from .subject import Chosen, choose
+
+NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
+
+
+def explain_program(session: Session, answer: Answer, criterion: Criterion) -> Answer:
+    """The answer with what a search over runs of the script finds. criterion: what the script is held to."""
+    folder = program_of(session).prepared()
+    lab = session.program_lab("program", folder)
+    chosen = choose(lab, session.options, lambda call: _study(session, lab, call.index, criterion))
+    default = judge(chosen.evidence.default, chosen.study.criterion)
+    if default.outcome is not Outcome.FAIL:
+        note = f"a run of the script in a fork of a warm process does not show it ({default.reason})"
+        return replace(answer, notes=(*answer.notes, note))
+    try:
+        return _searched(session, folder, answer, chosen)
+    except BudgetSpent as spent:
+        return replace(answer, stopped_because=spent.reason)
+
+
+def _study(session: Session, lab: Lab, call: int, criterion: Criterion) -> Study:
+    return Study(
+        lab, call, criterion, criterion, repeat=session.options.repeat,
+        exhausted=session.clock.exhausted, counts=session.counts,
+    )  # fmt: skip
+
+
+def _searched(session: Session, folder: Path, answer: Answer, chosen: Chosen) -> Answer:
+    default = judge(chosen.evidence.default, chosen.study.criterion)
+    with session.clock.stage("localise"):
+        hooks = test_hooks(chosen.study)
+    study = replace(chosen.study, hooks_off=hooks.off)
+    with session.clock.stage("fixes"):
+        flags = catalogue(chosen.call.devices)
+        settings = study.settings([flag.name for flag in flags])
+        found = walk(study, flags, settings, WHOLE, default.measurement)
+    study = replace(study, conservative=found.conservative)
+    with session.clock.stage("causes"):
+        decided = decide(study, WHOLE, default, found.necessary)
+        session.progress("causes", f"repairs found: {len(decided.sets.repairs)}")
+        second = session.program_lab("program, confirm", folder)
+        confirmed = confirm(replace(chosen, study=study), second, decided, None)
+        second.close()
+    by_denial = fixes.from_repairs(confirmed.held)
+    ranked = fixes.ranked([*(fix for fix, _ in flag_fixes(found)), *by_denial])
+    known = replace(
+        answer,
+        criterion=chosen.study.criterion,
+        default=chosen.evidence.default,
+        walk=found,
+        repairs=confirmed.repairs,
+        causes=confirmed.causes,
+        second=confirmed.second,
+        places=confirmed.places,
+        decisions=confirmed.decisions,
+        fixes=tuple((fix, True) for fix in ranked),
+        hooks_off=hooks.off,
+        not_here=hooks.not_here,
+        notes=(*answer.notes, *decided.checks, *confirmed.notes, NOTHING_SMALLER),
+        stopped_because=decided.sets.stopped_because,
+    )
+    with session.clock.stage("minimize"):
+        repro = reproduce_program(session, known, study.criterion, session.seed)
+    return replace(
+        known,
+        repro=repro.file,
+        fixes=tuple((fix, fix.id not in repro.refuted) for fix in ranked),
+        notes=(*known.notes, *repro.notes),
+    )
+

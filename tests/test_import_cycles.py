@@ -41,14 +41,15 @@ ORDER = {
         culprit_search subject
         confirmation run
         program
-        chosen_call flags
+        flags
         fixes
         reducing
         answer starting
         preflight reproducing result
         builds concluding
-        explaining program_repro
+        explaining other_calls program_repro
         program_search
+        chosen_call
         pipeline
         probe_commands
         triage

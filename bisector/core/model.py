@@ -240,6 +240,16 @@ class Measurement:
         )
 
 
+@dataclass(frozen=True)
+class Machine:
+    """Versions and devices as torch sees them. isa: the vector instructions that Inductor picks."""
+
+    torch: str | None
+    torch_git: str | None = None
+    isa: str | None = None
+    gpu: str | None = None
+
+
 class DivergenceKind(enum.Enum):
     """In what an output differs; the order is the order of precedence."""
 

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .judge import Criterion, judge
-from .model import Measurement, Outcome, OutputMeasurement, ProbeResult
+from .model import Measurement, Outcome, OutputMeasurement
 
+PROGRAM = -1  # in the place of a call's index: the whole script
+WHOLE_SCRIPT = "the whole script"  # in the place of the digest of its inputs
 KEPT = "eager.json"  # in the folder of the values: what else the run with compilation off was
 
 
@@ -73,12 +75,12 @@ class Shown:
     """What a plain run shows beside the one with compilation off.
 
     reason: in a sentence; empty where nothing differs. call: the first compiled call that differs.
-    result: its outputs judged, None where it is not a call that differs.
+    exception: what one of the two raised there.
     """
 
     reason: str = ""
     call: int | None = None
-    result: ProbeResult | None = None
+    exception: str | None = None
 
     @property
     def diverges(self) -> bool:
@@ -99,10 +101,11 @@ def shown(
         where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
         if (before.raised is None) != (now.raised is None):
             side = f"eager raises {before.raised}" if before.raised else f"compiled raises {now.raised}"
-            return Shown(f"{where}: {side}, the other returns", now.index)
+            raised = before.raised or now.raised
+            return Shown(f"{where}: {side}, the other returns", now.index, raised)
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
-            return Shown(f"{where}: {result.reason}", now.index, result)
+            return Shown(f"{where}: {result.reason}", now.index)
     fails = _first_that_fails(eager.agreed, compiled.agreed)
     if fails is not None:
         return Shown(f"its comparison {fails + 1} of {len(compiled.agreed)}, which fails compiled alone")

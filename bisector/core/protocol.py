@@ -14,7 +14,7 @@ from .case import Case, Wording
 from .fix_source import PlainFix
 from .graphinfo import GraphInfo
 from .judge import Criterion, Tolerance
-from .model import Candidate, Json, Measurement, Outcome
+from .model import Candidate, Json, Machine, Measurement, Outcome
 from .trace import Trace
 
 Answer = TypeVar("Answer", covariant=True)
@@ -70,10 +70,6 @@ class AboutCase(Request[Answer]):
     about: About
 
 
-PROGRAM = -1  # in the place of a call's index: the whole script
-WHOLE_SCRIPT = "the whole script"  # in the place of the digest of its inputs
-
-
 # -- what was recorded ---------------------------------------------------------------------------------
 
 
@@ -100,16 +96,6 @@ class RecordedCall:
 
 
 @dataclass(frozen=True)
-class Machine:
-    """Versions and devices as torch sees them. isa: the vector instructions that Inductor picks."""
-
-    torch: str | None
-    torch_git: str | None = None
-    isa: str | None = None
-    gpu: str | None = None
-
-
-@dataclass(frozen=True)
 class Recorded:
     """What running the target left.
 
@@ -117,7 +103,8 @@ class Recorded:
     ended: how the script ended if it did not reach its last line. eager_disagrees: comparisons of the script
     that failed although every graph ran in eager. files: of the target's folder, those that it read, by their
     full names. one_at_a_time: the worker cannot fork. environment: variables that it had set when it first
-    imported torch, to other values than the worker began with.
+    imported torch, to other values than the worker began with. nothing: why there are no calls, where it
+    compiled something.
     """
 
     calls: tuple[RecordedCall, ...]
@@ -131,6 +118,7 @@ class Recorded:
     on_cuda: bool = False
     one_at_a_time: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    nothing: str | None = None
 
 
 @dataclass(frozen=True)
@@ -147,13 +135,6 @@ class RunProbe(AboutCase[Measurement], job="probe", answers=Measurement):
 
     candidate: Candidate
     trial: int = 0
-
-
-@dataclass(frozen=True)
-class RunPasted(AboutCase[Measurement], job="pasted", answers=Measurement):
-    """The default compile after a line of plain torch."""
-
-    line: str
 
 
 @dataclass(frozen=True)
@@ -355,7 +336,14 @@ class WarmUp(AboutCase[Done], job="warm", answers=Done):
     """Compile the case in the worker itself, for the caches that this fills for later probes."""
 
 
-# -- scripts -------------------------------------------------------------------------------------------
+# -- scripts and lines to paste ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunPasted(AboutCase[Measurement], job="pasted", answers=Measurement):
+    """The default compile after a line of plain torch."""
+
+    line: str
 
 
 @dataclass(frozen=True)

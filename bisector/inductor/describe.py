@@ -10,7 +10,8 @@ from torch._inductor import cpu_vec_isa
 from torch._ops import HigherOrderOperator
 
 from ..core.graphinfo import GraphInfo, NodeInfo
-from ..core.protocol import Machine, Recorded, RecordedCall
+from ..core.model import Machine
+from ..core.protocol import Recorded, RecordedCall
 from . import naming, tensors, torch_state
 from .capture.load import Loaded
 from .capture.record import Call
@@ -33,6 +34,7 @@ def summary(loaded: Loaded) -> Recorded:
         notes=tuple(recorder.notes),
         machine=machine(),
         environment=recorder.environment or {},
+        nothing=loaded.nothing,
     )
 
 

@@ -49,6 +49,8 @@ def answer(result: Result) -> str:
         return contrast_lines(contrast)[0]
     if verdict["class"] == "agrees":
         return f"Nothing to find: eager and torch.compile agree{_on_outputs(verdict['outputs'])}."
+    if not diverges(result) and verdict["first_bad_backend"] is not None:
+        return f"torch.compile differs from eager: {verdict['reason']}."
     if not diverges(result):
         return stopped(f"No verdict: {verdict['reason'] or CLASS_SENTENCES[verdict['class']]}")
     return f"{_lead(verdict)}{_because(result)}."

@@ -14,12 +14,14 @@ from bisector.core.judge import Criterion, judge
 from bisector.core.model import Outcome
 from bisector.core.protocol import Recorded, RecordedCall, Request
 from bisector.core.verdict import VerdictClass
+from bisector.errors import BadTarget
 from bisector.subject.targets import TargetKind
 
 from .program import Witness, program_of
+from .program_search import whole_program
 from .run import Session
 from .study import Study
-from .subject import Chosen, choose
+from .subject import Chosen, choose, criterion_for
 
 ALIKE = "inductor.fallback_random"
 BENEATH = (
@@ -50,6 +52,8 @@ def chosen_call(session: Session, beside: Beside) -> Seen:
         session.progress("capture", f"again with {names}, which the script sets before it imports torch")
         session.begin_again("again", environment=hello.environment)
         hello = session.lab.hello()
+    if hello.nothing is not None:
+        return _without_calls(session, hello, hello.nothing)
     chosen = choose(session.lab, session.options, session.study, beside)
     if _diverges_beneath(chosen):
         session.progress("capture", "again with fallback_random=True, under which it diverges too")
@@ -71,6 +75,18 @@ def chosen_call(session: Session, beside: Beside) -> Seen:
             return Seen(later)
     if not program.is_steady(criterion):
         return Seen(chosen, witness, criterion, steady=False)
+    return Seen(chosen, program.with_backend(witness, criterion), criterion)
+
+
+def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
+    """Dynamo itself may have failed: what the script shows. Raises BadTarget where it shows nothing."""
+    if not is_a_script(session, hello):
+        raise BadTarget(problem)
+    program, criterion = program_of(session), criterion_for(session.options, {})
+    witness = program.witness(criterion)
+    if not witness.shown.diverges or not program.is_steady(criterion):
+        raise BadTarget(problem)
+    chosen = whole_program(session, criterion)
     return Seen(chosen, program.with_backend(witness, criterion), criterion)
 
 

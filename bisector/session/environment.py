@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector import processes
-from bisector.core.protocol import Machine
+from bisector.core.model import Machine
 from bisector.errors import NO_ROOM, CannotWrite, MissingTool
 
 VERSION_S, IMPORT_S = 30.0, 300.0  # for a program to say its version; for Python to import torch

@@ -22,9 +22,10 @@ from .chosen_call import chosen_call, criterion_of_program, is_a_script
 from .command_line import Against
 from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
+from .other_calls import with_others
 from .preflight import wanted_first
 from .program import Witness
-from .program_repro import reproduce_program
+from .program_repro import with_repro
 from .program_search import explain_program
 from .result import to_json
 from .run import Session
@@ -36,7 +37,12 @@ FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 OWN_MISTAKE = "{} of the script's own comparisons fail with compilation off too: they compare something else"
 UNSTEADY = "two runs of the script with compilation off differ"
 GENERATING = ("aot_eager_decomp_partition", "inductor")  # rungs in which decisions are taken
-BETWEEN = "no captured call diverges by itself, so it arises between the calls, or before any backend"
+BETWEEN = "no captured call diverges by itself, so it arises between graphs or from call to call"
+BEFORE = {
+    "eager": "Dynamo's graphs run op by op show it too, so that its tracing or its guards make it, or what "
+    "happens between the calls",
+    "aot_eager": "it shows without any code of Inductor's, so that AOTAutograd makes it",
+}
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
@@ -79,7 +85,7 @@ def begin(
     if seen.witness is not None:
         answer = _of_the_program(answer, seen.witness, seen.steady)
         ended = BETWEEN if seen.witness.shown.diverges else chosen.verdict.reason
-        if seen.witness.first_bad_backend in GENERATING:
+        if seen.witness.first_bad_backend is not None:
             program = seen.criterion
     assert answer.verdict is not None
     session.progress("verdict", f"{answer.verdict.kind.value}: {answer.verdict.reason}")
@@ -95,9 +101,11 @@ def _of_the_program(answer: Answer, witness: Witness, steady: bool) -> Answer:
         failed = witness.eager.agreed.count(False)
         notes = (*answer.notes, *((OWN_MISTAKE.format(failed),) if failed else ()))
         return replace(answer, first_bad_backend=None, notes=notes)
-    verdict = Verdict(VerdictClass.UNRESOLVED, f"the script diverges at {witness.shown.reason}; {BETWEEN}")
     first = witness.first_bad_backend
-    return replace(answer, verdict=verdict, first_bad_backend=first, stopped_because=BETWEEN)
+    where = BEFORE.get(first or "", BETWEEN)
+    kind = VerdictClass.UNRESOLVED if witness.shown.exception is None else VerdictClass.RAISES
+    verdict = Verdict(kind, f"the script diverges at {witness.shown.reason}; {where}")
+    return replace(answer, verdict=verdict, first_bad_backend=first)
 
 
 def minimize(session: Session) -> dict[str, Any]:
@@ -114,7 +122,10 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     judged = begin(session, wanted_first) if belongs is None else begin(session)
     answer, chosen = judged.answer, judged.chosen
     if judged.program is not None and belongs is None:
-        found = explain_program(session, answer, judged.program)
+        if answer.first_bad_backend in GENERATING:
+            found = explain_program(session, answer, judged.program)
+        else:
+            found = with_repro(session, answer, judged.program)
         return _finish(session, found, FOUND if found.confirmed else UNCONFIRMED), None
     if judged.ended is not None:
         return _ended(session, judged), None
@@ -130,7 +141,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
         explanation.explain()
     except BudgetSpent as spent:
         explanation.ended_by(spent.reason)
-    found = explanation.answer()
+    found = with_others(session, explanation.study, chosen, explanation.answer())
     if found.repro is None and found.confirmed and is_a_script(session, session.lab.hello()):
         found = _with_script_as_repro(session, found, chosen)
     return _finish(session, found, FOUND if found.confirmed else UNCONFIRMED), None
@@ -139,13 +150,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
 def _with_script_as_repro(session: Session, answer: Answer, chosen: Chosen) -> Answer:
     """Where a graph by itself does not show it in plain Python: the script has a part in it, by a backend, a
     lowering or a decomposition of its own."""
-    try:
-        with session.clock.stage("minimize"):
-            repro = reproduce_program(session, answer, criterion_of_program(session, chosen), session.seed)
-    except BudgetSpent as spent:
-        return replace(answer, stopped_because=spent.reason)
-    fixes = tuple((fix, ok and fix.id not in repro.refuted) for fix, ok in answer.fixes)
-    return replace(answer, repro=repro.file, fixes=fixes, notes=(*answer.notes, *repro.notes))
+    return with_repro(session, answer, criterion_of_program(session, chosen))
 
 
 def _ended(session: Session, judged: Judged) -> dict[str, Any]:
@@ -184,7 +189,8 @@ def judged(session: Session) -> tuple[dict[str, Any], Measurement]:
         outcome = Outcome.UNRESOLVED
     if found.answer.first_bad_backend is not None:  # before the search: what the script itself shows
         outcome = Outcome.FAIL
-    return _finish(session, found.answer, outcome.status), found.answer.default
+    answer = with_others(session, chosen.study, chosen, found.answer)
+    return _finish(session, answer, outcome.status), answer.default
 
 
 def flags(session: Session) -> dict[str, Any]:

@@ -4,7 +4,7 @@ compilation and without, and compared call by call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 
@@ -50,7 +50,11 @@ $imports
         def call(*args, **kwargs):
             keep()
             fix()
-            result = target(*args, **kwargs)
+            try:
+                result = target(*args, **kwargs)
+            except Exception as error:
+                values.append(f"{type(error).__name__}: {error}")
+                raise
             values.append([t.detach().clone() for t in leaves(result) if isinstance(t, torch.Tensor)])
             held = list(owner.parameters()) if isinstance(owner, torch.nn.Module) else []
             pending.extend([*(t for t in leaves((args, kwargs)) if isinstance(t, torch.Tensor)), *held])
@@ -105,6 +109,10 @@ def main():
 
     try:
         for call, (e, a) in enumerate(zip(expected, actual)):
+            if isinstance(e, str) or isinstance(a, str):
+                said = [side if isinstance(side, str) else "returns" for side in (e, a)]
+                assert isinstance(e, str) and isinstance(a, str), f"eager {said[0]}\ncompiled {said[1]}"
+                continue
             message = lambda m: f"at step {call}: {m}"
             torch.testing.assert_close(a, e, equal_nan=True, msg=message$tolerance)
     except AssertionError as error:
@@ -130,12 +138,20 @@ class ProgramRepro:
     notes: tuple[str, ...]
 
 
-def reproduce_program(session: Session, answer: Answer, criterion: Criterion, seed: int) -> ProgramRepro:
-    """Write the repro with the best fix that holds in it, or with none."""
+def with_repro(session: Session, answer: Answer, criterion: Criterion) -> Answer:
+    """The answer with such a repro, and without the fixes that did not hold in it."""
+    with session.clock.stage("minimize"):
+        repro = _reproduced(session, answer, criterion)
+    fixes = tuple((fix, ok and fix.id not in repro.refuted) for fix, ok in answer.fixes)
+    return replace(answer, repro=repro.file, fixes=fixes, notes=(*answer.notes, *repro.notes))
+
+
+def _reproduced(session: Session, answer: Answer, criterion: Criterion) -> ProgramRepro:
+    """With the best fix that holds in it, or with none."""
     path, refuted, notes = session.run.repro, list[str](), list[str]()
     expressible = [fix for fix, _ in answer.fixes if fix.plain is not None]
     for fix in [*expressible[:MOST_FIXES], None]:
-        text = _text(session, answer, fix, criterion, seed)
+        text = _text(session, answer, fix, criterion)
         session.run.write_text(path, text)
         runs = [session.plain.start(path, [SCRIPT])]
         if fix is not None:
@@ -154,7 +170,7 @@ def reproduce_program(session: Session, answer: Answer, criterion: Criterion, se
     return ProgramRepro(path.name, frozenset(refuted), tuple(notes))
 
 
-def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterion, seed: int) -> str:
+def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterion) -> str:
     source = Path(session.options.target).read_text(encoding="utf-8")
     done = Statements() if fix is None or fix.plain is None else statements(fix.plain)
     lines = [*done.early, *done.lines] or ['raise NotImplementedError("no fix is known")']
@@ -171,7 +187,7 @@ def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterio
         imports="".join(f"    {line}\n" for line in sorted(done.imports)),
         fix="\n            ".join(lines),
         options=options,
-        seed=seed,
+        seed=session.seed,
         tolerance=_tolerance(criterion),
     )
 

@@ -7,7 +7,6 @@ node, reduction) is left out.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from bisector.core.case import WHOLE
 from bisector.core.judge import BudgetSpent, Criterion, judge
@@ -23,7 +22,7 @@ from .flags.curated import catalogue
 from .flags.walk import walk
 from .preflight import test_hooks
 from .program import program_of
-from .program_repro import reproduce_program
+from .program_repro import with_repro
 from .run import Session
 from .study import Study
 from .subject import Chosen, choose
@@ -33,17 +32,21 @@ NOTHING_SMALLER = "the decisions are those of the whole script, each with the nu
 
 def explain_program(session: Session, answer: Answer, criterion: Criterion) -> Answer:
     """The answer with what a search over runs of the script finds. criterion: what the script is held to."""
-    folder = program_of(session).prepared()
-    lab = session.program_lab("program", folder)
-    chosen = choose(lab, session.options, lambda call: _study(session, lab, call.index, criterion))
+    chosen = whole_program(session, criterion)
     default = judge(chosen.evidence.default, chosen.study.criterion)
     if default.outcome is not Outcome.FAIL:
         note = f"a run of the script in a fork of a warm process does not show it ({default.reason})"
         return replace(answer, notes=(*answer.notes, note))
     try:
-        return _searched(session, folder, answer, chosen)
+        return _searched(session, answer, chosen)
     except BudgetSpent as spent:
         return replace(answer, stopped_because=spent.reason)
+
+
+def whole_program(session: Session, criterion: Criterion) -> Chosen:
+    """The script in the place of a call."""
+    lab = session.program_lab("program", program_of(session).prepared())
+    return choose(lab, session.options, lambda call: _study(session, lab, call.index, criterion))
 
 
 def _study(session: Session, lab: Lab, call: int, criterion: Criterion) -> Study:
@@ -53,7 +56,7 @@ def _study(session: Session, lab: Lab, call: int, criterion: Criterion) -> Study
     )  # fmt: skip
 
 
-def _searched(session: Session, folder: Path, answer: Answer, chosen: Chosen) -> Answer:
+def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
     default = judge(chosen.evidence.default, chosen.study.criterion)
     with session.clock.stage("localise"):
         hooks = test_hooks(chosen.study)
@@ -66,7 +69,7 @@ def _searched(session: Session, folder: Path, answer: Answer, chosen: Chosen) ->
     with session.clock.stage("causes"):
         decided = decide(study, WHOLE, default, found.necessary)
         session.progress("causes", f"repairs found: {len(decided.sets.repairs)}")
-        second = session.program_lab("program, confirm", folder)
+        second = session.program_lab("program, confirm", program_of(session).prepared())
         confirmed = confirm(replace(chosen, study=study), second, decided, None)
         second.close()
     by_denial = fixes.from_repairs(confirmed.held)
@@ -87,12 +90,5 @@ def _searched(session: Session, folder: Path, answer: Answer, chosen: Chosen) ->
         notes=(*answer.notes, *decided.checks, *confirmed.notes, NOTHING_SMALLER),
         stopped_because=decided.sets.stopped_because,
     )
-    with session.clock.stage("minimize"):
-        repro = reproduce_program(session, known, study.criterion, session.seed)
-    return replace(
-        known,
-        repro=repro.file,
-        fixes=tuple((fix, fix.id not in repro.refuted) for fix in ranked),
-        notes=(*known.notes, *repro.notes),
-    )
+    return with_repro(session, known, study.criterion)
 

@@ -161,7 +161,7 @@ class Session:
     def study(self, call: RecordedCall) -> Study:
         if self.options.timeout_s is None:
             self.timeout_s = self.lab.timeout_s = max(self.timeout_s, probe_timeout(call.nodes))
-        criterion = criterion_for(self.options, call)
+        criterion = criterion_for(self.options, call.tolerances)
         return Study(
             self.lab,
             call.index,

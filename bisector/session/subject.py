@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.case import WHOLE
-from bisector.core.judge import Criterion, judge, severity
+from bisector.core.judge import Criterion, Tolerance, judge, severity
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict, VerdictData
 from bisector.core.trace import Trace
@@ -20,10 +20,19 @@ from .study import Study, measured
 
 
 @dataclass(frozen=True)
+class Other:
+    """A call that diverges beside the one that is studied, with its default compile."""
+
+    call: RecordedCall
+    result: ProbeResult
+
+
+@dataclass(frozen=True)
 class Chosen:
     """The call under study, the evidence of its verdict, and notes on how it was chosen.
 
-    eager_disagrees: comparisons of the script that failed although every graph ran in eager.
+    eager_disagrees: comparisons of the script that failed although every graph ran in eager. others: further
+    calls that diverge, the worst first.
     """
 
     call: RecordedCall
@@ -32,6 +41,7 @@ class Chosen:
     verdict: Verdict
     eager_disagrees: int
     notes: tuple[str, ...]
+    others: tuple[Other, ...] = ()
 
     def reclassified(self, followed: Trace) -> Verdict:
         """The verdict with what is known of each node."""
@@ -52,11 +62,11 @@ def choose(
     """
     hello = lab.hello()
     calls = _named(hello, options.entry)
-    others: list[str] = []
+    others: tuple[Other, ...] = ()
     if len(calls) > 1:
         results = _looked_at(calls, study_of)
         calls = sorted(calls, key=lambda call: _worst_first(results[call.index]))
-        others = [_told(call, results[call.index]) for call in calls[1:] if _fails(results[call.index])]
+        others = tuple(Other(c, results[c.index]) for c in calls[1:] if _fails(results[c.index]))
     call = calls[0]
     study = study_of(call)
     requests: list[Request[Any]] = [RunVerdict(study.about(WHOLE)), *beside(study, call)]
@@ -70,8 +80,8 @@ def choose(
     criterion = replace(criterion, strides=apart)
     small = criterion.for_smaller((o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging)
     study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
-    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls), *others)
-    return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes)
+    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls))
+    return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes, others)
 
 
 def _classified(evidence: Evidence, study: Study, call: RecordedCall) -> Verdict:
@@ -79,8 +89,8 @@ def _classified(evidence: Evidence, study: Study, call: RecordedCall) -> Verdict
     return classify(evidence, study.criterion, own_random)
 
 
-def criterion_for(options: Options, call: RecordedCall) -> Criterion:
-    """Command line over a profile over the script's own comparison over the defaults by dtype."""
+def criterion_for(options: Options, own: Mapping[str, tuple[Tolerance, ...]]) -> Criterion:
+    """Command line over a profile over the script's own comparisons (by path) over the defaults by dtype."""
     if options.rtol is not None and options.atol is not None:
         held = (options.rtol, options.atol)
         return Criterion(held, signed_zero=options.signed_zero, strides=True, source="command line")
@@ -88,8 +98,8 @@ def criterion_for(options: Options, call: RecordedCall) -> Criterion:
         by_dtype = {dtype: (tolerance,) for dtype, tolerance in options.tolerances.items()}
         source = f"profile {options.profile}"
         return Criterion(by_dtype=by_dtype, signed_zero=options.signed_zero, strides=True, source=source)
-    source = "the script's own comparison" if call.tolerances else Criterion().source
-    return Criterion(by_path=call.tolerances, signed_zero=options.signed_zero, strides=True, source=source)
+    source = "the script's own comparison" if own else Criterion().source
+    return Criterion(by_path=own, signed_zero=options.signed_zero, strides=True, source=source)
 
 
 def _named(hello: Recorded, entry: str | None) -> list[RecordedCall]:
@@ -120,10 +130,6 @@ def _worst_first(result: ProbeResult) -> tuple[int, int, float]:
     ranks = {Outcome.FAIL: 0, Outcome.UNRESOLVED: 1, Outcome.PASS: 2}
     kind, size = severity(result) if _fails(result) else (0, 0.0)
     return ranks[result.outcome], -kind, -size
-
-
-def _told(call: RecordedCall, result: ProbeResult) -> str:
-    return f"call {call.index} (`{call.entry}`) diverges too: {result.reason}"
 
 
 def _evidence(answer: VerdictData | Failed) -> Evidence:

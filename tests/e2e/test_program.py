@@ -183,6 +183,33 @@ FORMS = {
         """,
         "told to draw them as eager does (fallback_random), every output agrees", "random",
     ),
+    "nothing comes to a graph, since Dynamo raises": Form(
+        """
+        import torch
+
+        def broken(x):
+            torch._dynamo.graph_break()
+            return x + 1
+        print(broken(torch.rand(3)))
+        torch.compile(broken, fullgraph=True)(torch.rand(3))
+        """,
+        "compiled raises Unsupported: ", "raises", backend="eager",
+    ),
+    "a guard that does not hold": Form(
+        """
+        import torch
+        scale = [2.0]
+
+        @torch.compile(options={"guard_filter_fn": lambda entries: [False for _ in entries]})
+        def scaled(x):
+            return torch.sin(x) * scale[0]
+        x = torch.rand(16)
+        for step in range(4):
+            scale[0] = 2.0 if step < 2 else 5.0
+            scaled(x)
+        """,
+        "the script diverges at call 3 of 4 (`scaled`)", "unresolved", backend="eager",
+    ),
     "what is compiled is not what is compared": Form(
         """
         import torch

@@ -10,7 +10,8 @@ import pytest
 
 from bisector.core.judge import BudgetSpent
 from bisector.core.messages import LoadOptions, Reply, WorkerOptions
-from bisector.core.protocol import Failed, HooksTested, Machine, Recorded, Request, SelfTest
+from bisector.core.model import Machine
+from bisector.core.protocol import Failed, HooksTested, Recorded, Request, SelfTest
 from bisector.errors import CannotWrite, MissingTool, OutOfTime
 from bisector.runner import lab as labs
 from bisector.runner.journal import Journal

@@ -116,7 +116,8 @@ def test_dynamic_and_fullgraph_are_kept_and_hold(run: Any) -> None:
     assert (entry(loaded).dynamic, entry(loaded).fullgraph) == (True, True)
     assert len(loaded.recorder.graphs) == 1
     broken = run("def g(x):\n    print(x)\n    return x\ntorch.compile(g, fullgraph=True)(x)")
-    assert broken.problem is not None
+    assert broken.nothing is not None
+    assert "Unsupported" in broken.nothing
 
 
 def test_the_command_lines_dynamic_goes_before_the_scripts(run: Any) -> None:

@@ -21,7 +21,16 @@ from bisector.core import protocol as asked
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.messages import Reply, WorkerOptions
-from bisector.core.model import Base, Candidate, Decision, Measurement, OutputMeasurement, kind_of, node_of
+from bisector.core.model import (
+    Base,
+    Candidate,
+    Decision,
+    Machine,
+    Measurement,
+    OutputMeasurement,
+    kind_of,
+    node_of,
+)
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
 from bisector.runner import lab, rundir
@@ -69,7 +78,7 @@ class Model:
 
     def hello(self, digest: str) -> asked.Recorded:
         call = asked.RecordedCall(0, 0, "f", self.calls, False, {}, digest, LENGTH, ("cpu",), {}, "inductor")
-        machine = asked.Machine("2.13.0", "abc", "avx512")
+        machine = Machine("2.13.0", "abc", "avx512")
         return asked.Recorded((call,), True, 0, "", 0, (), machine)
 
     def answer(self, request: asked.Request[Any]) -> Any:

@@ -53,24 +53,24 @@ def test_a_file_gives_tolerances_flags_and_options(tmp_path: Path) -> None:
 def test_a_profile_without_a_criterion_leaves_the_script_its_own() -> None:
     frozen = command_line.load("frozen")
     options = Options("x.py", profile=frozen.name, tolerances=frozen.tolerances)
-    assert criterion_for(options, CALL).source == "the script's own comparison"
+    assert criterion_for(options, CALL.tolerances).source == "the script's own comparison"
 
 
 def test_a_criterion_stands_over_the_scripts_own_comparison_and_under_the_command_line() -> None:
     training = command_line.load("training")
     options = Options("x.py", profile="training", tolerances=training.tolerances)
-    criterion = criterion_for(options, CALL)
+    criterion = criterion_for(options, CALL.tolerances)
     assert criterion.source == "profile training"
     assert criterion.tolerance("output[0]", "float32") == (1e-3, 1e-3)
     told = dataclasses.replace(options, rtol=0.0, atol=0.25)
-    assert criterion_for(told, CALL).tolerance("output[0]", "float32") == (0.0, 0.25)
+    assert criterion_for(told, CALL.tolerances).tolerance("output[0]", "float32") == (0.0, 0.25)
 
 
 def test_the_options_come_back_from_a_run_directory() -> None:
     training = command_line.load("training")
     options = Options("x.py", profile="training", tolerances=training.tolerances)
     again = Options.from_json(options.to_json())
-    assert criterion_for(again, CALL) == criterion_for(options, CALL)
+    assert criterion_for(again, CALL.tolerances) == criterion_for(options, CALL.tolerances)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ class Loaded:
     recorder: Recorder
     ended: str = ""  # how the script ended, when it did not reach its last line
     problem: str | None = None
+    nothing: str | None = None  # the same, where it compiled something and no call came to a graph
     late: bool = False  # the problem is that its time was up
     scripted: bool = False  # the script compiled something itself
     probe_cache: ProbeCache = field(default_factory=ProbeCache)
@@ -52,7 +53,10 @@ def load(options: LoadOptions, meanwhile: Callable[[], None] | None = None) -> L
     if ran is not Ran.ENDED:
         _note_late(options, loaded, ran)
     _note_tolerances(loaded.recorder)
-    loaded.problem = loaded.problem or _problem(options, loaded)
+    if loaded.problem is None and loaded.scripted and not loaded.recorder.calls and options.device is None:
+        loaded.nothing = _nothing(options, loaded)
+    else:
+        loaded.problem = loaded.problem or _problem(options, loaded)
     return loaded
 
 
@@ -76,8 +80,10 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
     path = Path(options.target)
     try:
         with intercepted(loaded.recorder, path):
-            namespace = RUNNERS.get(options.kind, _run_script)(path)
-            loaded.scripted = bool(loaded.recorder.entries)
+            try:
+                namespace = RUNNERS.get(options.kind, _run_script)(path)
+            finally:
+                loaded.scripted = bool(loaded.recorder.entries)
             if not loaded.scripted:
                 _run_convention(namespace, options)
     except CannotLoad as error:
@@ -168,15 +174,21 @@ def _problem(options: LoadOptions, loaded: Loaded) -> str | None:
     if loaded.recorder.calls:
         return None
     if loaded.recorder.entries:
-        compiled = loaded.recorder.entries[0].name
-        why = f": {loaded.ended}" if loaded.ended else " is never called, or has nothing that Dynamo captures"
-        return f"{name}: the compiled `{compiled}`{why}; call it once with real inputs"
+        return _nothing(options, loaded)
     if loaded.ended:
         return f"{name} ended before it compiled anything: {loaded.ended}; mend the script and run again"
     return (
         f"{name} never compiles anything; call torch.compile in it, "
         "or define Model, model or fn together with get_inputs() or inputs"
     )
+
+
+def _nothing(options: LoadOptions, loaded: Loaded) -> str:
+    """Something was compiled, and no call of it came to a graph."""
+    compiled = loaded.recorder.entries[0].name
+    why = f": {loaded.ended}" if loaded.ended else " is never called, or has nothing that Dynamo captures"
+    name = os.path.basename(options.target)
+    return f"{name}: the compiled `{compiled}`{why}; call it once with real inputs"
 
 
 def _last_line_in(path: Path, error: BaseException) -> str:

@@ -13,6 +13,7 @@ from ... import wire
 from ...core import protocol as asked
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement
+from ...core.program import PROGRAM, WHOLE_SCRIPT
 from .. import describe, formula, hooks, torch_state
 from ..flags import installed
 from ..hooks import selftest, triton_selftest
@@ -25,8 +26,8 @@ def recorded(options: ProgramOptions) -> asked.Recorded:
     """The script as the one call that there is."""
     devices = ("cuda",) if torch.cuda.is_initialized() else ("cpu",)
     call = asked.RecordedCall(
-        index=asked.PROGRAM, graph=0, entry="__main__", nodes=0, backward=False, tolerances={},
-        digest=asked.WHOLE_SCRIPT, elements=0, devices=devices, settings={}, backend="inductor",
+        index=PROGRAM, graph=0, entry="__main__", nodes=0, backward=False, tolerances={},
+        digest=WHOLE_SCRIPT, elements=0, devices=devices, settings={}, backend="inductor",
     )  # fmt: skip
     return asked.Recorded((call,), True, 0, "", 0, (), describe.machine())
 

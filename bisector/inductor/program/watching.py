@@ -152,11 +152,19 @@ def _compile(watch: Watch, original: Callable[..., Any], backend: str | None) ->
         if model is None:
             return functools.partial(compile, **given)
         if backend is not None and given.get("backend", "inductor") == "inductor":
-            given = {k: v for k, v in given.items() if k not in ("mode", "options")} | {"backend": backend}
+            given = _for_backend(given, backend)
         made = original(model, **given)
         return made if given.get("disable") else wrapped(model, made, watch.call)
 
     return compile
+
+
+def _for_backend(given: Mapping[str, Any], backend: str) -> dict[str, Any]:
+    """The same call of torch.compile for another rung: of what it was told, Inductor's own settings are left
+    out, and what concerns Dynamo stays."""
+    kept = {k: v for k, v in given.items() if k not in ("mode", "options")}
+    options = {k: v for k, v in (given.get("options") or {}).items() if k == "guard_filter_fn"}
+    return kept | {"backend": backend} | ({"options": options} if options else {})
 
 
 def _watch_comparisons(note: Note) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 from bisector.builds.line import Line
 from bisector.core.ladder import Change, Step
-from bisector.core.model import Outcome
-from bisector.core.protocol import Machine
+from bisector.core.model import Machine, Outcome
 from bisector.core.verdict import Verdict, VerdictClass
 from bisector.errors import BadOption, NumbisectError
 from bisector.runner.journal import Journal

@@ -17,6 +17,7 @@ from .plain_runs import SCRIPT
 from .reproducing import AGREES, DIVERGES, MOST_FIXES, OWN_HEADER, header
 from .run import Session
 
+DIFFERS = "compiled differs from eager"  # first line of what it prints
 _TEMPLATE = Template('''\
 $header
 #
@@ -75,9 +76,13 @@ $imports
     @functools.cache
     def fix():  # as late as can be: the script may register lowerings of its own
         if fixed:
-            $fix
+            try:
+                $fix
+            except Exception as error:  # ended here: the script might catch it and go on without the fix
+                sys.stderr.write(f"the fix: {type(error).__name__}: {error}\\n")
+                end(125)
 
-    torch.compile, os._exit = watched, sys.exit
+    end, torch.compile, os._exit = os._exit, watched, sys.exit
     try:
         exec(compile(SCRIPT, "script.py", "exec"), {"__name__": "__main__"})
     finally:
@@ -103,6 +108,8 @@ def run(folder, name, off):
 def main():
     if "--run" in sys.argv:
         sys.exit(run_script(sys.argv[-1], "--fixed" in sys.argv))
+    # An exception of this file is not a divergence; git bisect skips 125.
+    sys.excepthook = lambda kind, error, _: sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 125)
     with tempfile.TemporaryDirectory() as folder:
         (eager, expected), (compiled, actual) = run(folder, "off.pt", True), run(folder, "on.pt", False)
     import torch
@@ -111,15 +118,16 @@ def main():
         for call, (e, a) in enumerate(zip(expected, actual)):
             if isinstance(e, str) or isinstance(a, str):
                 said = [side if isinstance(side, str) else "returns" for side in (e, a)]
-                assert isinstance(e, str) and isinstance(a, str), f"eager {said[0]}\ncompiled {said[1]}"
+                assert isinstance(e, str) and isinstance(a, str), f"eager {said[0]}, compiled {said[1]}"
                 continue
             message = lambda m: f"at step {call}: {m}"
             torch.testing.assert_close(a, e, equal_nan=True, msg=message$tolerance)
     except AssertionError as error:
-        print(error)
+        print("$differs", error, sep="\\n")
         sys.exit(1)
     if eager.returncode != compiled.returncode:
-        print(f"exit status {compiled.returncode} instead of {eager.returncode}:", compiled.stderr[-2000:])
+        print("$differs", f"exit status {compiled.returncode}, not {eager.returncode}", sep="\\n")
+        print(compiled.stderr)
         sys.exit(1)
     print("compiled agrees with eager")
 
@@ -157,7 +165,8 @@ def _reproduced(session: Session, answer: Answer, criterion: Criterion) -> Progr
         if fix is not None:
             runs.append(session.plain.start(path, [SCRIPT, "--fixed"], **OWN_HEADER))
         ended = [session.plain.ended(run, session.timeout_s) for run in runs]
-        if ended[0].status != DIVERGES:
+        # By its line too: Python itself ends with the same status where it stumbles.
+        if ended[0].status != DIVERGES or ended[0].said != DIFFERS:
             path.unlink()
             notes.append(f"the script as a repro does not diverge in plain Python ({ended[0].said})")
             return ProgramRepro(None, frozenset(refuted), tuple(notes))
@@ -185,8 +194,9 @@ def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterio
         environment=python_literal(dict(session.environment)),
         script=_literal(source),
         imports="".join(f"    {line}\n" for line in sorted(done.imports)),
-        fix="\n            ".join(lines),
+        fix="\n                ".join(lines),
         options=options,
+        differs=DIFFERS,
         seed=session.seed,
         tolerance=_tolerance(criterion),
     )

@@ -310,6 +310,7 @@ def test_a_repro_that_cannot_be_written_is_told(explained: Explain) -> None:
     result = explained(both_needed(first=lambda r, a: failed if isinstance(r, asked.WriteRepro) else a))
     assert result["repro"] is None
     assert "no repro could be written: CannotWrite: a sparse tensor" in told(result)
+    assert "the script as a repro does not diverge in plain Python" in told(result)
 
 
 # -- budgets --------------------------------------------------------------------------------------------

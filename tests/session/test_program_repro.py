@@ -1,0 +1,70 @@
+"""The repro that is the script itself: it runs it twice, and never takes a failure for a divergence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bisector.core.fix_source import SetFlags, UseBackend
+from bisector.core.judge import Criterion
+from bisector.session.answer import Answer
+from bisector.session.fixes import Fix
+from bisector.session.program_repro import DIFFERS, _text
+
+ENVIRONMENT = {"torch": "2", "cxx": "g++", "cpu": "a", "isa": "b"}
+CALLS = """
+import torch
+import torch._inductor.config as config
+config.cpp.inject_relu_bug_TESTING_ONLY = {bug!r}
+quotes, back = '''a "word" here''', "\\\\n"
+
+@torch.compile
+def f(x):
+    return torch.relu(x) * 2
+try:
+    f(torch.rand(5))
+except Exception:
+    print("caught")
+"""
+
+
+def ran(tmp_path: Path, script: str, fix: Any = None, *flags: str) -> tuple[int, list[str]]:
+    target = tmp_path / "case.py"
+    target.write_text(script)
+    options = SimpleNamespace(target=str(target))
+    session: Any = SimpleNamespace(options=options, environment={"A_NAME": "1"}, seed=0)
+    given = None if fix is None else Fix("fix", "flag", None, 0.0, 1.0, fix)
+    repro = tmp_path / "repro.py"
+    repro.write_text(_text(session, Answer("case.py", "run", ENVIRONMENT), given, Criterion()))
+    done = subprocess.run(
+        [sys.executable, "-I", str(repro), *flags], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_it_shows_what_differs_and_the_fix_mends_it(tmp_path: Path) -> None:
+    wrong = CALLS.format(bug="accuracy")
+    status, said = ran(tmp_path, wrong)
+    assert (status, said[0]) == (1, DIFFERS)
+    assert ran(tmp_path, wrong, UseBackend("aot_eager"), "--fixed") == (0, ["compiled agrees with eager"])
+
+
+def test_what_raises_compiled_alone_differs_though_the_script_catches_it(tmp_path: Path) -> None:
+    status, said = ran(tmp_path, CALLS.format(bug="compile_error"))
+    assert (status, said[0]) == (1, DIFFERS)
+    assert "eager returns, compiled InductorError: CppCompileError" in said[1]
+
+
+@pytest.mark.parametrize("script", ["import no_such_module_anywhere\n", CALLS.format(bug=None)])
+def test_a_script_that_fails_in_both_or_agrees_does_not_differ(script: str, tmp_path: Path) -> None:
+    assert ran(tmp_path, script)[0] == 0
+
+
+def test_a_file_that_stumbles_cannot_tell(tmp_path: Path) -> None:
+    status, said = ran(tmp_path, CALLS.format(bug=None), SetFlags({"inductor.no_such.flag": 1}), "--fixed")
+    assert (status, said[0].partition(":")[0]) == (125, "cannot tell")

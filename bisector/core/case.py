@@ -1,4 +1,4 @@
-"""A smaller version of the captured graph, as a list of edits by node name.
+"""A smaller version of the captured graph, as a list of edits by node name, or of a script.
 
 Edits name nodes of the captured graph and never rename what stays, so a decision ID found in a small
 case is the same decision in the whole subject; and a case is JSON, so that it can be journalled.
@@ -7,10 +7,7 @@ case is the same decision in the whole subject; and a case is JSON, so that it c
 from __future__ import annotations
 
 import enum
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 
 class Wording(enum.Enum):
@@ -51,6 +48,8 @@ class Case:
     arguments: (node, position or keyword, what stands there for a node): `default`, the argument's own;
         `one`, or `item:I`, the number at I of the flattened input that stood there, before its slices;
         `item:I:N` with N significant decimal digits.
+    graphs, calls: of a whole script, those that are compiled; the others run op by op. Empty: all of them.
+        A graph has the number that its decisions have, a call its place among the compiled calls from 0 on.
     """
 
     unfuse: tuple[str, ...] = ()
@@ -64,6 +63,8 @@ class Case:
     values: tuple[tuple[str, str], ...] = ()
     scales: tuple[tuple[str, float], ...] = ()
     arguments: tuple[tuple[str, int | str, str], ...] = ()
+    graphs: tuple[int, ...] = ()
+    calls: tuple[int, ...] = ()
     base: Case | None = None
 
     @property
@@ -117,28 +118,11 @@ class Case:
         kept = [known for known in self.arguments if known[:2] != (node, place)]
         return replace(self, arguments=(*kept, (node, place, instead)))
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    def with_graphs(self, *numbers: int) -> Case:
+        return replace(self, graphs=tuple(sorted(numbers)))
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Case:
-        return cls(
-            unfuse=tuple(raw["unfuse"]),
-            cut=tuple(raw["cut"]),
-            bypass=tuple((n, o) for n, o in raw["bypass"]),
-            outputs=tuple(raw["outputs"]),
-            slices=tuple(Slice(**s) for s in raw["slices"]),
-            sizes=tuple((o, n) for o, n in raw["sizes"]),
-            contiguous=tuple(raw["contiguous"]),
-            dtype=raw["dtype"],
-            values=tuple((n, v) for n, v in raw["values"]),
-            scales=tuple((n, f) for n, f in raw["scales"]),
-            arguments=tuple((n, p, w) for n, p, w in raw.get("arguments", ())),
-            base=None if raw.get("base") is None else cls.from_json(raw["base"]),
-        )
-
-    def key(self) -> str:
-        return json.dumps(self.to_json(), sort_keys=True)
+    def with_calls(self, *numbers: int) -> Case:
+        return replace(self, calls=tuple(sorted(numbers)))
 
 
 WHOLE = Case()

@@ -6,9 +6,8 @@ Nothing here knows torch, a file or a process. `docs/words.md` gives the meaning
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 Json = Any  # a value that json.dumps takes
@@ -114,27 +113,6 @@ class Candidate:
         """Whether decisions must be overridden; without it the compile is plain torch's own."""
         return self.base is Base.PLAIN or bool(self.members)
 
-    def to_json(self) -> dict[str, Json]:
-        return {
-            "base": self.base.value,
-            "members": sorted(self.members),
-            "flags": [list(pair) for pair in self.flags],
-            "backend": self.backend,
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Json]) -> Candidate:
-        return cls(
-            base=Base(raw["base"]),
-            members=frozenset(raw["members"]),
-            flags=tuple((name, value) for name, value in raw["flags"]),
-            backend=raw["backend"],
-        )
-
-    def key(self) -> str:
-        """One string for equal candidates: the journal's key."""
-        return json.dumps(self.to_json(), sort_keys=True)
-
 
 @dataclass(frozen=True)
 class Raised:
@@ -192,19 +170,6 @@ class OutputMeasurement:
     reference_nonfinite_eager: int = 0
     reference_nonfinite_compiled: int = 0
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Json]) -> OutputMeasurement:
-        values = dict(raw)
-        values["shape"] = tuple(values["shape"])
-        values["worst"] = tuple(values.get("worst", ()))
-        values["frontier"] = tuple((e, d) for e, d in values.get("frontier", ()))
-        for name in ("shape_compiled", "stride", "stride_compiled"):
-            if values.get(name) is not None:
-                values[name] = tuple(values[name])
-        if values.get("raised") is not None:
-            values["raised"] = Raised(**values["raised"])
-        return cls(**values)
-
 
 @dataclass(frozen=True)
 class Measurement:
@@ -223,21 +188,6 @@ class Measurement:
     error: str | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Json]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Json]) -> Measurement:
-        return cls(
-            outputs=tuple(OutputMeasurement.from_json(o) for o in raw.get("outputs", ())),
-            decisions=tuple(Decision(**d) for d in raw.get("decisions", ())),
-            vanished=tuple(raw.get("vanished", ())),
-            code=raw.get("code", ""),
-            error=raw.get("error"),
-            seconds=raw.get("seconds", 0.0),
-            notes=tuple(raw.get("notes", ())),
-        )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import bisector
 from bisector import processes, wire
 from bisector.core.judge import Criterion
 from bisector.core.messages import SCRIPT_S
-from bisector.core.model import OutputMeasurement
 from bisector.core.program import KEPT, CompiledCall, Mode, PlainOptions, PlainRun, Shown, apart, shown
 from bisector.runner.journal import key_of
 
@@ -134,8 +133,7 @@ def _read(events: Path, done: processes.Ended) -> PlainRun:
     agreed: list[bool] = []
     for event in map(_event, lines):
         if "index" in event:
-            outputs = tuple(OutputMeasurement.from_json(output) for output in event["outputs"])
-            calls.append(CompiledCall(event["index"], event["entry"], outputs, event["raised"]))
+            calls.append(wire.load(CompiledCall, event))
         elif "agreed" in event:
             agreed.append(event["agreed"])
         else:

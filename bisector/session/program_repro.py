@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 
+from bisector.core.case import WHOLE, Case
 from bisector.core.fix_source import Statements, UseBackend, python_literal, statements
 from bisector.core.judge import Criterion
 
@@ -31,7 +32,7 @@ import tempfile
 
 ENVIRONMENT = $environment  # what the script must find before torch is imported
 SCRIPT = $script
-
+$constants
 
 def run_script(file, fixed):
     """Run the script; keep what its compiled functions return, and what becomes of their arguments."""
@@ -52,7 +53,7 @@ $imports
             keep()
             fix()
             try:
-                result = target(*args, **kwargs)
+                $called
             except Exception as error:
                 values.append(f"{type(error).__name__}: {error}")
                 raise
@@ -82,7 +83,7 @@ $imports
                 sys.stderr.write(f"the fix: {type(error).__name__}: {error}\\n")
                 end(125)
 
-    end, torch.compile, os._exit = os._exit, watched, sys.exit
+$only    end, torch.compile, os._exit = os._exit, watched, sys.exit
     try:
         exec(compile(SCRIPT, "script.py", "exec"), {"__name__": "__main__"})
     finally:
@@ -136,6 +137,23 @@ if __name__ == "__main__":
     main()
 ''')
 
+_ALL = "result = target(*args, **kwargs)"
+_SOME = """compiled = len(values) // 2 in CALLS  # two entries a call
+                with torch.compiler.set_stance("default" if compiled else "force_eager"):
+                    result = target(*args, **kwargs)"""
+_ONLY = """\
+    from torch._guards import CompileContext
+    from torch._inductor import compile_fx as inductor
+
+    compile_graph, numbers = inductor.compile_fx, {}
+
+    def some_graphs(gm, *args, **kwargs):
+        number = numbers.setdefault(str(CompileContext.current_compile_id()), len(numbers) + 1)
+        return compile_graph(gm, *args, **kwargs) if number in GRAPHS else gm
+
+    inductor.compile_fx = some_graphs
+"""
+
 
 @dataclass(frozen=True)
 class ProgramRepro:
@@ -146,20 +164,20 @@ class ProgramRepro:
     notes: tuple[str, ...]
 
 
-def with_repro(session: Session, answer: Answer, criterion: Criterion) -> Answer:
-    """The answer with such a repro, and without the fixes that did not hold in it."""
+def with_repro(session: Session, answer: Answer, criterion: Criterion, case: Case = WHOLE) -> Answer:
+    """The answer with such a repro, and without the fixes that did not hold in it. case: what is compiled."""
     with session.clock.stage("minimize"):
-        repro = _reproduced(session, answer, criterion)
+        repro = _reproduced(session, answer, criterion, case)
     fixes = tuple((fix, ok and fix.id not in repro.refuted) for fix, ok in answer.fixes)
     return replace(answer, repro=repro.file, fixes=fixes, notes=(*answer.notes, *repro.notes))
 
 
-def _reproduced(session: Session, answer: Answer, criterion: Criterion) -> ProgramRepro:
+def _reproduced(session: Session, answer: Answer, criterion: Criterion, case: Case) -> ProgramRepro:
     """With the best fix that holds in it, or with none."""
     path, refuted, notes = session.run.repro, list[str](), list[str]()
     expressible = [fix for fix, _ in answer.fixes if fix.plain is not None]
     for fix in [*expressible[:MOST_FIXES], None]:
-        text = _text(session, answer, fix, criterion)
+        text = _text(session, answer, fix, criterion, case)
         session.run.write_text(path, text)
         runs = [session.plain.start(path, [SCRIPT])]
         if fix is not None:
@@ -168,6 +186,8 @@ def _reproduced(session: Session, answer: Answer, criterion: Criterion) -> Progr
         # By its line too: Python itself ends with the same status where it stumbles.
         if ended[0].status != DIVERGES or ended[0].said != DIFFERS:
             path.unlink()
+            if case != WHOLE:
+                return _reproduced(session, answer, criterion, WHOLE)
             notes.append(f"the script as a repro does not diverge in plain Python ({ended[0].said})")
             return ProgramRepro(None, frozenset(refuted), tuple(notes))
         if fix is None or ended[1].status == AGREES:
@@ -179,7 +199,7 @@ def _reproduced(session: Session, answer: Answer, criterion: Criterion) -> Progr
     return ProgramRepro(path.name, frozenset(refuted), tuple(notes))
 
 
-def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterion) -> str:
+def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterion, case: Case) -> str:
     source = Path(session.options.target).read_text(encoding="utf-8")
     done = Statements() if fix is None or fix.plain is None else statements(fix.plain)
     lines = [*done.early, *done.lines] or ['raise NotImplementedError("no fix is known")']
@@ -199,7 +219,21 @@ def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterio
         differs=DIFFERS,
         seed=session.seed,
         tolerance=_tolerance(criterion),
+        constants=_constants(case),
+        called=_SOME if case.calls else _ALL,
+        only=_ONLY if case.graphs else "",
     )
+
+
+def _constants(case: Case) -> str:
+    lines = []
+    if case.graphs:
+        numbers = ", ".join(map(str, case.graphs))
+        lines.append(f"GRAPHS = {{{numbers}}}  # that Inductor compiles, in its order, from 1")
+    if case.calls:
+        numbers = ", ".join(map(str, case.calls))
+        lines.append(f"CALLS = {{{numbers}}}  # that run compiled, in their order, from 0")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _tolerance(criterion: Criterion) -> str:

@@ -1,7 +1,7 @@
 """The search where nothing smaller than the whole script diverges: each probe is a run of the script.
 
-The same search of both views, the same confirmation in a second worker; what needs a graph (following node by
-node, reduction) is left out.
+The same search of both views, the same confirmation in a second worker; what needs one graph (following node
+by node, reduction to fewer operations) is left out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bisector.core.case import WHOLE
 from bisector.core.judge import BudgetSpent, Criterion, judge
-from bisector.core.model import Outcome
+from bisector.core.model import Candidate, Outcome
 from bisector.runner.lab import Lab
 
 from . import fixes
@@ -22,6 +22,7 @@ from .flags.curated import catalogue
 from .flags.walk import walk
 from .preflight import test_hooks
 from .program import program_of
+from .program_reduction import fewest_calls, fewest_graphs, said_of
 from .program_repro import with_repro
 from .run import Session
 from .study import Study
@@ -60,18 +61,22 @@ def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
     default = judge(chosen.evidence.default, chosen.study.criterion)
     with session.clock.stage("localise"):
         hooks = test_hooks(chosen.study)
-    study = replace(chosen.study, hooks_off=hooks.off)
+        study = replace(chosen.study, hooks_off=hooks.off)
+        case = fewest_graphs(study, default)
+        smaller = default if case == WHOLE else study.probe(Candidate(), case)
     with session.clock.stage("fixes"):
         flags = catalogue(chosen.call.devices)
         settings = study.settings([flag.name for flag in flags])
-        found = walk(study, flags, settings, WHOLE, default.measurement)
+        found = walk(study, flags, settings, case, smaller.measurement)
     study = replace(study, conservative=found.conservative)
     with session.clock.stage("causes"):
-        decided = decide(study, WHOLE, default, found.necessary)
+        decided = decide(study, case, smaller, found.necessary)
         session.progress("causes", f"repairs found: {len(decided.sets.repairs)}")
         second = session.program_lab("program, confirm", program_of(session).prepared())
         confirmed = confirm(replace(chosen, study=study), second, decided, None)
         second.close()
+    with session.clock.stage("minimize"):
+        least = fewest_calls(study, case, smaller)
     by_denial = fixes.from_repairs(confirmed.held)
     ranked = fixes.ranked([*(fix for fix, _ in flag_fixes(found)), *by_denial])
     known = replace(
@@ -87,8 +92,8 @@ def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
         fixes=tuple((fix, True) for fix in ranked),
         hooks_off=hooks.off,
         not_here=hooks.not_here,
-        notes=(*answer.notes, *decided.checks, *confirmed.notes, NOTHING_SMALLER),
+        notes=(*answer.notes, *decided.checks, *confirmed.notes, NOTHING_SMALLER, *said_of(least, default)),
         stopped_because=decided.sets.stopped_because,
     )
-    return with_repro(session, known, study.criterion)
+    return with_repro(session, known, study.criterion, least)
 

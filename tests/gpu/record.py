@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 import torch
 
+from bisector import wire
 from bisector.core.case import WHOLE
 from bisector.core.model import Base, Candidate
 from bisector.inductor import autotuned, execute, source_capture
@@ -51,7 +52,7 @@ def record(script: Path, folder: Path) -> None:
         listed += ids if name == "default" else []
         _save(folder / f"{name}.npz", outputs)
         (folder / f"{name}.py.txt").write_text("\n".join(map(source_capture.normalized, sources)) + "\n")
-        index["compiles"][name] = {"candidate": candidate.to_json(), "decisions": ids}
+        index["compiles"][name] = {"candidate": wire.dump(candidate), "decisions": ids}
     (folder / "index.json").write_text(json.dumps(index, indent=1) + "\n")
 
 

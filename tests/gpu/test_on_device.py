@@ -6,15 +6,16 @@ Written without such a device at hand and not run on one yet: read a failure wit
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.messages import LoadOptions, WorkerOptions
-from bisector.core.model import Base, Candidate
+from bisector.core.model import Base, Candidate, Measurement
+from bisector.core.protocol import About, Failed, HooksTested, RunProbe, SelfTest
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
 
@@ -32,20 +33,26 @@ GOLDENS = sorted((HERE.parent / "goldens" / "gpu").glob("*/index.json"))
 DEFAULT = Candidate()
 
 
-def probe(candidate: Candidate = DEFAULT, trial: int = 0) -> dict[str, Any]:
-    return {
-        "job": "probe", "call": 0, "case": WHOLE.to_json(), "candidate": candidate.to_json(), "train": None,
-        "trial": trial,
-    }  # fmt: skip
+ABOUT = About(0, WHOLE, None, {})
 
 
-def ids(answer: Mapping[str, Any]) -> list[str]:
-    return [decision["id"] for decision in answer["decisions"]]
+def probe(candidate: Candidate = DEFAULT, trial: int = 0) -> RunProbe:
+    return RunProbe(ABOUT, candidate, trial)
 
 
-def differing(answer: Mapping[str, Any]) -> list[int]:
-    assert answer["error"] is None, answer["error"]
-    return [output["n_diff"] for output in answer["outputs"]]
+def measured(lab: Lab, request: RunProbe) -> Measurement:
+    answer = lab.ask(request)
+    assert isinstance(answer, Measurement), answer
+    assert answer.error is None
+    return answer
+
+
+def ids(answer: Measurement) -> list[str]:
+    return [decision.id for decision in answer.decisions]
+
+
+def differing(answer: Measurement) -> list[int]:
+    return [output.n_diff for output in answer.outputs]
 
 
 def lab_of(case: Path, folder: Path) -> Lab:
@@ -73,40 +80,43 @@ def softmax(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def test_a_subject_on_the_device_is_served_one_at_a_time_without_forks(lab: Lab) -> None:
     hello = lab.hello()
-    assert hello["one_at_a_time"] and hello["calls"][0]["devices"] == ["cuda"]
+    assert hello.one_at_a_time and hello.calls[0].devices == ("cuda",)
     assert lab.jobs == 1
 
 
 def test_every_hook_of_the_backend_bites(lab: Lab) -> None:
-    assert lab.ask({"job": "selftest"}) == {}
+    tested = lab.ask(SelfTest())
+    assert isinstance(tested, HooksTested) and tested.off == {}
 
 
 def test_probes_in_one_process_say_the_same_whatever_came_between(lab: Lab) -> None:
-    first = lab.ask(probe())
-    assert first["error"] is None
+    first = measured(lab, probe())
     for trial, member in enumerate(ids(first)[:8]):
         lab.ask(probe(Candidate.deny([member])))
-        again = lab.ask(probe(trial=trial + 1))
-        assert {**again, "seconds": 0} == {**first, "seconds": 0}
+        again = measured(lab, probe(trial=trial + 1))
+        assert replace(again, seconds=0) == replace(first, seconds=0)
 
 
 def test_the_plain_baseline_compiles_and_runs(lab: Lab) -> None:
-    assert lab.ask(probe(Candidate(base=Base.PLAIN)))["error"] is None
+    measured(lab, probe(Candidate(base=Base.PLAIN)))
 
 
 def test_the_contraction_of_one_product_is_what_spoils_the_denominator(softmax: Lab) -> None:
-    default = softmax.ask(probe())
+    default = measured(softmax, probe())
     assert "fma:sub@mul_1" in ids(default)
-    worst = max(output["max_abs"] for output in default["outputs"])
-    denied = softmax.ask(probe(Candidate.deny(["fma:sub@mul_1"])))
-    assert worst > 1e-3 > max(output["max_abs"] for output in denied["outputs"])
+    worst = max(output.max_abs for output in default.outputs)
+    denied = measured(softmax, probe(Candidate.deny(["fma:sub@mul_1"])))
+    assert worst > 1e-3 > max(output.max_abs for output in denied.outputs)
     assert ids(denied) == ids(default)
 
 
 def test_a_job_that_takes_too_long_ends_the_worker_and_the_next_one_is_answered(softmax: Lab) -> None:
-    late = softmax.ask({**probe(trial=100), "timeout_s": 0.001})
-    assert late == {"error": "timeout after 0.001 s"}
-    assert differing(softmax.ask(probe(trial=101))) == differing(softmax.ask(probe()))
+    expected = differing(measured(softmax, probe()))
+    usual, softmax.timeout_s = softmax.timeout_s, 0.001
+    late = softmax.ask(probe(trial=100))
+    softmax.timeout_s = usual
+    assert late == Failed("timeout after 0.001 s")
+    assert differing(measured(softmax, probe(trial=101))) == expected
 
 
 @pytest.mark.skipif(not GOLDENS, reason="nothing was recorded yet: python -m tests.gpu.record does it")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bisector.core.case import WHOLE, Case
 from bisector.core.fix_source import SetFlags, UseBackend
 from bisector.core.judge import Criterion
 from bisector.session.answer import Answer
@@ -33,14 +34,16 @@ except Exception:
 """
 
 
-def ran(tmp_path: Path, script: str, fix: Any = None, *flags: str) -> tuple[int, list[str]]:
+def ran(
+    tmp_path: Path, script: str, fix: Any = None, *flags: str, case: Case = WHOLE
+) -> tuple[int, list[str]]:
     target = tmp_path / "case.py"
     target.write_text(script)
     options = SimpleNamespace(target=str(target))
     session: Any = SimpleNamespace(options=options, environment={"A_NAME": "1"}, seed=0)
     given = None if fix is None else Fix("fix", "flag", None, 0.0, 1.0, fix)
     repro = tmp_path / "repro.py"
-    repro.write_text(_text(session, Answer("case.py", "run", ENVIRONMENT), given, Criterion()))
+    repro.write_text(_text(session, Answer("case.py", "run", ENVIRONMENT), given, Criterion(), case))
     done = subprocess.run(
         [sys.executable, "-I", str(repro), *flags], capture_output=True, text=True, check=False, cwd=tmp_path
     )
@@ -68,3 +71,27 @@ def test_a_script_that_fails_in_both_or_agrees_does_not_differ(script: str, tmp_
 def test_a_file_that_stumbles_cannot_tell(tmp_path: Path) -> None:
     status, said = ran(tmp_path, CALLS.format(bug=None), SetFlags({"inductor.no_such.flag": 1}), "--fixed")
     assert (status, said[0].partition(":")[0]) == (125, "cannot tell")
+
+
+TWO = """
+import torch
+
+@torch.compile
+def f(x):
+    y = x.half().float()
+    torch._dynamo.graph_break()
+    return y * 3
+for value in (2.0, 0.1, 0.2):  # the first is a float16
+    f(torch.full((4,), value))
+"""
+
+
+@pytest.mark.parametrize(
+    ("case", "status"),
+    [
+        (Case(graphs=(1,)), 1), (Case(graphs=(2,)), 0), (Case(calls=(0,)), 0), (Case(calls=(1,)), 1),
+        (Case(graphs=(1,), calls=(0, 2)), 1), (Case(graphs=(2,), calls=(1,)), 0),
+    ],
+)  # fmt: skip
+def test_only_the_named_graphs_and_calls_are_compiled(case: Case, status: int, tmp_path: Path) -> None:
+    assert ran(tmp_path, TWO, case=case)[0] == status

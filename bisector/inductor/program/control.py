@@ -11,21 +11,31 @@ from ...core.model import Base, Decision
 from ..control import Control
 
 
-class ProgramControl(Control):
-    """Hooks ask with the IDs of one graph; here they are `g2/fma:sub@mul_1`, in the graph's place among those
-    that Dynamo compiled.
+class Graphs:
+    """The graphs of a script by number, from 1 on in the order in which a backend was given them.
 
     The backward graph has the forward's number: autograd compiles it under the same compile ID
     (torch/_functorch/_aot_autograd/runtime_wrappers.py), whenever it comes to it.
     """
 
-    def __init__(self, base: Base = Base.DEFAULT, members: Iterable[str] = ()) -> None:
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def current(self) -> int:
+        """The number of the graph that is being compiled."""
+        compiling = str(CompileContext.current_compile_id())
+        return self._numbers.setdefault(compiling, len(self._numbers) + 1)
+
+
+class ProgramControl(Control):
+    """Hooks ask with the IDs of one graph; here they are `g2/fma:sub@mul_1`, with the graph's number."""
+
+    def __init__(self, graphs: Graphs, base: Base = Base.DEFAULT, members: Iterable[str] = ()) -> None:
         super().__init__(base, members)
-        self._graphs: dict[str, int] = {}
+        self._graphs = graphs
 
     def _named(self, decision_id: str) -> str:
-        compiling = str(CompileContext.current_compile_id())
-        return f"g{self._graphs.setdefault(compiling, len(self._graphs) + 1)}/{decision_id}"
+        return f"g{self._graphs.current()}/{decision_id}"
 
     def allows(self, decision_id: str) -> bool:
         return super().allows(self._named(decision_id))

@@ -44,13 +44,13 @@ def answer(options: ProgramOptions, request: asked.Request[Any]) -> Json:
 
 
 def _probe(options: ProgramOptions, request: asked.RunProbe) -> Measurement:
-    return probe(options, request.candidate)
+    return probe(options, request.candidate, request.about.case)
 
 
 def _verdict(options: ProgramOptions, request: asked.RunVerdict) -> asked.VerdictData:
     """That the run with compilation off is steady was seen before; there is no reference in float64."""
     steady = Measurement()
-    return asked.VerdictData(probe(options, Candidate()), steady, steady, (), ())
+    return asked.VerdictData(probe(options, Candidate(), request.about.case), steady, steady, (), ())
 
 
 def _selftest(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTested:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +19,7 @@ import torch
 import torch._inductor.compile_fx
 
 from ... import wire
+from ...core.case import WHOLE, Case
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement, OutputMeasurement, Raised
 from ...core.program import KEPT, CompiledCall, PlainRun
@@ -26,7 +27,7 @@ from .. import compiling, torch_state
 from ..execute import COMPILERS, active
 from ..probing import told
 from . import run_script, watching
-from .control import ProgramControl
+from .control import Graphs, ProgramControl
 
 
 class _Left(BaseException):
@@ -37,35 +38,38 @@ class _Left(BaseException):
         self.status = status
 
 
-def probe(options: ProgramOptions, candidate: Candidate) -> Measurement:
-    """Run the script once in this process, which is good for nothing afterwards."""
+def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> Measurement:
+    """Run the script once in this process, which is good for nothing afterwards. Of a case its graphs and
+    calls are obeyed: a script has nothing else to leave out."""
     started = time.perf_counter()
     folder = Path(options.folder)
     eager = wire.load(PlainRun, json.loads((folder / KEPT).read_text(encoding="utf-8")))
     hooked = candidate.backend == "inductor" and (candidate.needs_hooks or not candidate.flags)
-    decisions = ProgramControl(candidate.base, candidate.members) if hooked else None
+    graphs = Graphs()
+    decisions = ProgramControl(graphs, candidate.base, candidate.members) if hooked else None
     torch.set_num_threads(options.threads)
     compiling.decompositions_as_they_are()
-    with _flags_in_every_compile({**options.config, **dict(candidate.flags)}), active(decisions, COMPILERS):
-        compiled = _run(options, None if candidate.backend == "inductor" else candidate.backend)
+    flags = {**options.config, **dict(candidate.flags)}
+    with _every_compile(flags, graphs, frozenset(case.graphs)), active(decisions, COMPILERS):
+        compiled = _run(options, None if candidate.backend == "inductor" else candidate.backend, case.calls)
     if options.values_alone:
         compiled = replace(compiled, agreed=(), ended=None, status=0)
     found = told(_outputs(eager, compiled), decisions, "")
     return replace(found, seconds=time.perf_counter() - started)
 
 
-def _run(options: ProgramOptions, backend: str | None) -> PlainRun:
+def _run(options: ProgramOptions, backend: str | None, only: Sequence[int]) -> PlainRun:
     calls: list[CompiledCall] = []
     agreed: list[bool] = []
 
     def note(**event: Any) -> None:
         if "index" in event:
-            outputs = tuple(OutputMeasurement.from_json(output) for output in event["outputs"])
-            calls.append(CompiledCall(event["index"], event["entry"], outputs, event["raised"]))
+            calls.append(wire.load(CompiledCall, event))
         elif "agreed" in event:
             agreed.append(event["agreed"])
 
-    told = {"folder": options.folder, "mode": "compiled", "seed": options.seed, "backend": backend}
+    told = {"folder": options.folder, "mode": "compiled", "seed": options.seed}
+    told |= {"backend": backend, "only": only}
     finish = watching.begin(told, note)
     ended, status = None, 0
     try:
@@ -86,19 +90,22 @@ def _leave(status: int) -> NoReturn:
 
 
 @contextmanager
-def _flags_in_every_compile(flags: Mapping[str, Json]) -> Iterator[None]:
-    """The flags hold whatever the script sets, from the beginning and again as each compile begins."""
+def _every_compile(flags: Mapping[str, Json], graphs: Graphs, only: Set[int]) -> Iterator[None]:
+    """The flags hold whatever the script sets, from the beginning and again as each compile begins.
+
+    only: the numbers of the graphs that Inductor compiles, the others run op by op; none: all of them.
+    """
     torch_state.apply_flags(dict(flags))
     original: Callable[..., Any] = torch._inductor.compile_fx.compile_fx
 
-    def compile_fx(*args: Any, config_patches: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+    def compile_fx(gm: Any, *args: Any, config_patches: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+        if graphs.current() not in (only or {graphs.current()}):
+            return gm
         torch_state.apply_flags(dict(flags))
         own = {k: v for k, v in (config_patches or {}).items() if f"inductor.{k}" not in flags}
-        return original(*args, config_patches=own or None, **kwargs)
+        return original(gm, *args, config_patches=own or None, **kwargs)
 
-    with ExitStack() as stack:
-        if flags:
-            stack.enter_context(mock.patch.object(torch._inductor.compile_fx, "compile_fx", compile_fx))
+    with mock.patch.object(torch._inductor.compile_fx, "compile_fx", compile_fx):
         yield
 
 

@@ -10,7 +10,8 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +33,23 @@ def begin(options: Mapping[str, Any], note: Note) -> Callable[[], None]:
     torch.manual_seed(options["seed"])
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(options["seed"])
-    watch = Watch(Path(options["folder"]), options["mode"] == "eager", note)
+    watch = Watch(Path(options["folder"]), options["mode"] == "eager", note, options.get("only", ()))
     torch.compile = _compile(watch, torch.compile, options["backend"])
     _watch_comparisons(note)
     return watch.finish
 
 
 class Watch:
-    """The compiled calls so far. pending: the last one, whose gradients and parameters are not seen yet."""
+    """The compiled calls so far. pending: the last one, whose gradients and parameters are not seen yet.
 
-    def __init__(self, folder: Path, keeps: bool, note: Note) -> None:
+    only: the calls that run compiled, by their place; none: all of them.
+    """
+
+    def __init__(self, folder: Path, keeps: bool, note: Note, only: Sequence[int] = ()) -> None:
         self.folder = folder
         self.keeps = keeps
         self.note = note
+        self.only = frozenset(only)
         self.count = 0
         self.kept = 0
         self.pending: tuple[int, str, Any, Any, Values] | None = None
@@ -53,8 +58,10 @@ class Watch:
         """Call the function, and note it. owner: the module whose parameters it uses, or None."""
         self.finish()
         index, self.count = self.count, self.count + 1
+        in_eager = bool(self.only) and index not in self.only
         try:
-            result = function(*args, **kwargs)
+            with torch.compiler.set_stance("force_eager") if in_eager else nullcontext():
+                result = function(*args, **kwargs)
         except Exception as error:
             self.note(index=index, entry=entry, raised=first_line(error), outputs=[])
             raise

@@ -27,8 +27,8 @@ from .blocks import (
     items,
 )
 from .words import (
-    CLASS_SENTENCES,
     Result,
+    class_sentence,
     conjunction,
     count,
     decision_sentence,
@@ -155,7 +155,7 @@ def _verdict(result: Result) -> Section | None:
     differing = facts.differing_outputs(result)
     if verdict["class"] == "agrees" and not differing:
         return None
-    blocks: list[Block] = [Paragraph(CLASS_SENTENCES[verdict["class"]])]
+    blocks: list[Block] = [Paragraph(class_sentence(verdict))]
     if verdict["reason"] and verdict["reason"] not in sentences.answer(result):
         blocks.append(Paragraph(stopped(verdict["reason"])))
     if differing:

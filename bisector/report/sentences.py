@@ -10,9 +10,9 @@ from bisector.core.kinds import KINDS
 from bisector.core.model import detail_of, kind_of, middle_of
 
 from .words import (
-    CLASS_SENTENCES,
     DIVERGING,
     Result,
+    class_sentence,
     conjunction,
     count,
     fix_title,
@@ -52,7 +52,7 @@ def answer(result: Result) -> str:
     if not diverges(result) and verdict["first_bad_backend"] is not None:
         return f"torch.compile differs from eager: {verdict['reason']}."
     if not diverges(result):
-        return stopped(f"No verdict: {verdict['reason'] or CLASS_SENTENCES[verdict['class']]}")
+        return stopped(f"No verdict: {verdict['reason'] or class_sentence(verdict)}")
     return f"{_lead(verdict)}{_because(result)}."
 
 

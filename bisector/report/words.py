@@ -33,6 +33,16 @@ CLASS_SENTENCES = {
     "eager and compiled proves nothing.",
     "unresolved": "It could not be told whether eager and compiled agree.",
 }
+WHICH_UNKNOWN = "Eager and compiled differ; which of them is right could not be told."
+
+
+def class_sentence(verdict: Mapping[str, Any]) -> str:
+    """What the class of a verdict means. A script's own divergence may have no float64 reference."""
+    if verdict["class"] == "unresolved" and verdict["first_bad_backend"] is not None:
+        return WHICH_UNKNOWN
+    return CLASS_SENTENCES[verdict["class"]]
+
+
 BACKEND_SENTENCES = {
     "eager": "Dynamo's graph, run op by op",
     "aot_eager": "the graph after AOTAutograd, run op by op",

@@ -111,9 +111,9 @@ def is_a_script(session: Session, hello: Recorded) -> bool:
 
 def criterion_of_program(session: Session, chosen: Chosen) -> Criterion:
     """The script's own tolerances belong to outputs of graphs; its comparisons speak for themselves here, so
-    of several the loosest holds for what it does not compare."""
+    of several the one that allows most of a value of 1 holds for what it does not compare."""
     criterion, hello = chosen.study.criterion, session.lab.hello()
     own = [pair for call in hello.calls for pairs in call.tolerances.values() for pair in pairs]
     if not own or session.options.rtol is not None or session.options.tolerances is not None:
         return criterion
-    return Criterion(by_path={"*": (max(own),)}, strides=criterion.strides, source=criterion.source)
+    return Criterion(by_path={"*": (max(own, key=sum),)}, strides=criterion.strides, source=criterion.source)

@@ -18,7 +18,7 @@ from bisector.core.verdict import Verdict, VerdictClass
 
 from . import environment, fixes
 from .answer import Answer
-from .chosen_call import chosen_call, criterion_of_program, is_a_script
+from .chosen_call import Seen, chosen_call, criterion_of_program, is_a_script
 from .command_line import Against
 from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
@@ -38,6 +38,7 @@ OWN_MISTAKE = "{} of the script's own comparisons fail with compilation off too:
 UNSTEADY = "two runs of the script with compilation off differ"
 GENERATING = ("aot_eager_decomp_partition", "inductor")  # rungs in which decisions are taken
 BETWEEN = "no captured call diverges by itself, so it arises between graphs or from call to call"
+GROWS = "on eager's inputs each of its graphs agrees, so that a difference within the tolerance grows"
 BEFORE = {
     "eager": "Dynamo's graphs run op by op show it too, so that its tracing or its guards make it, or what "
     "happens between the calls",
@@ -83,7 +84,7 @@ def begin(
     ended = nothing_found(chosen)
     program = None
     if seen.witness is not None:
-        answer = _of_the_program(answer, seen.witness, seen.steady)
+        answer = _of_the_program(answer, seen.witness, seen)
         ended = BETWEEN if seen.witness.shown.diverges else chosen.verdict.reason
         if seen.witness.first_bad_backend is not None:
             program = seen.criterion
@@ -92,9 +93,9 @@ def begin(
     return Judged(chosen, answer, ended, program)
 
 
-def _of_the_program(answer: Answer, witness: Witness, steady: bool) -> Answer:
+def _of_the_program(answer: Answer, witness: Witness, seen: Seen) -> Answer:
     """What the script itself shows, where none of its calls diverges by itself."""
-    if not steady:
+    if not seen.steady:
         verdict = Verdict(VerdictClass.NONDETERMINISTIC, f"{UNSTEADY} ({witness.shown.reason})")
         return replace(answer, verdict=verdict, first_bad_backend=None)
     if not witness.shown.diverges:
@@ -104,8 +105,17 @@ def _of_the_program(answer: Answer, witness: Witness, steady: bool) -> Answer:
     first = witness.first_bad_backend
     where = BEFORE.get(first or "", BETWEEN)
     kind = VerdictClass.UNRESOLVED if witness.shown.exception is None else VerdictClass.RAISES
+    if first in GENERATING and _grows(witness, seen.chosen):
+        kind, where = VerdictClass.AMPLIFIED_ROUNDING, GROWS
     verdict = Verdict(kind, f"the script diverges at {witness.shown.reason}; {where}")
     return replace(answer, verdict=verdict, first_bad_backend=first)
+
+
+def _grows(witness: Witness, chosen: Chosen) -> bool:
+    """Whether what differs within the tolerance accounts for it. It is the first call that diverges in the
+    script, and on eager's inputs its graphs agree, as all calls before it do in the script: what it is given
+    differs by less than the tolerance."""
+    return witness.shown.exception is None and witness.shown.call is not None and bool(chosen.unequal)
 
 
 def minimize(session: Session) -> dict[str, Any]:

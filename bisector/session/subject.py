@@ -8,7 +8,7 @@ from typing import Any
 
 from bisector.core.case import WHOLE
 from bisector.core.judge import Criterion, Tolerance, judge, severity
-from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult
+from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict, VerdictData
 from bisector.core.trace import Trace
 from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
@@ -32,7 +32,8 @@ class Chosen:
     """The call under study, the evidence of its verdict, and notes on how it was chosen.
 
     eager_disagrees: comparisons of the script that failed although every graph ran in eager. others: further
-    calls that diverge, the worst first.
+    calls that diverge, the worst first. unequal: calls whose outputs differ in bits, within the tolerance or
+    beyond it.
     """
 
     call: RecordedCall
@@ -42,6 +43,7 @@ class Chosen:
     eager_disagrees: int
     notes: tuple[str, ...]
     others: tuple[Other, ...] = ()
+    unequal: tuple[RecordedCall, ...] = ()
 
     def reclassified(self, followed: Trace) -> Verdict:
         """The verdict with what is known of each node."""
@@ -63,9 +65,11 @@ def choose(
     hello = lab.hello()
     calls = _named(hello, options.entry)
     others: tuple[Other, ...] = ()
+    unequal: tuple[RecordedCall, ...] = ()
     if len(calls) > 1:
         results = _looked_at(calls, study_of)
         calls = sorted(calls, key=lambda call: _worst_first(results[call.index]))
+        unequal = tuple(c for c in calls if _differs(results[c.index].measurement))
         others = tuple(Other(c, results[c.index]) for c in calls[1:] if _fails(results[c.index]))
     call = calls[0]
     study = study_of(call)
@@ -73,6 +77,7 @@ def choose(
     answer: VerdictData | Failed = lab.ask_all(requests)[0]
     evidence = _evidence(answer)
     verdict = _classified(evidence, study, call)
+    unequal = unequal or ((call,) if _differs(evidence.default) else ())
     diverging = {s.path for s in verdict.signatures}
     criterion = study.criterion.broken_first(evidence.default.outputs)
     # Where something else diverges too, a repair of that need not mend the strides.
@@ -81,7 +86,7 @@ def choose(
     small = criterion.for_smaller((o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging)
     study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
     notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls))
-    return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes, others)
+    return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes, others, unequal)
 
 
 def _classified(evidence: Evidence, study: Study, call: RecordedCall) -> Verdict:
@@ -123,6 +128,10 @@ def _looked_at(
 
 def _fails(result: ProbeResult) -> bool:
     return result.outcome is Outcome.FAIL
+
+
+def _differs(measured: Measurement) -> bool:
+    return any(output.n_diff for output in measured.outputs)
 
 
 def _worst_first(result: ProbeResult) -> tuple[int, int, float]:

@@ -25,6 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+_ROOT = str(Path(__file__).resolve().parent.parent)
+# `python -m` would look into the working directory first, and a `random.py` there stand for Python's own.
+_RUN = "import sys; del sys.path[0]; sys.path.append({root!r}); import runpy; runpy.{run}"
 MARK = "NUMBISECT_PROCESS"  # environment variable: OWNER.NUMBER
 _PROC = Path("/proc")
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -55,6 +58,12 @@ class Ended:
     def last_line(self) -> str:
         """Of what it said on stderr, or else on stdout; empty where it said nothing."""
         return next(reversed((self.err.strip() or self.out.strip()).splitlines()), "")
+
+
+def module(name: str, *arguments: str) -> list[str]:
+    """The command that runs a module of this package, whatever lies in the working directory."""
+    run = f"run_module({name!r}, run_name='__main__', alter_sys=True)"
+    return [sys.executable, "-c", _RUN.format(root=_ROOT, run=run), *arguments]
 
 
 def how_it_ended(status: int) -> str:

@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import re
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -177,7 +176,7 @@ def _command(name: str, case: Path, asked: Mapping[str, float | None]) -> tuple[
     """The run directory, which is in the bundle, and how the command ended."""
     run = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=case))
     given = [f"--{option}={value!r}" for option, value in asked.items() if value is not None]
-    command = [sys.executable, "-m", "bisector", name, str(case), "--out", str(run), "--no-color", *given]
+    command = processes.module("bisector", name, str(case), "--out", str(run), "--no-color", *given)
     return run, processes.run(command, None)  # the command keeps its own limits
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .judge import Criterion, judge
-from .model import Measurement, Outcome, OutputMeasurement
+from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement
 
 PROGRAM = -1  # in the place of a call's index: the whole script
 WHOLE_SCRIPT = "the whole script"  # in the place of the digest of its inputs
@@ -75,12 +75,13 @@ class Shown:
     """What a plain run shows beside the one with compilation off.
 
     reason: in a sentence; empty where nothing differs. call: the first compiled call that differs.
-    exception: what one of the two raised there.
+    exception: what one of the two raised there. kind: of the first output that differs there.
     """
 
     reason: str = ""
     call: int | None = None
     exception: str | None = None
+    kind: DivergenceKind | None = None
 
     @property
     def diverges(self) -> bool:
@@ -105,7 +106,8 @@ def shown(
             return Shown(f"{where}: {side}, the other returns", now.index, raised)
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
-            return Shown(f"{where}: {result.reason}", now.index)
+            kind = result.signatures[0].kind if result.signatures else None
+            return Shown(f"{where}: {result.reason}", now.index, kind=kind)
     fails = _first_that_fails(eager.agreed, compiled.agreed)
     if fails is not None:
         return Shown(f"its comparison {fails + 1} of {len(compiled.agreed)}, which fails compiled alone")

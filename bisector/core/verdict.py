@@ -70,7 +70,7 @@ FEW = 16
 # One ulp at each of n nodes moves a well-conditioned output by some n ulp; a hundred is amplification.
 AMPLIFIED = 100.0
 # What kind of divergence is no matter of accuracy: eager says what the program means.
-_PLAINLY_WRONG = (DivergenceKind.SHAPE, DivergenceKind.DTYPE, DivergenceKind.ALIAS)
+PLAINLY_WRONG = (DivergenceKind.SHAPE, DivergenceKind.DTYPE, DivergenceKind.ALIAS)
 
 
 def classify(evidence: Evidence, criterion: Criterion, own_random: bool) -> Verdict:
@@ -96,7 +96,7 @@ def classify(evidence: Evidence, criterion: Criterion, own_random: bool) -> Verd
         return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures)
     for output in evidence.default.outputs:
         found = divergence(output, criterion)
-        if found is not None and found[0] in _PLAINLY_WRONG:
+        if found is not None and found[0] in PLAINLY_WRONG:
             return Verdict(VerdictClass.COMPILED_WORSE, f"{output.path}: {found[1]}", default.signatures)
     if all(signature.kind is DivergenceKind.STRIDE for signature in default.signatures):
         return Verdict(VerdictClass.COMPILED_WORSE, default.reason, default.signatures)

@@ -29,7 +29,7 @@ _LEADS = {
     "random": "torch.compile draws other random numbers than eager",
 }
 
-ANOTHER_FORM = "torch.compile gives another shape, dtype or layout than eager"
+ANOTHER_FORM = "torch.compile gives results of another form (shape, dtype, layout, memory) than eager"
 MAX_NAMED = 4  # decisions, or causes, named in the first line
 PLACE = "Running the ATen kernel there makes the outputs agree, but it also prevents fusion around the node."
 RMS_ERROR = "Compiled against eager; rms error is the distance to eager in float64."

@@ -33,11 +33,18 @@ CLASS_SENTENCES = {
     "eager and compiled proves nothing.",
     "unresolved": "It could not be told whether eager and compiled agree.",
 }
+OF_ANOTHER_KIND = (
+    "The compiled result is of another kind than eager's, which says what the program means: likely a "
+    "compiler bug."
+)
 WHICH_UNKNOWN = "Eager and compiled differ; which of them is right could not be told."
 
 
 def class_sentence(verdict: Mapping[str, Any]) -> str:
-    """What the class of a verdict means. A script's own divergence may have no float64 reference."""
+    """What the class of a verdict means. Of a whole script, and of a shape, no float64 reference tells."""
+    measured = any(output["rms_error_compiled"] is not None for output in verdict["outputs"])
+    if verdict["class"] == "compiled-worse" and not measured:
+        return OF_ANOTHER_KIND
     if verdict["class"] == "unresolved" and verdict["first_bad_backend"] is not None:
         return WHICH_UNKNOWN
     return CLASS_SENTENCES[verdict["class"]]

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,7 +40,7 @@ class Worker:
         # A group of its own: Ctrl-C on the terminal reaches us alone, and we close the worker in order.
         with theirs, _opened(Path(options.log)) as log:
             self.process = processes.start(
-                [sys.executable, "-m", "bisector.inductor.serving.worker", str(theirs.fileno())],
+                processes.module("bisector.inductor.serving.worker", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 log=log,
                 folder=options.folder,

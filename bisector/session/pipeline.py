@@ -14,7 +14,7 @@ from bisector.core.clusters import Cause
 from bisector.core.judge import BudgetSpent, Criterion, judge
 from bisector.core.model import Measurement, Outcome
 from bisector.core.protocol import RecordedCall, Request
-from bisector.core.verdict import Verdict, VerdictClass
+from bisector.core.verdict import PLAINLY_WRONG, Verdict, VerdictClass
 
 from . import environment, fixes
 from .answer import Answer
@@ -37,7 +37,10 @@ FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 OWN_MISTAKE = "{} of the script's own comparisons fail with compilation off too: they compare something else"
 UNSTEADY = "two runs of the script with compilation off differ"
 GENERATING = ("aot_eager_decomp_partition", "inductor")  # rungs in which decisions are taken
-BETWEEN = "no captured call diverges by itself, so it arises between graphs or from call to call"
+BETWEEN = (
+    "no captured call shows it by itself: it arises between graphs, from call to call, or in what a call "
+    "leaves behind"
+)
 GROWS = "on eager's inputs each of its graphs agrees, so that a difference within the tolerance grows"
 BEFORE = {
     "eager": "Dynamo's graphs run op by op show it too, so that its tracing or its guards make it, or what "
@@ -105,7 +108,9 @@ def _of_the_program(answer: Answer, witness: Witness, seen: Seen) -> Answer:
     first = witness.first_bad_backend
     where = BEFORE.get(first or "", BETWEEN)
     kind = VerdictClass.UNRESOLVED if witness.shown.exception is None else VerdictClass.RAISES
-    if first in GENERATING and _grows(witness, seen.chosen):
+    if witness.shown.kind in PLAINLY_WRONG:
+        kind = VerdictClass.COMPILED_WORSE
+    elif first in GENERATING and _grows(witness, seen.chosen):
         kind, where = VerdictClass.AMPLIFIED_ROUNDING, GROWS
     verdict = Verdict(kind, f"the script diverges at {witness.shown.reason}; {where}")
     return replace(answer, verdict=verdict, first_bad_backend=first)

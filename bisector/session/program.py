@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,22 @@ class Witness:
     lines: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A run of the script. backend: in the place of Inductor. again: asked for a second time."""
+
+    mode: Mode
+    backend: str | None = None
+    again: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"job": "program", "mode": self.mode.value, "backend": self.backend, "again": self.again}
+
+    @property
+    def key(self) -> str:
+        return key_of(self.to_json())
+
+
 class Program:
     """Runs the script plainly. One folder holds what the run with compilation off gave."""
 
@@ -49,11 +67,11 @@ class Program:
 
     def witness(self, criterion: Criterion) -> Witness:
         """Two runs of the script, one after the other; two more where nothing but what is printed differs."""
-        eager, compiled = self._run(Mode.EAGER), self._run(Mode.COMPILED)
+        eager, compiled = self._run(_Asked(Mode.EAGER)), self._run(_Asked(Mode.COMPILED))
         found = shown(eager, compiled, criterion)
         lines: tuple[int, ...] = ()
         if not found.diverges and apart(eager, compiled):
-            again = [self._run(mode, again=True) for mode in (Mode.EAGER, Mode.COMPILED)]
+            again = self._run_all([_Asked(Mode.EAGER_AGAIN), _Asked(Mode.COMPILED, again=True)])
             # Times, addresses and what is drawn without a seed differ from run to run.
             moving = {*apart(eager, again[0]), *apart(compiled, again[1])}
             lines = tuple(line for line in apart(eager, compiled) if line not in moving)
@@ -62,35 +80,41 @@ class Program:
 
     def is_steady(self, criterion: Criterion) -> bool:
         """Whether a second run with compilation off gives what the first gave."""
-        eager = self._run(Mode.EAGER)
-        return not shown(eager, self._run(Mode.EAGER_AGAIN), criterion).diverges
+        eager = self._run(_Asked(Mode.EAGER))
+        return not shown(eager, self._run(_Asked(Mode.EAGER_AGAIN)), criterion).diverges
 
     def prepared(self) -> Path:
         """The folder, with what each run of the program is measured against."""
         if not (self.folder / KEPT).exists():
-            self._begun(Mode.EAGER, None)
+            self._begun(_Asked(Mode.EAGER))
         return self.folder
 
     def with_backend(self, witness: Witness, criterion: Criterion) -> Witness:
         """Names the first rung that shows a divergence; `inductor` where none above it does."""
-        for rung in RUNGS:
-            if shown(witness.eager, self._run(Mode.COMPILED, rung), criterion, witness.lines).diverges:
+        runs = self._run_all([_Asked(Mode.COMPILED, rung) for rung in RUNGS])
+        for rung, run in zip(RUNGS, runs, strict=True):
+            if shown(witness.eager, run, criterion, witness.lines).diverges:
                 return replace(witness, first_bad_backend=rung)
         return replace(witness, first_bad_backend="inductor")
 
-    def _run(self, mode: Mode, backend: str | None = None, again: bool = False) -> PlainRun:
-        session = self.session
-        asked = {"job": "program", "mode": mode.value, "backend": backend, "again": again}
-        key = key_of(asked)
-        if key in session.journal.answers:
-            return self._heard(wire.load(PlainRun, session.journal.answers[key]))
-        if mode is not Mode.EAGER:
+    def _run(self, asked: _Asked) -> PlainRun:
+        return self._run_all([asked])[0]
+
+    def _run_all(self, asked: Sequence[_Asked]) -> list[PlainRun]:
+        """One run for each, side by side; what the journal knows is not run again."""
+        journal = self.session.journal
+        fresh = [one for one in asked if one.key not in journal.answers]
+        if any(one.mode is not Mode.EAGER for one in fresh):
             self.prepared()  # the journal may know the run with compilation off; it has none of its values
-        session.journal.started(key, asked)
-        run = self._begun(mode, backend)
-        if run.status is not None:
-            session.journal.done(key, wire.dump(run))
-        return self._heard(run)
+        for one in fresh:
+            journal.started(one.key, one.to_json())
+        with ThreadPoolExecutor(self.session.lab.jobs) as pool:
+            begun = list(pool.map(self._begun, fresh))
+        for one, run in zip(fresh, begun, strict=True):
+            if run.status is not None:
+                journal.done(one.key, wire.dump(run))
+        known = dict(zip(fresh, begun, strict=True))
+        return [self._heard(known.get(o) or wire.load(PlainRun, journal.answers[o.key])) for o in asked]
 
     def _heard(self, run: PlainRun) -> PlainRun:
         """Tolerances that the user gave stand in the place of what the script says of itself."""
@@ -99,12 +123,12 @@ class Program:
             return run
         return replace(run, agreed=(), ended=None, status=0, printed=())
 
-    def _begun(self, mode: Mode, backend: str | None) -> PlainRun:
-        session, options = self.session, self.session.options
-        events = self.folder / f"{mode.value}-{backend}.jsonl"
+    def _begun(self, asked: _Asked) -> PlainRun:
+        session, options, mode = self.session, self.session.options, asked.mode
+        events = self.folder / f"{mode.value}-{asked.backend}.jsonl"
         told = PlainOptions(
             folder=str(self.folder), events=str(events), root=str(ROOT.parent), mode=mode,
-            seed=session.seed, backend=backend,
+            seed=session.seed, backend=asked.backend,
         )  # fmt: skip
         left_s = session.clock.left_s()
         most_s = min(options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)

@@ -1,7 +1,7 @@
 """A smaller script: the fewest of its graphs and calls that must be compiled for it to diverge alike.
 
 The others run op by op. A graph keeps its number, so that a decision found here is the same one in the whole
-script, where it is confirmed. Fewer calls can mean other graphs, and so they come last, for the repro alone.
+script, where it is confirmed. Fewer calls can mean other graphs: they are told, and serve the repro alone.
 """
 
 from __future__ import annotations
@@ -59,28 +59,34 @@ def fewest_graphs(study: Study, default: ProbeResult) -> Case:
     return asking.of(frozenset(found)) if len(found) < len(graphs) else WHOLE
 
 
-def fewest_calls(study: Study, case: Case, default: ProbeResult) -> Case:
-    """The case with as few calls compiled as diverge alike."""
-    found = {int(m[1]) for o in default.measurement.outputs if (m := _CALL.match(o.path))}
-    calls = [str(number) for number in sorted(found)]
+def fewest_calls(study: Study, default: ProbeResult) -> Case:
+    """The script with as few calls compiled as diverge alike; WHOLE where all are needed."""
+    calls = calls_of(default)
     if len(calls) < 2:
-        return case
+        return WHOLE
     shown = [m[1] for signature in default.signatures if (m := _CALL.match(signature.path))]
-    asking = _Compiled(study, case.with_calls, Allowance(MOST_RUNS))
+    asking = _Compiled(study, WHOLE.with_calls, Allowance(MOST_RUNS))
     try:
         kept = minimal_set(calls, asking, likely=[frozenset(shown[:1])]).members
     except BudgetSpent:
-        return case
-    return asking.of(frozenset(kept)) if len(kept) < len(calls) else case
+        return WHOLE
+    return asking.of(frozenset(kept)) if len(kept) < len(calls) else WHOLE
 
 
-def said_of(case: Case, default: ProbeResult) -> list[str]:
-    """What was left out, in sentences."""
+def calls_of(default: ProbeResult) -> list[str]:
+    """The places of the compiled calls of which something was measured."""
+    found = {int(m[1]) for o in default.measurement.outputs if (m := _CALL.match(o.path))}
+    return [str(number) for number in sorted(found)]
+
+
+def said_of(default: ProbeResult, graphs: Case, calls: Case) -> list[str]:
+    """What need not be compiled, in sentences."""
     said = []
-    if case.graphs:
-        kept = ", ".join(f"g{number}" for number in case.graphs)
+    if graphs.graphs:
+        kept = " and ".join(f"g{number}" for number in graphs.graphs)
         said.append(f"of its {len(graphs_of(default))} graphs it diverges with {kept} alone compiled")
-    if case.calls:
-        kept = ", ".join(str(number + 1) for number in case.calls)
-        said.append(f"of its compiled calls it diverges with call {kept} alone compiled, counted from 1")
+    if calls.calls:
+        kept = ", ".join(str(number + 1) for number in calls.calls)
+        word = "call" if len(calls.calls) == 1 else "calls"
+        said.append(f"of its {len(calls_of(default))} calls it diverges with {word} {kept} alone compiled")
     return said

@@ -6,6 +6,7 @@ by node, reduction to fewer operations) is left out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bisector.core.case import WHOLE
@@ -15,9 +16,9 @@ from bisector.runner.lab import Lab
 
 from . import fixes
 from .answer import Answer
-from .concluding import flag_fixes
-from .confirmation import confirm
+from .confirmation import Confirmed, confirm
 from .culprit_search import decide
+from .fixes import Fix
 from .flags.curated import catalogue
 from .flags.walk import walk
 from .preflight import test_hooks
@@ -58,10 +59,11 @@ def _study(session: Session, lab: Lab, call: int, criterion: Criterion) -> Study
 
 
 def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
-    default = judge(chosen.evidence.default, chosen.study.criterion)
+    study = chosen.study
+    default = judge(chosen.evidence.default, study.criterion)
     with session.clock.stage("localise"):
-        hooks = test_hooks(chosen.study)
-        study = replace(chosen.study, hooks_off=hooks.off)
+        hooks = test_hooks(study)
+        study = replace(study, hooks_off=hooks.off)
         case = fewest_graphs(study, default)
         smaller = default if case == WHOLE else study.probe(Candidate(), case)
     with session.clock.stage("fixes"):
@@ -74,26 +76,40 @@ def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
         session.progress("causes", f"repairs found: {len(decided.sets.repairs)}")
         second = session.program_lab("program, confirm", program_of(session).prepared())
         confirmed = confirm(replace(chosen, study=study), second, decided, None)
+        by_flag = _that_hold(replace(study, lab=second), fixes.from_flags(found))
         second.close()
     with session.clock.stage("minimize"):
-        least = fewest_calls(study, case, smaller)
-    by_denial = fixes.from_repairs(confirmed.held)
-    ranked = fixes.ranked([*(fix for fix, _ in flag_fixes(found)), *by_denial])
-    known = replace(
+        calls = fewest_calls(study, default)
+    ranked = fixes.ranked([*by_flag, *fixes.from_repairs(confirmed.held)])
+    told = replace(
         answer,
-        criterion=chosen.study.criterion,
+        criterion=study.criterion,
         default=chosen.evidence.default,
         walk=found,
+        fixes=tuple((fix, True) for fix in ranked),
+        hooks_off=hooks.off,
+        not_here=hooks.not_here,
+        notes=(*answer.notes, *decided.checks, NOTHING_SMALLER, *said_of(default, case, calls)),
+        stopped_because=decided.sets.stopped_because,
+    )
+    return with_repro(session, _with(told, confirmed), study.criterion, case if calls == WHOLE else calls)
+
+
+def _that_hold(study: Study, by_flag: Sequence[Fix]) -> list[Fix]:
+    """Those that repair the whole script in this study's worker: the flags were walked on fewer graphs."""
+    asked = [(Candidate(flags=tuple(sorted((fix.values or {}).items()))), WHOLE) for fix in by_flag]
+    pairs = zip(by_flag, study.probe_all(asked), strict=True)
+    return [fix for fix, result in pairs if result.outcome is Outcome.PASS]
+
+
+def _with(answer: Answer, confirmed: Confirmed) -> Answer:
+    """The answer with what the second worker says."""
+    return replace(
+        answer,
         repairs=confirmed.repairs,
         causes=confirmed.causes,
         second=confirmed.second,
         places=confirmed.places,
         decisions=confirmed.decisions,
-        fixes=tuple((fix, True) for fix in ranked),
-        hooks_off=hooks.off,
-        not_here=hooks.not_here,
-        notes=(*answer.notes, *decided.checks, *confirmed.notes, NOTHING_SMALLER, *said_of(least, default)),
-        stopped_because=decided.sets.stopped_because,
+        notes=(*answer.notes, *confirmed.notes),
     )
-    return with_repro(session, known, study.criterion, least)
-

@@ -85,7 +85,7 @@ def choose(
     criterion = replace(criterion, strides=apart)
     small = criterion.for_smaller((o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging)
     study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
-    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls))
+    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls, verdict))
     return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes, others, unequal)
 
 
@@ -148,9 +148,11 @@ def _evidence(answer: VerdictData | Failed) -> Evidence:
     return Evidence(answer.default, answer.again, answer.restored, answer.nudged, alike=answer.alike)
 
 
-def _notes(hello: Recorded, call: RecordedCall, calls: Sequence[RecordedCall]) -> list[str]:
+def _notes(
+    hello: Recorded, call: RecordedCall, calls: Sequence[RecordedCall], verdict: Verdict
+) -> list[str]:
     notes = list(hello.notes)
-    if len(calls) > 1:
+    if len(calls) > 1 and verdict.kind is not VerdictClass.AGREES:
         notes.append(
             f"the script makes {len(calls)} compiled calls; this is call {call.index} (`{call.entry}`)"
         )

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from bisector import processes
+
 
 @dataclass(frozen=True)
 class Form:
@@ -241,3 +243,18 @@ def test_what_the_script_shows_is_what_is_said(form: Form, tmp_path: Path) -> No
     assert form.kind in (None, verdict["class"])
     if form.backend is not None:
         assert verdict["first_bad_backend"] == form.backend
+
+
+def test_what_lies_in_the_working_directory_stands_for_nothing_of_pythons_or_ours(tmp_path: Path) -> None:
+    (tmp_path / "unittest.py").write_text("raise ImportError('not the one')\n")
+    (tmp_path / "bisector").mkdir()
+    (tmp_path / "bisector" / "__init__.py").write_text("raise ImportError('not this either')\n")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "case.py").write_text(
+        "import torch\nprint(torch.compile(lambda x: x.half().float() * 3)(torch.rand(9)))\n"
+    )
+    done = subprocess.run(
+        processes.module("bisector", "check", "scripts/case.py", "-q"),
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")

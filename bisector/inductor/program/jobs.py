@@ -68,6 +68,7 @@ def _flags(options: ProgramOptions, request: asked.ReadFlags) -> asked.Settings:
 
 
 def _formulas(options: ProgramOptions, request: asked.FindFormulas) -> asked.Formulas:
+    probe(options, Candidate())  # lowerings and decompositions of the script's own are there afterwards
     device = "cuda" if torch.cuda.is_initialized() else "cpu"
     return asked.Formulas({decision: formula.source_of(decision, device) for decision in request.ids})
 

@@ -87,7 +87,7 @@ def run(options: dict[str, Any], script: str) -> None:
 def execute(script: str) -> None:
     """The script as `__main__`. Raises what it raises."""
     sys.argv = [script]
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     module = types.ModuleType("__main__")
     module.__file__ = script
     with open(script, encoding="utf-8") as file:
@@ -110,4 +110,5 @@ def status_of(left: SystemExit) -> int:
 
 
 if __name__ == "__main__":
+    del sys.path[0]  # the folder of this file
     run(json.loads(sys.argv[1]), sys.argv[2])

@@ -25,6 +25,7 @@ from ..measure import compare
 
 KEPT_BYTES = 512 << 20  # of values, over all calls; of later ones it is only known whether they are finite
 Note = Callable[..., None]
+SHARED = "shared memory"  # in the place of an output's path
 Values = dict[str, Any]  # path -> tensor or plain value
 
 
@@ -65,7 +66,9 @@ class Watch:
         except Exception as error:
             self.note(index=index, entry=entry, raised=first_line(error), outputs=[])
             raise
-        self.pending = (index, entry, owner, (args, kwargs), _copied(_returned(result, (args, kwargs))))
+        given = (args, kwargs)
+        values = _copied(_returned(result, given)) | {SHARED: _shared(result, given)}
+        self.pending = (index, entry, owner, given, values)
         return result
 
     def finish(self) -> None:
@@ -117,6 +120,24 @@ def _returned(result: Any, given: Any) -> Values:
     values = {f"output[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(result))}
     values |= {f"argument[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(given)) if _is_tensor(leaf)}
     return {path: leaf for path, leaf in values.items() if _is_tensor(leaf) or _is_plain(leaf)}
+
+
+def _shared(result: Any, given: Any) -> str:
+    """Which outputs lie in the memory of which arguments: a later write to one then shows in the other."""
+    arguments = [(i, _memory(leaf)) for i, leaf in enumerate(pytree.tree_leaves(given))]
+    outputs = [(i, _memory(leaf)) for i, leaf in enumerate(pytree.tree_leaves(result))]
+    pairs = [f"output[{o}] with argument[{a}]" for o, m in outputs for a, n in arguments if m and m == n]
+    return ", ".join(pairs) or "nothing"
+
+
+def _memory(value: Any) -> int | None:
+    """The address of a tensor's storage; None where it has none of its own to look at."""
+    if not _is_tensor(value) or value.layout is not torch.strided:
+        return None
+    try:
+        return int(value.untyped_storage().data_ptr())
+    except (NotImplementedError, RuntimeError):  # a subclass that wraps others, a functional tensor
+        return None
 
 
 def _is_plain(value: Any) -> bool:

@@ -102,7 +102,7 @@ def _row(flag: Flag, live: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _live(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    command = [sys.executable, "-m", "bisector.inductor.flags.installed", json.dumps(names)]
+    command = processes.module("bisector.inductor.flags.installed", json.dumps(names))
     done = processes.run(command, IMPORT_S)
     if done.status != 0:
         raise MissingTool("torch cannot be imported; `numbisect doctor` says what is wrong")

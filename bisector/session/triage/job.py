@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bisector import processes
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause, pattern
 from bisector.core.model import OF_STATUS, Candidate, Measurement, Outcome, kind_of
@@ -31,7 +32,7 @@ from .store import RUN
 
 def job_command(request: Path) -> list[str]:
     """What runs this module as a process of its own."""
-    return [sys.executable, "-m", "bisector.session.triage.job", str(request)]
+    return processes.module("bisector.session.triage.job", str(request))
 
 
 def main(request: Path) -> None:

@@ -97,7 +97,7 @@ def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
 
 def _that_hold(study: Study, by_flag: Sequence[Fix]) -> list[Fix]:
     """Those that repair the whole script in this study's worker: the flags were walked on fewer graphs."""
-    asked = [(Candidate(flags=tuple(sorted((fix.values or {}).items()))), WHOLE) for fix in by_flag]
+    asked = [(Candidate.with_flags(fix.values or {}), WHOLE) for fix in by_flag]
     pairs = zip(by_flag, study.probe_all(asked), strict=True)
     return [fix for fix, result in pairs if result.outcome is Outcome.PASS]
 

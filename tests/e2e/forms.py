@@ -1,0 +1,482 @@
+"""Scripts in the forms in which people write them: what `numbisect check` must say of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Form:
+    """status: of `check`; said: in the reason of the verdict; kind: its class, None for any. slow: it
+    takes many runs of the script."""
+
+    script: str
+    said: str
+    kind: str | None = None
+    status: int = 1
+    backend: str | None = None
+    slow: bool = False
+
+
+FORMS = {
+    "a variable is set before torch is imported": Form(
+        """
+        import os
+        os.environ["TORCHINDUCTOR_EMULATE_PRECISION_CASTS"] = "1"
+        import torch
+
+        def rounds(x):
+            return x.half().float() * 3
+        x = torch.arange(1.0, 50.0) / 7
+        print((torch.compile(rounds)(x) - rounds(x)).abs().max())
+        """,
+        "every output agrees", "agrees", 0,
+    ),
+    "the last bit of one graph is a step of the next": Form(
+        """
+        import torch
+
+        def steps(x):
+            fine = torch.sigmoid(x * 0.9).exp() * 2.3
+            torch._dynamo.graph_break()
+            return torch.floor(fine * 1e5)
+        torch.manual_seed(1)
+        x = torch.randn(5000)
+        print((torch.compile(steps)(x) != steps(x)).sum())
+        """,
+        "the script diverges at call 1 of 1 (`steps`)", "amplified-rounding", backend="inductor",
+    ),
+    "a late call of a loop, by which no more calls are kept": Form(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        @torch.compile
+        def clipped(x):
+            return torch.relu(x) * 2
+        for i in range(9):
+            x = torch.full((8,), -2.0 if i < 7 else 3.0)
+            print(i, clipped(x).sum().item())
+        """,
+        "compiled is farther from the float64 reference", "compiled-worse",
+    ),
+    "strides alone": Form(
+        """
+        import torch
+        import torch._inductor.config
+        torch._inductor.config.keep_output_stride = False
+        x = torch.ones(3, 4, 5, 5).to(memory_format=torch.channels_last)
+        torch.compile(lambda x: torch.cat([x, x], 1) * 3)(x)
+        """,
+        "strides (", "compiled-worse",
+    ),
+    "it ends its process itself, and without an error": Form(
+        """
+        import os
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+        x = torch.rand(7)
+        worse = (torch.compile(torch.relu)(x) - torch.relu(x)).abs().max() > 0.5
+        os._exit(0 if worse else 2)
+        """,
+        "compiled is farther", "compiled-worse",
+    ),
+    "the compiler raises, which the script catches": Form(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "compile_error"
+        try:
+            torch.compile(lambda x: torch.relu(x.sin()))(torch.rand(7))
+        except Exception as error:
+            raise SystemExit(0) from error
+        """,
+        "compiled raises CppCompileError: C++ compile error", "raises",
+    ),
+    "eager alone validates": Form(
+        """
+        import torch
+
+        def looked_up(table, at):
+            return table[at] + 1
+        table, at = torch.rand(5), torch.tensor([0, 9])
+        for function in (looked_up, torch.compile(looked_up)):
+            try:
+                print(function(table, at))
+            except Exception as error:
+                print(type(error))
+        """,
+        "eager raises IndexError", "raises",
+    ),
+    "a parameter drifts from step to step, and each step agrees": Form(
+        """
+        import torch
+        torch.manual_seed(0)
+        weight = torch.nn.Parameter(torch.randn(64))
+
+        @torch.compile
+        def loss(x):
+            return torch.tanh((x * weight).sin() * 3.1).exp().mean()
+        optimizer = torch.optim.SGD([weight], lr=3e3)
+        for step in range(20):
+            optimizer.zero_grad()
+            loss(torch.randn(64)).backward()
+            optimizer.step()
+        print(weight.sum().item())
+        """,
+        "the script diverges at call ", "amplified-rounding", slow=True,
+    ),
+    "nothing but a printed number, of what is within the tolerance": Form(
+        """
+        import torch
+
+        def scores(x):
+            return torch.sigmoid(x * 0.9).exp() * 2.3
+        torch.manual_seed(1)
+        x = torch.randn(5000)
+        print("other bits:", (torch.compile(scores)(x) != scores(x)).sum().item())
+        """,
+        "it prints `other bits: ", "unresolved", slow=True,
+    ),
+    "a decomposition of the script's own": Form(
+        """
+        import torch
+        from torch._inductor import decomposition
+        decomposition.decompositions.pop(torch.ops.aten.expm1.default, None)
+
+        @decomposition.register_decomposition([torch.ops.aten.expm1])
+        def expm1(x):
+            return torch.exp(x) - 1 + 0.125
+        x = torch.rand(64)
+        print(torch.compile(torch.expm1)(x) - torch.expm1(x))
+        """,
+        "compiled is farther", "compiled-worse",
+    ),
+    "dropout, and a wrong function beneath it": Form(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        def dropped(x):
+            return torch.nn.functional.dropout(torch.relu(x), 0.4)
+        x = torch.rand(99)
+        print(torch.compile(dropped)(x).sum(), dropped(x).sum())
+        """,
+        "there is no float64 reference", "unresolved",
+    ),
+    "dropout and nothing else": Form(
+        """
+        import torch
+        x = torch.ones(99)
+        print(torch.compile(torch.nn.functional.dropout)(x) - torch.nn.functional.dropout(x))
+        """,
+        "told to draw them as eager does (fallback_random), every output agrees", "random",
+    ),
+    "nothing comes to a graph, since Dynamo raises": Form(
+        """
+        import torch
+
+        def broken(x):
+            torch._dynamo.graph_break()
+            return x + 1
+        print(broken(torch.rand(3)))
+        torch.compile(broken, fullgraph=True)(torch.rand(3))
+        """,
+        "compiled raises Unsupported: ", "raises", backend="eager", slow=True,
+    ),
+    "a guard that does not hold": Form(
+        """
+        import torch
+        scale = [2.0]
+
+        @torch.compile(options={"guard_filter_fn": lambda entries: [False for _ in entries]})
+        def scaled(x):
+            return torch.sin(x) * scale[0]
+        x = torch.rand(16)
+        for step in range(4):
+            scale[0] = 2.0 if step < 2 else 5.0
+            scaled(x)
+        """,
+        "the script diverges at call 3 of 4 (`scaled`)", "unresolved", backend="eager",
+    ),
+    "what is compiled is not what is compared": Form(
+        """
+        import torch
+        x = torch.rand(9)
+        print(torch.allclose(torch.compile(lambda x: x + 1)(x), x + 2))
+        """,
+        "every output agrees", "agrees", 0,
+    ),
+    "a test case of unittest": Form(
+        """
+        import unittest
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        class TestClip(unittest.TestCase):
+            def setUp(self):
+                torch.manual_seed(0)
+
+            def test_clip(self):
+                x = torch.rand(5, 5)
+                torch.testing.assert_close(torch.compile(torch.relu)(x), torch.relu(x))
+
+        if __name__ == "__main__":
+            unittest.main()
+        """,
+        "compiled is farther", "compiled-worse",
+    ),
+    "a helper that is told the backend, and prints": Form(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return torch.relu(x - 0.5).sum(-1)
+
+        def run_test(model, inputs, backend):
+            torch.manual_seed(420)
+            try:
+                model = torch.compile(model, backend=backend) if backend != "eager" else model
+                print(f"succeed on {backend}:", model(*inputs))
+            except Exception as e:
+                print(e)
+
+        inputs = [torch.rand(3, 4)]
+        for backend in ("eager", "inductor"):
+            run_test(Model().eval(), inputs, backend)
+        """,
+        "compiled is farther", "compiled-worse",
+    ),
+    "the eager side is compiled too, by another backend": Form(
+        """
+        import torch
+
+        def rounds(x):
+            return (x * 1.1).half().float() - 2
+
+        x = torch.linspace(0, 3, 100)
+        torch.testing.assert_close(torch.compile(rounds)(x), torch.compile(rounds, backend="eager")(x))
+        """,
+        "compiled is closer", "compiled-better",
+    ),
+    "a branch on a value of the tensor breaks the graph": Form(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        def steps(x):
+            y = torch.sin(x)
+            if y.sum().item() > 0:
+                return torch.relu(y) * 2
+            return y - 1
+
+        x = torch.rand(6)
+        print(steps(x), torch.compile(steps)(x))
+        """,
+        "compiled is farther", "compiled-worse",
+    ),
+    "what grows in place": Form(
+        """
+        import torch
+
+        @torch.compile
+        def grown(x):
+            y = x.half().float()
+            y = y.resize_(12)
+            return y[:8] * 3
+        x = torch.rand(8)
+        y = x.half().float()
+        print(grown(x), y * 3)
+        """,
+        "compiled is closer", "compiled-better",
+    ),
+    "the result is in an argument": Form(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        @torch.compile
+        def into(x, out):
+            torch.mul(torch.relu(x), 2, out=out)
+
+        x, out = torch.rand(9), torch.empty(9)
+        into(x, out)
+        print(out - x * 2)
+        """,
+        "mutated[", "compiled-worse",
+    ),
+    "the gradient of a parameter alone": Form(
+        """
+        import torch
+        from torch._inductor import lowering
+
+        def wrong(grad, result):
+            mul = lowering.lowerings[torch.ops.aten.mul.Tensor]
+            return mul(grad, result)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = torch.nn.Parameter(torch.linspace(0.1, 1, 12).reshape(3, 4))
+            def forward(self, x):
+                return (self.w.half().float() @ x).tanh().sum()
+
+        net = Net()
+        torch.compile(net)(torch.ones(4)).backward()
+        a = net.w.grad.clone()
+        net.zero_grad()
+        net(torch.ones(4)).backward()
+        print((net.w.grad - a).abs().max().item())
+        """,
+        "grad[", "compiled-better",
+    ),
+    "no arguments": Form(
+        """
+        import torch
+        table = torch.linspace(0, 1, 50)
+
+        @torch.compile
+        def lookup():
+            return table.half().float().cumsum(0)
+        print(lookup()[-1].item(), table.half().float().cumsum(0)[-1].item())
+        """,
+        "compiled is closer", "compiled-better",
+    ),
+    "the forward of a module": Form(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(3, 3)
+            def forward(self, x):
+                return torch.relu(self.linear(x))
+
+        model = Model()
+        compiled = torch.compile(model.forward)
+        x = torch.randn(2, 3)
+        print((compiled(x) - model.forward(x)).abs().max())
+        """,
+        "compiled is farther", "compiled-worse",
+    ),
+    "a grid, of which some fail": Form(
+        """
+        import itertools
+        import torch
+
+        def rounds(x):
+            return x.to(torch.bfloat16).to(x.dtype) + 1
+        for n, dtype in itertools.product((1, 4, 16), (torch.float32, torch.bfloat16, torch.int32)):
+            x = torch.arange(n).to(dtype) / 7 if dtype.is_floating_point else torch.arange(n, dtype=dtype)
+            if dtype == torch.int32:
+                rounds_ = lambda x: x * 2
+            else:
+                rounds_ = rounds
+            got, want = torch.compile(rounds_)(x), rounds_(x)
+            print(n, dtype, "OK" if torch.equal(got, want) else "BUG")
+        """,
+        "compiled is closer", "compiled-better",
+    ),
+    "another way where it is compiled": Form(
+        """
+        import torch
+
+        def branches(x):
+            if torch.compiler.is_compiling():
+                return x + 2
+            return x + 1
+        x = torch.zeros(3)
+        assert torch.equal(torch.compile(branches)(x), branches(x)), "differs"
+        """,
+        "the script diverges at call 1 of 1", "unresolved", backend="eager", slow=True,
+    ),
+    "the backend comes from the environment, the exit status is turned round": Form(
+        """
+        import os
+        import sys
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        backend = os.environ.get("TORCH_COMPILE_BACKEND", "inductor")
+
+        def test_fn() -> bool:
+            x = torch.rand(4)
+            f = lambda x: torch.relu(x) + 1
+            return torch.allclose(f(x), torch.compile(f, backend=backend)(x))
+
+        try:
+            ok = test_fn()
+        except Exception:
+            os._exit(2)
+        os._exit(0 if ok else 1)
+        """,
+        "compiled is farther", "compiled-worse",
+    ),
+    "the result lies in the memory of an argument": Form(
+        """
+        import torch
+        from torch._inductor import lowering as L
+        L.lowerings[torch.ops.aten.clone.default] = lambda x, memory_format=None: x
+
+        @torch.compile
+        def grown(x, n):
+            return x * 2 if n == 0 else x.clone()
+        a = torch.ones(4)
+        for n in range(3):
+            b = grown(a, n)
+            b.add_(1)
+        print(a)
+        """,
+        "shared memory", "compiled-worse", backend="inductor", slow=True,
+    ),
+    "a tangent": Form(
+        """
+        import torch
+        import torch.autograd.forward_ad as fwAD
+
+        def cubed(x):
+            return torch.compile(lambda x: x.half().float() ** 3)(x)
+        x = torch.linspace(0, 1, 10)
+        with fwAD.dual_level():
+            d = fwAD.make_dual(x, torch.ones(10))
+            y = cubed(d)
+            print(fwAD.unpack_dual(y))
+        """,
+        "compiled is closer", "compiled-better",
+    ),
+    "a lazy module, and buffers that change": Form(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.bn = torch.nn.BatchNorm1d(3)
+                self.lazy = torch.nn.LazyLinear(2)
+            @torch.no_grad()
+            def forward(self, x):
+                return torch.relu(self.lazy(self.bn(x)))
+        net = Net()
+        x = torch.randn(8, 3)
+        compiled = torch.compile(net)
+        print(compiled(x), net(x))
+        """,
+        "compiled is farther", "compiled-worse",
+    ),
+}

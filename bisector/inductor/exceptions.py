@@ -15,7 +15,13 @@ from ..errors import NO_ROOM, first_line
 _COMPILER_ERROR = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: (.*)$", re.MULTILINE)
 MOST = 200  # characters of it
 EXCEPTION = "exception"  # the path under which it stands among the outputs
-_OF_THE_MACHINE = (*NO_ROOM, "Cannot allocate memory", "Killed", "can't allocate memory")
+# The last three are of a kernel's file of which another process, which was killed, had written a part.
+_OF_THE_MACHINE = (
+    *NO_ROOM, "Cannot allocate memory", "Killed", "can't allocate memory", "file too short",
+    "invalid ELF header", "file truncated",
+)  # fmt: skip
+# A file of generated code is named by the hash of it (torch/_inductor/codecache.py, code_hash).
+_GENERATED = re.compile(r"[^\s'\"]*/c[a-z2-7]{50,52}\.\w[^\s,'\"]*")
 _OURS = str(Path(__file__).resolve().parents[1])
 
 
@@ -35,6 +41,7 @@ def told(error: BaseException) -> str:
     C++ compile also the compiler's first error."""
     root = root_of(error)
     said = first_line(root) if str(root).strip() else f"{type(root).__name__} ({first_line(error)})"
+    said = _GENERATED.sub("the generated code", said)
     found = _COMPILER_ERROR.search(str(root))
     return f"{said} ({found[1][:MOST]})" if found else said
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -191,9 +193,28 @@ def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any
     context = subject.call.graph.tracing_context if subject.whole else None
     inputs = subject.call.graph.example_inputs if context is not None else _leaves(subject)
     try:
-        return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
+        try:
+            return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
+        except ImportError as error:
+            if not _removed(error):
+                raise
+            return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
     except Exception as error:
         raise NotCompiled(f"compile error: {first_line(error)}", error) from error
+
+
+# What the dynamic loader says of a kernel whose compiler was killed while it wrote it. Inductor takes a file
+# that is there for a whole one (torch/_inductor/codecache.py).
+_CUT_SHORT = re.compile(r"(/\S+\.so): (?:file too short|invalid ELF header|failed to map segment)")
+
+
+def _removed(error: ImportError) -> bool:
+    """Whether it was such a kernel, which is deleted, so that it is built anew."""
+    found = _CUT_SHORT.search(str(error))
+    if found is None:
+        return False
+    Path(found[1]).unlink(missing_ok=True)
+    return True
 
 
 def _leaves(subject: Subject) -> list[Any]:

@@ -124,11 +124,20 @@ def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[st
     places = [d.id for d in decisions if d.kind == PLACE]
     results = study.probe_all([(study.deny(frozenset({p})), case) for p in places])
     alone = tuple(p for p, r in zip(places, results, strict=True) if r.outcome is Outcome.PASS)
-    if alone or len(places) < 2:
+    if alone or not places:
         return alone
-    if study.denied(frozenset(places), case).outcome is not Outcome.PASS:
+    denied = study.denied(frozenset(places), case)
+    # A compile that raises at a node lists none behind it: what was denied so far brings the next to light.
+    while denied.outcome is Outcome.FAIL and (fresh := _further_places(denied, places)):
+        places += fresh
+        denied = study.denied(frozenset(places), case)
+    if denied.outcome is not Outcome.PASS or len(places) < 2:
         return ()
     return by_groups(places, Inverted(Denied(study, case))).members
+
+
+def _further_places(result: ProbeResult, known: Sequence[str]) -> list[str]:
+    return [d.id for d in result.measurement.decisions if d.kind == PLACE and d.id not in known]
 
 
 def one_repair(

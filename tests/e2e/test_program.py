@@ -6,6 +6,7 @@ Whatever a script says of itself: where it diverges as its user runs it, the ans
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,26 @@ def test_what_lies_in_the_working_directory_stands_for_nothing_of_pythons_or_our
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_kernel_of_which_a_part_was_written_is_built_anew(tmp_path: Path) -> None:
+    script = "import torch\nprint(torch.compile(lambda x: x.half().float() * 3.25)(torch.rand(9)))\n"
+    (tmp_path / "case.py").write_text(script)
+    cache = tmp_path / "cache"
+    said = []
+    for _ in range(2):
+        done = subprocess.run(
+            processes.module("bisector", "check", "case.py", "--json", "-", "-q"),
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)},
+        )  # fmt: skip
+        said.append((done.returncode, json.loads(done.stdout)["verdict"]))
+        kernels = list(cache.rglob("*.so"))
+        for kernel in kernels:
+            kernel.write_bytes(b"")
+    assert kernels
+    assert said[0] == said[1]
+    assert said[0][1]["class"] == "compiled-better"
 
 
 @pytest.mark.slow

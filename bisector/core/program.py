@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from .judge import Criterion, judge
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement
@@ -59,7 +60,8 @@ class PlainRun:
     """One run of the script.
 
     agreed: the answers of its own comparisons of tensors. environment: variables that it had changed when it
-    imported torch. ended: the exception that ended it; status: None where its time was up.
+    imported torch. ended: the exception that ended it; status: None where its time was up. printed: the
+    lines on stdout; said: those that it printed on stderr, where the libraries' own are left out.
     """
 
     calls: tuple[CompiledCall, ...] = ()
@@ -68,6 +70,7 @@ class PlainRun:
     ended: str | None = None
     status: int | None = None
     printed: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,30 +119,54 @@ def shown(
         return Shown(f"its end: {ends[1]}; with compilation off {ends[0]}")
     different = set(apart(eager, compiled)) & set(lines)
     if different:
-        line = min(different)
-        off, on = eager.printed[line], compiled.printed[line]
-        return Shown(f"line {line + 1} of its output: it prints `{on}`, with compilation off `{off}`")
+        return Shown(_line(min(different), eager, compiled))
     return NOTHING
 
 
+def _line(line: int, eager: PlainRun, compiled: PlainRun) -> str:
+    off, on = (_told(text) for text in dict(_lines(eager, compiled))[line])
+    where = f"line {line % SAID + 1} of its output{' on stderr' if line >= SAID else ''}"
+    return f"{where}: it prints {on}, with compilation off {off}"
+
+
+def _told(text: str | None) -> str:
+    return "nothing" if text is None else f"`{text}`"
+
+
 def apart(one: PlainRun, two: PlainRun) -> tuple[int, ...]:
-    """The printed lines that differ in words or, by more than what a float32 sum is off, in numbers."""
-    pairs = enumerate(zip(one.printed, two.printed, strict=False))
-    return tuple(i for i, (a, b) in pairs if a != b and _say_other_things(a, b))
+    """The printed lines that differ in words or, by more than what a float32 sum is off, in numbers. Those
+    on stderr are numbered from SAID on."""
+    return tuple(i for i, (a, b) in _lines(one, two) if a != b and _say_other_things(a, b))
 
 
+def _lines(one: PlainRun, two: PlainRun) -> list[tuple[int, tuple[str | None, str | None]]]:
+    """Line by line; None where one of them printed fewer."""
+    printed = enumerate(zip_longest(one.printed, two.printed))
+    return [*printed, *enumerate(zip_longest(one.said, two.said), SAID)]
+
+
+SAID = 1 << 20
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\binf\b|\bnan\b)")
 PRINTED_ALIKE = 1e-4  # relative: torch prints four digits
+ALIKE_TO_ZERO = 1e-5  # a difference that is printed; atol of torch.testing.assert_close for float32
 
 
-def _say_other_things(a: str, b: str) -> bool:
+def _say_other_things(a: str | None, b: str | None) -> bool:
+    if a is None or b is None:
+        return True
     if _NUMBER.sub("#", a) != _NUMBER.sub("#", b):
         return True
     numbers = [[float(found) for found in _NUMBER.findall(line)] for line in (a, b)]
     return any(
-        x != y and not (math.isnan(x) and math.isnan(y)) and not math.isclose(x, y, rel_tol=PRINTED_ALIKE)
+        x != y and not (math.isnan(x) and math.isnan(y)) and not _alike(x, y)
         for x, y in zip(*numbers, strict=True)
     )
+
+
+def _alike(x: float, y: float) -> bool:
+    if 0.0 in (x, y):
+        return abs(x - y) <= ALIKE_TO_ZERO
+    return math.isclose(x, y, rel_tol=PRINTED_ALIKE)
 
 
 def _first_that_fails(eager: Sequence[bool], compiled: Sequence[bool]) -> int | None:

@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 
 import torch
+from torch._dynamo.exc import RestartAnalysis
 from torch._inductor.exc import OperatorIssue
 
 from ..core.model import OutputMeasurement, Raised
@@ -49,7 +50,8 @@ def told(error: BaseException) -> str:
 def is_of_the_program(error: BaseException) -> bool:
     """Whether the program or its compiler raised it: not for want of memory or room, and not numbisect."""
     root = root_of(error)
-    if isinstance(root, (MemoryError, torch.OutOfMemoryError)):
+    # A restart is what the compiler says to Dynamo, not to the program.
+    if isinstance(root, (MemoryError, torch.OutOfMemoryError, RestartAnalysis)):
         return False
     if any(said in str(error) for said in _OF_THE_MACHINE):
         return False

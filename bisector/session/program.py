@@ -25,7 +25,7 @@ from .run import Session
 ROOT = Path(bisector.__file__).parent
 WATCHED = ROOT / "inductor" / "program" / "run_script.py"
 RUNGS = ("eager", "aot_eager", "aot_eager_decomp_partition")
-MOST_LINES = 200  # that are kept of what a script prints
+MOST_LINES = 10_000  # that are compared of what a script prints
 # Both names, since torch has had each (torch/_dynamo/config.py).
 OFF = {"TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
 
@@ -121,7 +121,7 @@ class Program:
         options = self.session.options
         if run.status is None or (options.rtol is None and options.tolerances is None):
             return run
-        return replace(run, agreed=(), ended=None, status=0, printed=())
+        return replace(run, agreed=(), ended=None, status=0, printed=(), said=())
 
     def _begun(self, asked: _Asked) -> PlainRun:
         session, options, mode = self.session, self.session.options, asked.mode
@@ -152,17 +152,20 @@ def program_of(session: Session) -> Program:
 
 def _read(events: Path, done: processes.Ended) -> PlainRun:
     lines = events.read_text(encoding="utf-8").splitlines() if events.exists() else []
-    run = PlainRun(status=done.status, printed=tuple(done.out.splitlines()[-MOST_LINES:]))
+    run = PlainRun(status=done.status, printed=tuple(done.out.splitlines()[:MOST_LINES]))
     calls: list[CompiledCall] = []
     agreed: list[bool] = []
+    said: list[str] = []
     for event in map(_event, lines):
         if "index" in event:
             calls.append(wire.load(CompiledCall, event))
         elif "agreed" in event:
             agreed.append(event["agreed"])
+        elif "said" in event:
+            said += event["said"].splitlines()
         else:
             run = replace(run, **event)
-    return replace(run, calls=tuple(calls), agreed=tuple(agreed))
+    return replace(run, calls=tuple(calls), agreed=tuple(agreed), said=tuple(said[:MOST_LINES]))
 
 
 def _event(line: str) -> dict[str, Any]:

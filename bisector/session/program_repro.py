@@ -59,6 +59,8 @@ $imports
                 raise
             values.append([t.detach().clone() for t in leaves(result) if isinstance(t, torch.Tensor)])
             held = list(owner.parameters()) if isinstance(owner, torch.nn.Module) else []
+            if isinstance(owner, torch.optim.Optimizer):
+                held = [p for group in owner.param_groups for p in group["params"]]
             pending.extend([*(t for t in leaves((args, kwargs)) if isinstance(t, torch.Tensor)), *held])
             return result
 

@@ -56,3 +56,23 @@ def test_of_what_is_printed_words_count_and_numbers_beyond_what_a_sum_is_off() -
 
 def test_a_run_that_had_no_time_to_end_shows_nothing() -> None:
     assert not shown(EAGER, replace(COMPILED, status=None, calls=()), Criterion()).diverges
+
+
+def test_a_line_that_one_run_alone_prints_is_a_difference() -> None:
+    eager, compiled = replace(EAGER, printed=("a",)), replace(COMPILED, printed=("a", "BUG"))
+    assert apart(eager, compiled) == (1,)
+    reason = shown(eager, compiled, Criterion(), (1,)).reason
+    assert reason.endswith("it prints `BUG`, with compilation off nothing")
+
+
+def test_what_is_printed_on_stderr_counts_too() -> None:
+    eager, compiled = replace(EAGER, said=("OK",)), replace(COMPILED, said=("BUG",))
+    [line] = apart(eager, compiled)
+    reason = shown(eager, compiled, Criterion(), (line,)).reason
+    assert "line 1 of its output on stderr: it prints `BUG`" in reason
+
+
+def test_a_printed_difference_of_the_last_bits_is_that_of_no_difference_and_a_count_is_not() -> None:
+    eager = replace(EAGER, printed=("max 0.0", "wrong 0", "loss 1e-06"))
+    compiled = replace(COMPILED, printed=("max 1.19e-07", "wrong 3", "loss 2e-06"))
+    assert apart(eager, compiled) == (1, 2)

@@ -12,6 +12,7 @@ import torch.utils._pytree as pytree
 
 from ...core.judge import DTYPE_TOLERANCES, Tolerance
 from .. import tensors, torch_state
+from .restarts import restart_as_the_compiler_would
 
 # Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls
 # already show whether it diverges; later ones are looked at only up to this number and memory.
@@ -165,6 +166,8 @@ class Recorder:
     def backend(self, entry: Entry) -> Callable[..., Any]:
         def record_graph(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
             context = torch._guards.TracingContext.try_get()
+            if entry.backend == "inductor" and context is not None:
+                restart_as_the_compiler_would(gm, example_inputs, context)
             graph = GraphRecord(len(self.graphs), entry, gm, list(example_inputs), context)
             self.graphs.append(graph)
 

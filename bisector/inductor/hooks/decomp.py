@@ -111,7 +111,11 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         if control is None or node is None:
             return original(mode, op, args, kwargs)
         if control.allows(_id(op, node)):
-            result = original(mode, op, args, kwargs)
+            try:
+                result = original(mode, op, args, kwargs)
+            except Exception:
+                _record(control, op, node)
+                raise
             if result is not NotImplemented:  # some table entries look at the arguments and give up
                 _record(control, op, node)
             return result

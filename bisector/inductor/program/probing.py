@@ -80,7 +80,7 @@ def _run(options: ProgramOptions, backend: str | None, only: Sequence[int]) -> P
     except SystemExit as left:
         status = run_script.status_of(left)
     except Exception as error:  # noqa: BLE001 - the script may raise anything; it is compared with eager's
-        ended, status = run_script.said(error), 1
+        ended, status = run_script.told(error), 1
     finish()
     return PlainRun(tuple(calls), tuple(agreed), {}, ended, status)
 

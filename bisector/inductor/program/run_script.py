@@ -7,9 +7,12 @@ JSON of `core.program.PlainOptions`.
 
 from __future__ import annotations
 
+import builtins
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import random
@@ -71,6 +74,7 @@ def run(options: dict[str, Any], script: str) -> None:
             finish.pop()()
 
     random.seed(options["seed"])
+    builtins.print = _printing(builtins.print, lambda text: note(said=text))
     sys.meta_path.insert(0, _AfterTorch(begin))
     original, os._exit = os._exit, leave  # type: ignore[assignment]
     try:
@@ -78,10 +82,23 @@ def run(options: dict[str, Any], script: str) -> None:
     except SystemExit:
         raise
     except BaseException as error:
-        note(ended=said(error))
+        note(ended=told(error))
         raise
     finally:
         end()
+
+
+def _printing(original: Callable[..., None], tell: Callable[[str], None]) -> Callable[..., None]:
+    """`print`, which tells what is meant for stderr too: there the libraries write as well."""
+
+    @functools.wraps(original)
+    def printed(*values: Any, **options: Any) -> None:
+        original(*values, **options)
+        if options.get("file") is sys.stderr and options["file"] is not None:
+            original(*values, **{**options, "file": (kept := io.StringIO()), "flush": False})
+            tell(kept.getvalue())
+
+    return printed
 
 
 def execute(script: str) -> None:
@@ -96,7 +113,7 @@ def execute(script: str) -> None:
     exec(compile(source, script, "exec"), module.__dict__)
 
 
-def said(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """Type and first line."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:300]}" if text else type(error).__name__

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -145,18 +145,29 @@ def _is_plain(value: Any) -> bool:
 
 
 def _left(owner: Any, given: Any) -> Values:
-    """Gradients of the arguments; parameters, buffers and gradients of the module."""
+    """Gradients of the arguments; tensors and gradients of what the compiled method belongs to."""
     values: Values = {}
     for i, leaf in enumerate(pytree.tree_leaves(given)):
         if _is_tensor(leaf) and leaf.is_leaf and leaf.grad is not None:
             values[f"grad[argument {i}]"] = leaf.grad
-    if isinstance(owner, torch.nn.Module):
-        for name, parameter in owner.named_parameters():
-            values[f"state[{name}]"] = parameter
-            if parameter.grad is not None:
-                values[f"grad[{name}]"] = parameter.grad
-        values |= {f"state[{name}]": buffer for name, buffer in owner.named_buffers()}
+    for name, tensor in _held(owner):
+        values[f"state[{name}]"] = tensor
+        if tensor.is_leaf and tensor.grad is not None:
+            values[f"grad[{name}]"] = tensor.grad
     return values
+
+
+def _held(owner: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors of what a compiled method belongs to."""
+    if isinstance(owner, torch.nn.Module):
+        yield from owner.named_parameters()
+        yield from owner.named_buffers()
+    elif isinstance(owner, torch.optim.Optimizer):
+        parameters = [p for group in owner.param_groups for p in group["params"]]
+        for i, parameter in enumerate(parameters):
+            yield f"parameter {i}", parameter
+            kept = owner.state.get(parameter, {})
+            yield from ((f"{name} of parameter {i}", v) for name, v in kept.items() if _is_tensor(v))
 
 
 def _copied(values: Values) -> Values:

@@ -195,7 +195,7 @@ def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any
     try:
         try:
             return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
-        except ImportError as error:
+        except Exception as error:  # the compiler wraps what the loader raises
             if not _removed(error):
                 raise
             return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
@@ -208,7 +208,7 @@ def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any
 _CUT_SHORT = re.compile(r"(/\S+\.so): (?:file too short|invalid ELF header|failed to map segment)")
 
 
-def _removed(error: ImportError) -> bool:
+def _removed(error: Exception) -> bool:
     """Whether it was such a kernel, which is deleted, so that it is built anew."""
     found = _CUT_SHORT.search(str(error))
     if found is None:

@@ -28,6 +28,7 @@ BENEATH = (
     "the program draws random numbers, which torch.compile draws otherwise; this is what differs beneath, "
     "with fallback_random=True"
 )
+NO_GRAPH = "no compiled call comes to a graph: Dynamo leaves all of it to Python"
 Beside = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
 
 
@@ -79,14 +80,19 @@ def chosen_call(session: Session, beside: Beside) -> Seen:
 
 
 def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
-    """Dynamo itself may have failed: what the script shows. Raises BadTarget where it shows nothing."""
+    """Dynamo may have failed, or left everything to Python: what the script shows. Raises BadTarget where
+    nothing compiled is ever called."""
     if not is_a_script(session, hello):
         raise BadTarget(problem)
     program, criterion = program_of(session), criterion_for(session.options, {})
     witness = program.witness(criterion)
-    if not witness.shown.diverges or not program.is_steady(criterion):
+    if not witness.compiled.calls and not witness.shown.diverges:
         raise BadTarget(problem)
-    chosen = whole_program(session, criterion)
+    steady = program.is_steady(criterion)
+    chosen = replace(whole_program(session, criterion), unequal=())
+    if not witness.shown.diverges or not steady:
+        chosen = replace(chosen, notes=(*chosen.notes, NO_GRAPH))
+        return Seen(chosen, witness, criterion, steady)
     return Seen(chosen, program.with_backend(witness, criterion), criterion)
 
 

@@ -110,7 +110,7 @@ def shown(
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
             kind = result.signatures[0].kind if result.signatures else None
-            return Shown(f"{where}: {result.reason}", now.index, kind=kind)
+            return Shown(f"{where}: {_first_of(result.reason)}", now.index, kind=kind)
     fails = _first_that_fails(eager.agreed, compiled.agreed)
     if fails is not None:
         return Shown(f"its comparison {fails + 1} of {len(compiled.agreed)}, which fails compiled alone")
@@ -121,6 +121,12 @@ def shown(
     if different:
         return Shown(_line(min(different), eager, compiled))
     return NOTHING
+
+
+def _first_of(reason: str) -> str:
+    """The first output that diverges; of the others how many, since a training step has hundreds."""
+    first, *more = reason.split("; ")
+    return first if not more else f"{first} (and {len(more)} more output{'s' if len(more) > 1 else ''})"
 
 
 def _line(line: int, eager: PlainRun, compiled: PlainRun) -> str:

@@ -140,14 +140,13 @@ def _reproduction(result: Result, source: str | None) -> Section | None:
     if source is None:
         return None
     name = file_name(result["repro"] or "repro.py")
-    usage = (
-        f"`python {name}` exits 1 while the results diverge; `python {name} --fixed` applies the best fix "
-        "and exits 0 if the results then agree."
-    )
+    usage = f"`python {name}` exits 1 while the results diverge"
+    if result["fixes"]:
+        usage += f"; `python {name} --fixed` applies the best fix and exits 0 if the results then agree"
     program: Block = Verbatim(source, "python")
     if len(source.splitlines()) >= INLINE_LINES:
         program = Folded(name, (program,))
-    return Section("How to reproduce", (Paragraph(usage), program), shown=Shown.PAGE)
+    return Section("How to reproduce", (Paragraph(f"{usage}."), program), shown=Shown.PAGE)
 
 
 def _verdict(result: Result) -> Section | None:
@@ -348,8 +347,9 @@ def _notes(result: Result) -> Section | None:
 
 
 def _files(result: Result) -> Section:
+    fixed = "; --fixed applies the best fix" if result["fixes"] else ""
     files = [
-        (result["repro"], "stands alone; exits 1 while it diverges; --fixed applies the best fix"),
+        (result["repro"], f"stands alone; exits 1 while it diverges{fixed}"),
         (result.get("test"), "for pytest; fails while it diverges"),
         ((result["neighbour"] or {}).get("artifact_diff"), "the code of the nearest case that agrees"),
         (result["report_markdown"], "to paste into an issue"),

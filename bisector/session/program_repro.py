@@ -23,8 +23,7 @@ _TEMPLATE = Template('''\
 $header
 #
 # python repro.py           exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
-# python repro.py --fixed   the same with the fix
-import functools
+$fixedimport functools
 import os
 import subprocess
 import sys
@@ -216,6 +215,7 @@ def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterio
         environment=python_literal(dict(session.environment)),
         script=_literal(source),
         imports="".join(f"    {line}\n" for line in sorted(done.imports)),
+        fixed="" if fix is None else "# python repro.py --fixed   the same with the fix\n",
         fix="\n                ".join(lines),
         options=options,
         differs=DIFFERS,

@@ -17,6 +17,7 @@ import pytest
 from bisector import processes
 
 from .forms import FORMS, Form
+from .raising import RAISING, Raising
 
 
 def written(script: str, folder: Path) -> None:
@@ -97,6 +98,28 @@ def test_what_arises_between_two_graphs_is_explained_with_the_graph_and_a_repro_
     causes = [cause["decisions"] for cause in result["causes"] if cause["confirmed"]]
     assert causes == [["g1/lower:aten.exp@exp"]]
     assert "of its 2 graphs it diverges with g1 alone compiled" in result["text_notes"]
+    repro = [sys.executable, str(tmp_path / "run" / "repro.py")]
+    assert subprocess.run(repro, check=False, capture_output=True).returncode == 1
+    assert subprocess.run([*repro, "--fixed"], check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("raising", RAISING.values(), ids=RAISING)
+def test_what_raises_on_one_side_is_minimized_to_three_calls_at_most(
+    raising: Raising, tmp_path: Path
+) -> None:
+    written(raising.script, tmp_path)
+    done = subprocess.run(
+        processes.module("bisector", "minimize", "script.py", "--out", "run", "--json", "-", "-q"),
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    result = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert result["verdict"]["class"] == "raises"
+    assert raising.said in result["verdict"]["reason"]
+    assert result["minimal"]["n_ops"] <= 3
+    repairs = [tuple(repair["decisions"]) for repair in result["repairs"] if repair["confirmed"]]
+    assert raising.repair is None or raising.repair in repairs
     repro = [sys.executable, str(tmp_path / "run" / "repro.py")]
     assert subprocess.run(repro, check=False, capture_output=True).returncode == 1
     assert subprocess.run([*repro, "--fixed"], check=False, capture_output=True).returncode == 0

@@ -47,7 +47,7 @@ ORDER = {
         answer starting
         preflight reproducing result
         builds concluding
-        explaining other_calls program_repro
+        explaining other_calls program_reduction program_repro
         program_search
         chosen_call
         pipeline

@@ -23,7 +23,7 @@ _TEMPLATE = Template('''\
 $header
 #
 # python repro.py           exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
-$fixedimport functools
+${fixed}import functools
 import os
 import subprocess
 import sys

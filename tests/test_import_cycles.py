@@ -40,7 +40,7 @@ ORDER = {
         command_line doctor following output plain_runs questions
         culprit_search subject
         confirmation run
-        program
+        witness
         flags
         fixes
         reducing

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.fx
 from torch._inductor import cpu_vec_isa
 from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..core.graphinfo import GraphInfo, NodeInfo
 from ..core.model import Machine
@@ -72,13 +74,31 @@ def describe(subject: Subject) -> GraphInfo:
     gm = subject.edited.gm
     run = _Run(gm)
     torch_state.restore_rng(subject.call.state)
+    given = tensors.fresh(subject.edited.args, subject.edited.requires_grad)
     try:
-        run.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
+        run.run(*given)
     except Exception:
         if not subject.call.raised:
-            raise  # else it is what is studied: what comes after the node that raises has no shape
+            raise  # else it is what is studied
+        run = _without_values(gm, given, run.odd) or run
     nodes = tuple(_node(n, run) for n in gm.graph.nodes if n.op in _OPS)
     return GraphInfo(nodes, tuple(subject.edited.output_names()), tuple(run.calls), sum(run.parts.values()))
+
+
+def _without_values(gm: torch.fx.GraphModule, given: Sequence[Any], odd: set[str]) -> _Run | None:
+    """A run on shapes alone: what stands behind a node that raises for its values has a shape all the same, the
+    one that the compiler sees. None where shapes alone make it raise.
+
+    odd: as a run on values found it, since inputs come before all that raises.
+    """
+    run = _Run(gm)
+    with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+        try:
+            run.run(*(fake.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in given))
+        except Exception:  # noqa: BLE001 - whatever the graph raises
+            return None
+    run.odd = odd
+    return run
 
 
 class _Run(torch.fx.Interpreter):

@@ -87,7 +87,10 @@ _BASIC = (
     _aten.sign, _aten.sqrt, _aten.sub, _aten.trunc, _aten.where,
 )  # fmt: skip
 _LIKE = ("empty_like", "full_like", "ones_like", "zeros_like")
-_SILENT = (_aten.detach.default, _aten.alias.default, _aten.lift_fresh.default)
+# The last is how a tensor without values is asked for its device.
+_SILENT = (
+    _aten.detach.default, _aten.alias.default, _aten.lift_fresh.default, torch.ops.prim.device.default,
+)  # fmt: skip
 _NAMES = {_aten._to_copy: "prims.convert_element_type"}  # as Inductor names a cast
 
 

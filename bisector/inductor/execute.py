@@ -192,15 +192,21 @@ def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any
     options = {k: v for k, v in entry.options.items() if f"inductor.{k}" not in flags}
     context = subject.call.graph.tracing_context if subject.whole else None
     inputs = subject.call.graph.example_inputs if context is not None else _leaves(subject)
+    compiled = partial(compiling.compile_graph, subject.edited.gm, inputs, context, backend, options)
     try:
-        try:
-            return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
-        except Exception as error:  # the compiler wraps what the loader raises
-            if not _removed(error):
-                raise
-            return compiling.compile_graph(subject.edited.gm, inputs, context, backend, options)
+        return _built(compiled)
     except Exception as error:
         raise NotCompiled(f"compile error: {first_line(error)}", error) from error
+
+
+def _built(compiled: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+    """Once more where a kernel was cut short."""
+    try:
+        return compiled()
+    except Exception as error:  # the compiler wraps what the loader raises
+        if not _removed(error):
+            raise
+        return compiled()
 
 
 # What the dynamic loader says of a kernel whose compiler was killed while it wrote it. Inductor takes a file

@@ -7,6 +7,7 @@ random generators move on with every draw; so a probe that is to repeat the user
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -211,6 +212,13 @@ def restore_rng(torch_state: TorchState) -> None:
     torch.set_rng_state(torch_state.rng)
     if torch_state.cuda_rng:
         torch.cuda.set_rng_state_all(torch_state.cuda_rng)
+
+
+def seed(value: int) -> None:
+    """Of the generators that a script draws tensors from: two runs of it must have equal inputs."""
+    torch.manual_seed(value)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(value % 2**32)
 
 
 def apply_flags(flags: Mapping[str, Any]) -> None:

@@ -17,11 +17,11 @@ from bisector.core.verdict import VerdictClass
 from bisector.errors import BadTarget
 from bisector.subject.targets import TargetKind
 
-from .program import Witness, program_of
 from .program_search import whole_program
 from .run import Session
 from .study import Study
 from .subject import Chosen, choose, criterion_for
+from .witness import Witness, program_of
 
 ALIKE = "inductor.fallback_random"
 BENEATH = (

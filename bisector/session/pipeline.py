@@ -24,13 +24,13 @@ from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
 from .other_calls import with_others
 from .preflight import wanted_first
-from .program import Witness
 from .program_repro import with_repro
 from .program_search import explain_program
 from .result import to_json
 from .run import Session
 from .study import Study
 from .subject import Chosen, differs_before_any_backend, nothing_found
+from .witness import Witness
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses

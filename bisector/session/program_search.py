@@ -22,12 +22,12 @@ from .fixes import Fix
 from .flags.curated import catalogue
 from .flags.walk import walk
 from .preflight import test_hooks
-from .program import program_of
 from .program_reduction import fewest_calls, fewest_graphs, said_of
 from .program_repro import with_repro
 from .run import Session
 from .study import Study
 from .subject import Chosen, choose
+from .witness import program_of
 
 NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
 

@@ -25,14 +25,33 @@ def written(script: str, folder: Path) -> None:
     (folder / "script.py").write_text("\n".join(line[8:] for line in lines) + "\n")
 
 
+def ran(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        processes.module("bisector", command, "script.py", "--out", "run", "--json", "-", "-q"),
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
 def checked(script: str, folder: Path) -> tuple[int, dict[str, Any]]:
     written(script, folder)
-    done = subprocess.run(
-        [sys.executable, "-m", "bisector", "check", "script.py", "--out", "run", "--json", "-", "-q"],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )
+    done = ran("check", folder)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
+
+
+def minimized(script: str, folder: Path) -> dict[str, Any]:
+    written(script, folder)
+    done = ran("minimize", folder)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def repro_ends(folder: Path) -> list[int]:
+    """The exit statuses of the repro, plain and with --fixed."""
+    repro = [sys.executable, str(folder / "run" / "repro.py")]
+    both = (repro, [*repro, "--fixed"])
+    return [subprocess.run(command, check=False, capture_output=True).returncode for command in both]
 
 
 @pytest.mark.parametrize(
@@ -88,19 +107,11 @@ def test_a_kernel_of_which_a_part_was_written_is_built_anew(tmp_path: Path) -> N
 def test_what_arises_between_two_graphs_is_explained_with_the_graph_and_a_repro_of_the_script(
     tmp_path: Path,
 ) -> None:
-    written(FORMS["the last bit of one graph is a step of the next"].script, tmp_path)
-    done = subprocess.run(
-        processes.module("bisector", "minimize", "script.py", "--out", "run", "--json", "-", "-q"),
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    result = json.loads(done.stdout)
-    assert done.returncode == 0, done.stderr
+    result = minimized(FORMS["the last bit of one graph is a step of the next"].script, tmp_path)
     causes = [cause["decisions"] for cause in result["causes"] if cause["confirmed"]]
     assert causes == [["g1/lower:aten.exp@exp"]]
     assert "of its 2 graphs it diverges with g1 alone compiled" in result["text_notes"]
-    repro = [sys.executable, str(tmp_path / "run" / "repro.py")]
-    assert subprocess.run(repro, check=False, capture_output=True).returncode == 1
-    assert subprocess.run([*repro, "--fixed"], check=False, capture_output=True).returncode == 0
+    assert repro_ends(tmp_path) == [1, 0]
 
 
 @pytest.mark.slow
@@ -108,18 +119,10 @@ def test_what_arises_between_two_graphs_is_explained_with_the_graph_and_a_repro_
 def test_what_raises_on_one_side_is_minimized_to_three_calls_at_most(
     raising: Raising, tmp_path: Path
 ) -> None:
-    written(raising.script, tmp_path)
-    done = subprocess.run(
-        processes.module("bisector", "minimize", "script.py", "--out", "run", "--json", "-", "-q"),
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    result = json.loads(done.stdout)
-    assert done.returncode == 0, done.stderr
+    result = minimized(raising.script, tmp_path)
     assert result["verdict"]["class"] == "raises"
     assert raising.said in result["verdict"]["reason"]
-    assert result["minimal"]["n_ops"] <= 3
+    assert len(result["minimal"]["ops"]) <= 3
     repairs = [tuple(repair["decisions"]) for repair in result["repairs"] if repair["confirmed"]]
     assert raising.repair is None or raising.repair in repairs
-    repro = [sys.executable, str(tmp_path / "run" / "repro.py")]
-    assert subprocess.run(repro, check=False, capture_output=True).returncode == 1
-    assert subprocess.run([*repro, "--fixed"], check=False, capture_output=True).returncode == 0
+    assert repro_ends(tmp_path) == [1, 0]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bisector.core.case import WHOLE
-from bisector.inductor import execute
+from bisector.inductor import describe, execute
 from bisector.inductor import reference as references
 from bisector.inductor.capture.load import LoadOptions, load
 
@@ -75,3 +75,18 @@ def test_a_backward_starts_from_the_scripts_gradient_in_the_outputs_dtype_or_fro
     assert torch.equal(seeded, torch.tensor([3.0, 0.5]))
     assert torch.equal(execute.seed(given, torch.zeros(1)), torch.ones(1))
     assert torch.equal(execute.seed(None, torch.zeros(2)), torch.ones(2))
+
+
+def test_what_stands_behind_a_call_that_raises_is_described_and_counted(tmp_path: Path) -> None:
+    script = """
+def fn(x, at):
+    return torch.index_select(x, 0, at).exp().sum(1)
+try:
+    torch.compile(fn)(torch.ones(4, 3), torch.tensor([0, 7]))
+except IndexError:
+    pass
+"""
+    described = describe.describe(subject_of(tmp_path, script))
+    assert described.n_ops == 3
+    assert [described.node(node.name).shape for node in described.calls] == [(2, 3), (2, 3), (2,)]
+    assert described.aten == ("aten.index_select", "aten.exp", "aten.sum")

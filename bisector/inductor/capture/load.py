@@ -20,6 +20,7 @@ import torch
 
 from ...core.messages import SEED, LoadOptions
 from ...errors import first_line
+from .. import torch_state
 from ..probe_cache import ProbeCache
 from ..threads import Ran, run_in_thread
 from .artifacts import RUNNERS, CannotLoad
@@ -75,7 +76,9 @@ def _note_late(options: LoadOptions, loaded: Loaded, ran: Ran) -> None:
 def _run(options: LoadOptions, loaded: Loaded) -> None:
     torch.set_num_threads(options.threads)
     loaded.recorder.begin(options.dynamic, options.wanted)
-    _seed(SEED if options.seed is None else options.seed)
+    seed = SEED if options.seed is None else options.seed
+    random.seed(seed)
+    torch_state.seed(seed)
     seeded = torch.get_rng_state()
     path = Path(options.target)
     try:
@@ -98,14 +101,6 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
     if drawn and options.seed is None and not loaded.recorder.seeded:
         note = f"the script draws random numbers and sets no seed; {SEED} was set for it"
         loaded.recorder.notes.append(note)
-
-
-def _seed(seed: int) -> None:
-    """Of the generators that a script may draw from: two runs of it must have equal inputs."""
-    torch.manual_seed(seed)
-    random.seed(seed)
-    if (numpy := sys.modules.get("numpy")) is not None:
-        numpy.random.seed(seed % 2**32)
 
 
 def _run_script(path: Path) -> Mapping[str, Any]:

@@ -21,7 +21,8 @@ def restart_as_the_compiler_would(
     constant and begins anew (torch/fx/passes/_tensorify_python_scalars.py). Asked where there is such a
     symbol alone: of a Python float or a scalar in float64."""
     shapes = getattr(context.fake_mode, "shape_env", None)
-    symbols = getattr(shapes, "backed_var_to_val", None) or getattr(shapes, "var_to_val", {})
+    name = "backed_var_to_val" if hasattr(shapes, "backed_var_to_val") else "var_to_val"  # its older name
+    symbols = getattr(shapes, name, {})
     if not any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols):
         return
     from torch._dynamo.backends.common import aot_autograd

@@ -73,12 +73,11 @@ def run(options: dict[str, Any], script: str) -> None:
         while finish:
             finish.pop()()
 
-    random.seed(options["seed"])
     builtins.print = _printing(builtins.print, lambda text: note(said=text))
     sys.meta_path.insert(0, _AfterTorch(begin))
     original, os._exit = os._exit, leave  # type: ignore[assignment]
     try:
-        execute(script)
+        execute(script, options["seed"])
     except SystemExit:
         raise
     except BaseException as error:
@@ -101,8 +100,9 @@ def _printing(original: Callable[..., None], tell: Callable[[str], None]) -> Cal
     return printed
 
 
-def execute(script: str) -> None:
-    """The script as `__main__`. Raises what it raises."""
+def execute(script: str, seed: int) -> None:
+    """The script as `__main__`. seed: of Python's generator. Raises what it raises."""
+    random.seed(seed)
     sys.argv = [script]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     module = types.ModuleType("__main__")

@@ -20,6 +20,7 @@ import torch.utils._pytree as pytree
 
 from ...core.model import OutputMeasurement
 from ...errors import first_line
+from .. import torch_state
 from ..capture.wrapping import wrapped
 from ..measure import compare
 
@@ -31,9 +32,7 @@ Values = dict[str, Any]  # path -> tensor or plain value
 
 def begin(options: Mapping[str, Any], note: Note) -> Callable[[], None]:
     """Replace torch.compile and the comparisons. Returns what must be called when the script ends."""
-    torch.manual_seed(options["seed"])
-    if (numpy := sys.modules.get("numpy")) is not None:
-        numpy.random.seed(options["seed"])
+    torch_state.seed(options["seed"])
     watch = Watch(Path(options["folder"]), options["mode"] == "eager", note, options.get("only", ()))
     torch.compile = _compile(watch, torch.compile, options["backend"])
     _watch_comparisons(note)

@@ -77,15 +77,15 @@ def _serve_one_at_a_time(
 def _serve_program(channel: socket.socket, options: WorkerOptions, program: ProgramOptions) -> None:
     """Each job in a fork of this process, which has torch with the hooks, and nothing of the script's."""
     threads = _imported()
-    from ..program import jobs
+    from ..program import program_jobs
     from . import server, warm
 
     warm.warm_up()
     told = replace(program, threads=threads)
-    channel.sendall(json.dumps(wire.dump(jobs.recorded(told))).encode() + b"\n")
+    channel.sendall(json.dumps(wire.dump(program_jobs.recorded(told))).encode() + b"\n")
     load: Any = wire.load_request
     server.Server(
-        channel, partial(jobs.answer, told), load, options.memory_bytes, options.log,
+        channel, partial(program_jobs.answer, told), load, options.memory_bytes, options.log,
         lambda request: False, lambda request, answer: None,
     ).serve()  # fmt: skip
     sys.stdout.flush()

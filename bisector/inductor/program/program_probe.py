@@ -27,7 +27,7 @@ from .. import compiling, torch_state
 from ..execute import COMPILERS, active
 from ..probing import told
 from . import run_script, watching
-from .control import Graphs, ProgramControl
+from .graph_control import Graphs, ProgramControl
 
 
 class _Left(BaseException):
@@ -74,7 +74,7 @@ def _run(options: ProgramOptions, backend: str | None, only: Sequence[int]) -> P
     ended, status = None, 0
     try:
         with mock.patch.object(os, "_exit", _leave):
-            run_script.execute(options.script)
+            run_script.execute(options.script, options.seed)
     except _Left as left:
         status = left.status
     except SystemExit as left:
@@ -128,4 +128,3 @@ def _outputs(eager: PlainRun, compiled: PlainRun) -> tuple[OutputMeasurement, ..
 
 def _another(path: str, said: str | None = None, raised: Raised | None = None) -> OutputMeasurement:
     return OutputMeasurement(0, path, "", (), 1, alias_mismatch=said, raised=raised)
-

@@ -17,7 +17,7 @@ from ...core.program import PROGRAM, WHOLE_SCRIPT
 from .. import describe, formula, hooks, torch_state
 from ..flags import installed
 from ..hooks import selftest, triton_selftest
-from .probing import probe
+from .program_probe import probe
 
 WHOLE_PROGRAM = "the script is studied as a whole, not graph by graph"
 

@@ -86,8 +86,8 @@ def describe(subject: Subject) -> GraphInfo:
 
 
 def _without_values(gm: torch.fx.GraphModule, given: Sequence[Any], odd: set[str]) -> _Run | None:
-    """A run on shapes alone: what stands behind a node that raises for its values has a shape all the same, the
-    one that the compiler sees. None where shapes alone make it raise.
+    """A run on shapes alone: what stands behind a node that raises for its values has a shape all the same,
+    the one that the compiler sees. None where shapes alone make it raise.
 
     odd: as a run on values found it, since inputs come before all that raises.
     """

@@ -46,7 +46,8 @@ class CompiledCall:
     """One call of something compiled, in the order of their beginnings.
 
     outputs: what it returned, what its arguments held afterwards, and, before the next call, the gradients,
-    parameters and buffers. Of a run with compilation off they are empty. raised: type and message.
+    parameters and buffers. Of a run with compilation off they are empty. raised: type and message, by it or
+    by a backward pass before the next call.
     """
 
     index: int

@@ -175,6 +175,23 @@ FORMS = {
         """,
         "told to draw them as eager does (fallback_random), every output agrees", "random",
     ),
+    "a backward through a backward, which the compiler cannot give": Form(
+        """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+        x = torch.randn(5, 4, requires_grad=True)
+
+        def penalty(f):
+            slope, = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+            loss = (slope.norm(dim=1) - 1).square().mean()
+            loss.backward()
+            return loss.item()
+
+        print(penalty(net))
+        print(penalty(torch.compile(net)))
+        """,
+        "compiled raises RuntimeError: torch.compile with aot_autograd", "raises", backend="aot_eager",
+    ),
     "nothing comes to a graph, since Dynamo raises": Form(
         """
         import torch

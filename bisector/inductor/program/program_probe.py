@@ -113,8 +113,9 @@ def _outputs(eager: PlainRun, compiled: PlainRun) -> tuple[OutputMeasurement, ..
     """What the compiled run gave, by call; exceptions, comparisons and the end as outputs of their own."""
     found: list[OutputMeasurement] = []
     for before, now in zip(eager.calls, compiled.calls, strict=False):
-        found += [replace(o, path=f"call[{now.index}].{o.path}") for o in now.outputs]
-        if (before.raised is None) != (now.raised is None):
+        if (before.raised is None) == (now.raised is None):
+            found += [replace(o, path=f"call[{now.index}].{o.path}") for o in now.outputs]
+        else:  # what else it lacks comes of that
             raised = Raised(before.raised, now.raised, alike=False)
             found.append(_another(f"call[{now.index}].exception", raised=raised))
     for index, (before_agreed, agreed) in enumerate(zip(eager.agreed, compiled.agreed, strict=False)):

@@ -35,12 +35,14 @@ def begin(options: Mapping[str, Any], note: Note) -> Callable[[], None]:
     torch_state.seed(options["seed"])
     watch = Watch(Path(options["folder"]), options["mode"] == "eager", note, options.get("only", ()))
     torch.compile = _compile(watch, torch.compile, options["backend"])
+    _watch_backward(watch)
     _watch_comparisons(note)
     return watch.finish
 
 
 class Watch:
     """The compiled calls so far. pending: the last one, whose gradients and parameters are not seen yet.
+    raised: what its backward pass did.
 
     only: the calls that run compiled, by their place; none: all of them.
     """
@@ -53,6 +55,7 @@ class Watch:
         self.count = 0
         self.kept = 0
         self.pending: tuple[int, str, Any, Any, Values] | None = None
+        self.raised: str | None = None
 
     def call(self, entry: str, function: Callable[..., Any], owner: Any, args: Any, kwargs: Any) -> Any:
         """Call the function, and note it. owner: the module whose parameters it uses, or None."""
@@ -75,6 +78,7 @@ class Watch:
         if self.pending is None:
             return
         (index, entry, owner, given, values), self.pending = self.pending, None
+        raised, self.raised = self.raised, None
         values |= _copied(_left(owner, given))
         outputs: list[Any] = []
         if self.keeps:
@@ -84,7 +88,7 @@ class Watch:
                 _compare(index, path, value, values.get(path)) for path, value in kept.items()
             )
             outputs = [dataclasses.asdict(found) for found in measured if found is not None]
-        self.note(index=index, entry=entry, raised=None, outputs=outputs)
+        self.note(index=index, entry=entry, raised=raised, outputs=outputs)
 
     def _keep(self, index: int, values: Values) -> None:
         self.kept += sum(v.numel() * v.element_size() for v in values.values() if _is_tensor(v))
@@ -203,6 +207,24 @@ def _for_backend(given: Mapping[str, Any], backend: str) -> dict[str, Any]:
     kept = {k: v for k, v in given.items() if k not in ("mode", "options")}
     options = {k: v for k, v in (given.get("options") or {}).items() if k == "guard_filter_fn"}
     return kept | {"backend": backend} | ({"options": options} if options else {})
+
+
+def _watch_backward(watch: Watch) -> None:
+    """What a backward pass raises belongs to the last call, whose graph it most often runs."""
+
+    def watched(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except Exception as error:
+                watch.raised = watch.raised or first_line(error)
+                raise
+
+        return backward
+
+    for name in ("backward", "grad"):  # Tensor.backward calls the first
+        setattr(torch.autograd, name, watched(getattr(torch.autograd, name)))
 
 
 def _watch_comparisons(note: Note) -> None:

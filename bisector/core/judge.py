@@ -111,7 +111,7 @@ def divergence(output: OutputMeasurement, criterion: Criterion) -> tuple[Diverge
     Strides are not looked at: see `judge`.
     """
     if output.raised is not None:
-        return None if output.raised.alike else (DivergenceKind.RAISES, _raises(output.raised))
+        return None if output.raised.alike else (DivergenceKind.RAISES, raises_told(output.raised))
     if output.shape_compiled is not None:
         return DivergenceKind.SHAPE, f"shape {output.shape_compiled} instead of {output.shape}"
     if output.dtype_compiled is not None:
@@ -133,7 +133,8 @@ def divergence(output: OutputMeasurement, criterion: Criterion) -> tuple[Diverge
     return None
 
 
-def _raises(raised: Raised) -> str:
+def raises_told(raised: Raised) -> str:
+    """Which side raises what, of two that do not raise alike."""
     if raised.eager is None:
         return f"compiled raises {raised.compiled}; eager returns"
     if raised.compiled is None:

@@ -6,11 +6,11 @@ import enum
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from .judge import Criterion, judge
-from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement
+from .judge import Criterion, judge, raises_told
+from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised
 
 PROGRAM = -1  # in the place of a call's index: the whole script
 WHOLE_SCRIPT = "the whole script"  # in the place of the digest of its inputs
@@ -105,9 +105,8 @@ def shown(
     for before, now in zip(eager.calls, compiled.calls, strict=False):
         where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
         if (before.raised is None) != (now.raised is None):
-            side = f"eager raises {before.raised}" if before.raised else f"compiled raises {now.raised}"
-            raised = before.raised or now.raised
-            return Shown(f"{where}: {side}, the other returns", now.index, raised)
+            raised = Raised(before.raised, now.raised, alike=False)
+            return Shown(f"{where}: {raises_told(raised)}", now.index, before.raised or now.raised)
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
             kind = result.signatures[0].kind if result.signatures else None
@@ -122,6 +121,28 @@ def shown(
     if different:
         return Shown(_line(min(different), eager, compiled))
     return NOTHING
+
+
+def outputs_of(eager: PlainRun, compiled: PlainRun) -> tuple[OutputMeasurement, ...]:
+    """What the compiled run gave, by call; exceptions, comparisons and the end as outputs of their own."""
+    found: list[OutputMeasurement] = []
+    for before, now in zip(eager.calls, compiled.calls, strict=False):
+        if (before.raised is None) == (now.raised is None):
+            found += [replace(o, path=f"call[{now.index}].{o.path}") for o in now.outputs]
+        else:  # what else it lacks comes of that
+            raised = Raised(before.raised, now.raised, alike=False)
+            found.append(_another(f"call[{now.index}].exception", raised=raised))
+    for index, (before_agreed, agreed) in enumerate(zip(eager.agreed, compiled.agreed, strict=False)):
+        if before_agreed and not agreed:
+            found.append(_another(f"comparison[{index}]", said="fails compiled alone"))
+    ends = [_type(run.ended) or f"status {run.status}" for run in (eager, compiled)]
+    if ends[0] != ends[1] and not any(o.raised for o in found):
+        found.append(_another("end[0]", said=f"{ends[1]} instead of {ends[0]}"))
+    return tuple(replace(output, index=index) for index, output in enumerate(found))
+
+
+def _another(path: str, said: str | None = None, raised: Raised | None = None) -> OutputMeasurement:
+    return OutputMeasurement(0, path, "", (), 1, alias_mismatch=said, raised=raised)
 
 
 def _first_of(reason: str) -> str:

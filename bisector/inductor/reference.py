@@ -68,7 +68,7 @@ class Float64(TorchDispatchMode):
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, kwargs):
             raise NoReference(f"{func} draws random numbers, which differ in float64")
-        if func is torch.ops.aten.view.dtype:
+        if func is torch.ops.aten.view.dtype and _is_of_floats(*args):
             raise NoReference("the graph reads the bits of a float (view with a dtype)")
         if any(widen(x) is not x for x in _written(func, args, kwargs)):
             raise NoReference(f"{func} writes into a tensor of the program's own precision")
@@ -92,6 +92,11 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
             value = args[i] if i < len(args) else kwargs.get(argument.name)
             found += pytree.tree_leaves(value)
     return found
+
+
+def _is_of_floats(tensor: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether a view as another dtype reads or makes floats; integers are as wide as the program's own."""
+    return any(one.is_floating_point or one.is_complex for one in (tensor.dtype, dtype))
 
 
 def _draws(func: Any, args: Any, kwargs: Any) -> bool:

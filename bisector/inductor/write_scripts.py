@@ -36,7 +36,7 @@ import sys
 
 os.environ.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
 $early\
-# An exception is not a divergence; git bisect skips 125.
+# Any other exception is not a divergence; git bisect skips 125.
 sys.excepthook = lambda kind, error, trace: sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 125)
 
 $imports
@@ -53,7 +53,8 @@ except AssertionError as error:
     sys.exit(1)
 print("compiled agrees with eager")
 """)
-# Exceptions are compared by their type: what the compiler raises wraps what was raised first.
+# Exceptions are compared by their type, which stands before a colon: what the compiler raises quotes what was
+# raised first.
 TAIL_RAISES = Template("""\
 def said(call):
     try:
@@ -120,7 +121,7 @@ def _tail(spec: ReproSpec, parts: Parts) -> str:
 
 def _raised(spec: ReproSpec, parts: Parts) -> str:
     sides = ", ".join(f"said(lambda: {line.split(' = ', 1)[1]})" for line in runs(parts))
-    return TAIL_RAISES.substitute(runs=sides, kind=value_source(spec.raises))
+    return TAIL_RAISES.substitute(runs=sides, kind=value_source(f"{spec.raises}:"))
 
 
 def _head(spec: ReproSpec, settings: Statements, fix: Statements, imports: str) -> str:

@@ -105,18 +105,24 @@ def _aside(*facts: str | None) -> str:
     return f" ({', '.join(known)})" if known else ""
 
 
-def fix_facts(fix: Mapping[str, Any]) -> str:
-    """What a fix brings and costs, in one line."""
+def fix_facts(fix: Mapping[str, Any], verdict: Mapping[str, Any]) -> str:
+    """What a fix brings and costs, in one line. Of what raises there is no part to remove."""
     return ", ".join(
         [
-            f"removes {percent(fix['removed_fraction'])}",
-            f"residual max abs {number(fix['residual_max_abs'])}",
+            *(_removed(fix) if verdict["class"] != "raises" else []),
             *(["the same program as above"] if fix.get("same_program") else []),
             _cost(fix),
             *_elsewhere(fix.get("other_inputs")),
             "confirmed" if fix["confirmed"] else "not confirmed",
         ]
     )
+
+
+def _removed(fix: Mapping[str, Any]) -> list[str]:
+    return [
+        f"removes {percent(fix['removed_fraction'])}",
+        f"residual max abs {number(fix['residual_max_abs'])}",
+    ]
 
 
 def _cost(fix: Mapping[str, Any]) -> str:

@@ -252,7 +252,7 @@ def _fixes(result: Result) -> Section | None:
     blocks: list[Block] = []
     for position, fix in enumerate(result["fixes"][:MAX_FIXES], 1):
         tone = Tone.QUIET if fix["confirmed"] else Tone.DOUBTFUL
-        body: list[Block] = [Paragraph(facts.fix_facts(fix), tone)]
+        body: list[Block] = [Paragraph(facts.fix_facts(fix, result["verdict"]), tone)]
         if fix["paste"]:
             body.append(Verbatim("\n".join(fix["paste"])))
         else:
@@ -261,7 +261,7 @@ def _fixes(result: Result) -> Section | None:
     if len(result["fixes"]) > MAX_FIXES:
         blocks.append(Paragraph(f"{len(result['fixes']) - MAX_FIXES} more in result.json.", Tone.QUIET))
     sure = "" if all(fix["confirmed"] for fix in result["fixes"][:MAX_FIXES]) else ", where it is confirmed"
-    note = f"each alone makes the outputs agree{sure}; any one line of a fix will do"
+    note = f"each alone makes compiled agree with eager{sure}; any one line of a fix will do"
     return Section("Fixes", tuple(blocks), note)
 
 

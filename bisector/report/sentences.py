@@ -31,7 +31,7 @@ _LEADS = {
 
 ANOTHER_FORM = "torch.compile gives results of another form (shape, dtype, layout, memory) than eager"
 MAX_NAMED = 4  # decisions, or causes, named in the first line
-PLACE = "Running the ATen kernel there makes the outputs agree, but it also prevents fusion around the node."
+PLACE = "Running the ATen kernel there makes compiled agree, but it also prevents fusion around the node."
 RMS_ERROR = "Compiled against eager; rms error is the distance to eager in float64."
 FORMULA = "The unoptimized compile diverges too: the formula in Inductor's lowering is to blame."
 
@@ -81,9 +81,9 @@ def _because(result: Result) -> str:
         return f", probably because of {_names(result['causes'][0]['decisions'])}, which is not confirmed"
     if result["repairs"] and not _only_places(result):
         repair = max(result["repairs"], key=lambda repair: repair["confirmed"])
-        sure = "makes" if repair["confirmed"] else "seems to make"
+        sure = _makes([repair])
         names = _names(repair["decisions"])
-        return f"; disabling {names} {sure} the outputs agree, but the cause is not established"
+        return f"; disabling {names} {sure} compiled agree with eager, but the cause is not established"
     if result.get("places"):
         nodes = conjunction(_first([f"`{place.rpartition('@')[2]}`" for place in result["places"]]), "or")
         return f"; it happens at {nodes}, but which decision there is to blame is not known"
@@ -124,7 +124,7 @@ def cause_heading(causes: Sequence[Mapping[str, Any]]) -> str:
     """What the list of causes says as a whole."""
     if len(causes) > 1:
         how = "either is enough" if len(causes) == 2 else "any one is enough"
-        return f"{len(causes)} independent ones; {how} to make the outputs diverge"
+        return f"{len(causes)} independent ones; {how} to make compiled diverge"
     size = len(causes[0]["decisions"])
     if size == 1:
         return "one decision is enough"
@@ -141,8 +141,8 @@ def cause_evidence(cause: Mapping[str, Any]) -> str:
         "UNRESOLVED": "gives UNRESOLVED",
     }
     left = {
-        "FAIL": "the outputs still diverge",
-        "PASS": "the outputs agree",
+        "FAIL": "compiled still diverges",
+        "PASS": "compiled agrees with eager",
         "UNRESOLVED": "the outcome is UNRESOLVED",
     }
     doubt = "" if cause["confirmed"] else "Not confirmed. "
@@ -173,7 +173,7 @@ def repair_lines(
     if lone:
         names = conjunction([name(repair["decisions"][0]) for repair in lone], "or")
         which = {1: "", 2: "either "}.get(len(lone), "any one of ")
-        lines.append(f"Disabling {which}{names} makes the outputs agree{_doubt(lone)}.")
+        lines.append(f"Disabling {which}{names} {_makes(lone)} compiled agree with eager{_doubt(lone)}.")
     for repair in alone:
         if repair not in lone:
             lines.append(f"Disabling {name(repair['decisions'][0])} does not{_doubt([repair])}.")
@@ -181,8 +181,13 @@ def repair_lines(
         if len(repair["decisions"]) > 1:
             names = conjunction([name(member) for member in repair["decisions"]])
             both = "both" if len(repair["decisions"]) == 2 else "all of"
-            lines.append(f"{disabling} {both} {names} makes the outputs agree{_doubt([repair])}.")
+            makes = _makes([repair])
+            lines.append(f"{disabling} {both} {names} {makes} compiled agree with eager{_doubt([repair])}.")
     return lines
+
+
+def _makes(repairs: Sequence[Mapping[str, Any]]) -> str:
+    return "makes" if all(repair["confirmed"] for repair in repairs) else "seems to make"
 
 
 def _doubt(repairs: Sequence[Mapping[str, Any]]) -> str:
@@ -228,8 +233,8 @@ def confirmation_sentence(result: Result) -> str:
 def repair_heading(repairs: Sequence[Mapping[str, Any]]) -> str:
     """What the list of repairs says as a whole."""
     which = "this set" if len(repairs) == 1 else "any one of these sets"
-    makes = "makes" if any(repair["confirmed"] for repair in repairs) else "seems to make"
-    return f"disabling {which} {makes} compiled match eager"
+    sure = [repair for repair in repairs if repair["confirmed"]]
+    return f"disabling {which} {_makes(sure or repairs)} compiled match eager"
 
 
 def unchanged_code(flags: int) -> str:
@@ -290,9 +295,12 @@ def _missing(result: Result, ran: set[str]) -> list[str]:
             "unoptimized compile."
         )
     if "fixes" in ran and not any(fix["confirmed"] for fix in result["fixes"]):
-        lines.append("No single change is known that makes the outputs agree.")
+        lines.append("No single change is known that makes compiled agree with eager.")
     if "minimize" in ran and result["repro"] is None:
         lines.append("No repro was written.")
     if not ran & {"localise", "causes", "fixes"} and not result["stopped_because"]:
-        lines.append("The cause was not looked for; `numbisect minimize` does that.")
+        first = result["verdict"]["first_bad_backend"]
+        above = f"No decision has a part in it: the backend {first} shows it, in which Inductor takes none."
+        asked = "The cause was not looked for; `numbisect minimize` does that."
+        lines.append(above if "minimize" in ran else asked)
     return lines

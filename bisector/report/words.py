@@ -54,7 +54,7 @@ BACKEND_SENTENCES = {
     "eager": "Dynamo's graph, run op by op",
     "aot_eager": "the graph after AOTAutograd, run op by op",
     "aot_eager_decomp_partition": "the graph after decompositions and partitioning, run op by op",
-    "inductor": "generated code",
+    "inductor": "its lowering and code",
     "custom": "the script's own backend",
 }
 DIVERGING = frozenset(

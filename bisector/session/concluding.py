@@ -74,8 +74,8 @@ def remarks(study: Study, case: Case, uncut: Mapping[Axis, int], also_seen: Mapp
     notes = []
     if case.has_own_values:
         notes.append(
-            "the inputs of the minimal case are not the script's own: some were multiplied, rounded or cast, "
-            "so that a case this small still diverges"
+            "the inputs of the minimal case are not the script's own: some were multiplied, cast or given "
+            "plainer values, with which a case this small diverges alike"
         )
     notes += why_large(study.describe(case), uncut)
     for what, other in also_seen.items():
@@ -94,5 +94,5 @@ def why_large(info: GraphInfo, uncut: Mapping[Axis, int]) -> list[str]:
     axes = ", ".join(f"dimension {dim} of `{name}` ({info.length(name, dim)})" for name, dim in needed)
     return [
         f"the inputs have {info.elements} elements: in all smaller cases that were tried, with less along "
-        f"{axes}, the outputs agree or differ in another way"
+        f"{axes}, compiled agrees with eager or differs in another way"
     ]

@@ -27,7 +27,7 @@ from bisector.core.search.minimal import MinimalSet
 
 from .flags.walk import FlagTrial, FlagWalk
 from .following import arising
-from .study import Study
+from .study import Study, flag_of
 
 # Of two fixes with the same residual, the one that changes less of the compiler comes first.
 _KINDS = ("flag", "pass", "decomposition", "lowering", "decision", "backend")
@@ -181,7 +181,9 @@ def tried_elsewhere(
 def ranked(fixes: Iterable[Fix]) -> list[Fix]:
     """Best first: what only moves rounding after what does not, a backend that gives up compiling last, then
     by cost, as far as it is known, by residual, and by how little it changes: of two flags the one that
-    governs fewer kinds of decision."""
+    governs fewer kinds of decision. A repair that is nothing but flags is left out: the flags say it."""
+    fixes = list(fixes)
+    by_flag = {frozenset(fix.values) for fix in fixes if fix.values}
 
     def rank(fix: Fix) -> tuple[bool, bool, bool, float, float, int, int]:
         price = 1.0 if fix.cost is None else fix.cost.ranked
@@ -189,7 +191,13 @@ def ranked(fixes: Iterable[Fix]) -> list[Fix]:
         changed = _KINDS.index(fix.kind), len(fix.kinds)
         return fix.perturbs, gives_up, unnamed, price, fix.residual_max_abs, *changed
 
-    return sorted(fixes, key=rank)
+    return sorted((fix for fix in fixes if _settings_of(fix) not in by_flag), key=rank)
+
+
+def _settings_of(fix: Fix) -> frozenset[str] | None:
+    """The flags that the fix denies as decisions; None where it denies none or others too."""
+    kinds = {kind_of(member) for member in fix.decisions}
+    return frozenset(map(flag_of, fix.decisions)) if kinds == {"config"} else None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def with_others(session: Session, study: Study, chosen: Chosen, answer: Answer) 
     repairs = [repair.found.members for repair in answer.repairs if repair.confirmed]
     notes = []
     for position, other in enumerate(chosen.others):
-        text = f"call {other.call.index} (`{other.call.entry}`) diverges too: {other.result.reason}"
+        text = f"call {other.call.index + 1} (`{other.call.entry}`) diverges too: {other.result.reason}"
         cause = _cause(session, study, other, repairs) if position < MOST_ASKED else None
         more = f"; `--entry {other.call.entry}` explains it" if cause is ANOTHER else ""
         notes.append(f"{text} ({cause}{more})" if cause is not None else text)

@@ -13,6 +13,7 @@ from typing import Any
 from bisector.core.clusters import Cause
 from bisector.core.judge import BudgetSpent, Criterion, judge
 from bisector.core.model import Measurement, Outcome
+from bisector.core.program import outputs_of
 from bisector.core.protocol import RecordedCall, Request
 from bisector.core.verdict import PLAINLY_WRONG, Verdict, VerdictClass
 
@@ -113,7 +114,8 @@ def _of_the_program(answer: Answer, witness: Witness, seen: Seen) -> Answer:
     elif first in GENERATING and _grows(witness, seen.chosen):
         kind, where = VerdictClass.AMPLIFIED_ROUNDING, GROWS
     verdict = Verdict(kind, f"the script diverges at {witness.shown.reason}; {where}")
-    return replace(answer, verdict=verdict, first_bad_backend=first)
+    default = Measurement(outputs=outputs_of(witness.eager, witness.compiled))
+    return replace(answer, verdict=verdict, default=default, first_bad_backend=first)
 
 
 def _grows(witness: Witness, chosen: Chosen) -> bool:
@@ -157,7 +159,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     except BudgetSpent as spent:
         explanation.ended_by(spent.reason)
     found = with_others(session, explanation.study, chosen, explanation.answer())
-    if found.repro is None and found.confirmed and is_a_script(session, session.lab.hello()):
+    if found.repro is None and found.confirmed and session.clock.exhausted() is None:
         found = _with_script_as_repro(session, found, chosen)
     return _finish(session, found, FOUND if found.confirmed else UNCONFIRMED), None
 
@@ -165,6 +167,8 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
 def _with_script_as_repro(session: Session, answer: Answer, chosen: Chosen) -> Answer:
     """Where a graph by itself does not show it in plain Python: the script has a part in it, by a backend, a
     lowering or a decomposition of its own."""
+    if not is_a_script(session, session.lab.hello()):
+        return answer
     return with_repro(session, answer, criterion_of_program(session, chosen))
 
 

@@ -90,7 +90,7 @@ def header(answer: Answer, fix: Fix | None) -> list[str]:
             lines.append(f"Cause: {' together with '.join(found.members)}")
     for repair in answer.repairs:
         if repair.confirmed:
-            lines.append(f"Disabling {' and '.join(repair.found.members)} makes the outputs agree.")
+            lines.append(f"Disabling {' and '.join(repair.found.members)} makes compiled agree with eager.")
     if fix is not None:
         lines.append(f"Fix (--fixed): {fix.id}")
     env = answer.environment
@@ -226,7 +226,7 @@ class _Attempts:
         """Write one repro and run it both ways."""
         answered = written(self.study, shown, self.answer, named(self.answer, shown.fix))
         if isinstance(answered, Failed):
-            return self._give_up(f"no repro could be written: {answered.reason}", Next.FIX)
+            return self._give_up(f"no repro of the graph alone could be written: {answered.reason}", Next.FIX)
         program = _code(answered.text)
         if program in self.agreeing:
             return self._agreed(self.agreeing[program], shown)
@@ -254,7 +254,7 @@ class _Attempts:
     def _agreed(self, said: str, shown: Shown) -> Next:
         if shown.wording is Wording.CAPTURED:  # the last that is tried of a case
             return self._give_up(
-                f"a repro of this case does not diverge in plain Python ({said})", Next.CASE
+                f"a repro of the graph alone does not diverge in plain Python ({said})", Next.CASE
             )
         return Next.CASE
 

@@ -154,12 +154,12 @@ def _notes(
     notes = list(hello.notes)
     if len(calls) > 1 and verdict.kind is not VerdictClass.AGREES:
         notes.append(
-            f"the script makes {len(calls)} compiled calls; this is call {call.index} (`{call.entry}`)"
+            f"the script makes {len(calls)} compiled calls; this is call {call.index + 1} (`{call.entry}`)"
         )
     if hello.skipped_calls:
         notes.append(f"{hello.skipped_calls} later calls of the same graphs were not looked at")
     if hello.ended:
-        notes.append(f"the script ended early: {hello.ended}")
+        notes.append(f"while its calls were recorded the script ended: {hello.ended}")
     return notes
 
 

@@ -116,6 +116,12 @@ def test_a_program_that_reads_the_bits_of_a_float_has_no_reference() -> None:
         reference(lambda x: x.view(torch.int32) >> 23, ONES)
 
 
+def test_a_program_that_reads_the_bytes_of_integers_has_one() -> None:
+    codes = torch.tensor([1, 256], dtype=torch.int32)
+    result, _ = reference(lambda x: x.view(torch.uint8)[1::4] * 1.5, codes)
+    assert result.tolist() == [0.0, 1.5]
+
+
 def test_an_op_without_a_float64_kernel_runs_narrow_and_is_named() -> None:
     weight, scales = torch.ones(8, 8, dtype=torch.int8), torch.ones(8)
     result, narrow = reference(

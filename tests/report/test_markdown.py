@@ -100,7 +100,7 @@ def test_two_causes_are_each_listed_and_their_joint_repair_once() -> None:
     page = render(samples.two_causes(), REPRO)
     assert page.count("Enabling only this in an otherwise unoptimized compile reproduces the mismatch") == 2
     assert page.count("Only disabling both the") == 1
-    assert "## Causes: 2 independent ones; either is enough to make the outputs diverge\n" in page
+    assert "## Causes: 2 independent ones; either is enough to make compiled diverge\n" in page
     assert cells(page, "inductor")[3] == "none known"
     assert "## Fixes" not in page
 

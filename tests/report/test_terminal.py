@@ -79,9 +79,9 @@ def test_the_minimal_case_is_shown_as_source() -> None:
 def test_two_causes_are_said_to_be_independent_and_need_one_repair_of_both() -> None:
     page = flat(render(samples.two_causes()))
     assert "for 2 independent reasons: (1) the layout change of `conv2d_2`; (2) the vectorization" in page
-    assert "2 independent ones; either is enough to make the outputs diverge" in page
+    assert "2 independent ones; either is enough to make compiled diverge" in page
     assert "Only disabling both the layout change of `conv2d_2` [1] and the" in page
-    assert "No single change is known that makes the outputs agree." in page
+    assert "No single change is known that makes compiled agree with eager." in page
     assert "Disabling either" not in page
 
 
@@ -150,7 +150,7 @@ def test_without_a_verdict_the_reason_comes_first_and_no_cause_is_claimed(name: 
 
 def test_a_spent_budget_is_said_with_the_partial_answer_and_how_to_go_on() -> None:
     page = flat(render(samples.out_of_budget()))
-    assert "disabling the vectorization of `erf_1` seems to make the outputs agree, but the cause" in page
+    assert "disabling the vectorization of `erf_1` seems to make compiled agree with eager, but" in page
     assert "disabling this set seems to make compiled match eager" in page
     assert "Stopped early: the budget of 60 s was spent after 14 of about 40 probes." in page
     assert "(not confirmed; removes >99% of the difference)" in page

@@ -35,7 +35,7 @@ def elsewhere(**values: Any) -> dict[str, Any]:
 )
 def test_a_fix_says_how_it_does_on_other_inputs(others: dict[str, Any], told: str) -> None:
     values = {"removed_fraction": 1.0, "residual_max_abs": 0.0, "slowdown": None, "confirmed": True}
-    assert told in facts.fix_facts(values | {"other_inputs": others})
+    assert told in facts.fix_facts(values | {"other_inputs": others}, {"class": "compiled-worse"})
 
 
 @pytest.mark.parametrize(
@@ -138,22 +138,22 @@ def repair(*members: str) -> dict[str, Any]:
     ("repairs", "lines"),
     [
         ([], []),
-        ([repair("a")], ["Disabling a makes the outputs agree."]),
-        ([repair("a"), repair("b")], ["Disabling either a or b makes the outputs agree."]),
-        ([repair(x) for x in "abc"], ["Disabling any one of a, b or c makes the outputs agree."]),
+        ([repair("a")], ["Disabling a makes compiled agree with eager."]),
+        ([repair("a"), repair("b")], ["Disabling either a or b makes compiled agree with eager."]),
+        ([repair(x) for x in "abc"], ["Disabling any one of a, b or c makes compiled agree with eager."]),
         (
             [repair("a") | {"confirmed": False, "removed_fraction": 0.5}, repair("b")],
             [
-                "Disabling b makes the outputs agree.",
+                "Disabling b makes compiled agree with eager.",
                 "Disabling a does not (not confirmed; removes 50% of the difference).",
             ],
         ),
         (
             [repair("a"), repair("b", "c"), repair("d", "e", "f")],
             [
-                "Disabling a makes the outputs agree.",
-                "Disabling both b and c makes the outputs agree.",
-                "Disabling all of d, e and f makes the outputs agree.",
+                "Disabling a makes compiled agree with eager.",
+                "Disabling both b and c makes compiled agree with eager.",
+                "Disabling all of d, e and f makes compiled agree with eager.",
             ],
         ),
     ],

@@ -31,6 +31,16 @@ def test_of_two_flags_that_make_the_same_program_the_one_that_governs_less_comes
     assert ranked([wide, CHEAP]) == [CHEAP, wide]
 
 
+def test_a_repair_that_is_a_flag_stands_once_among_the_fixes() -> None:
+    denied = replace(
+        CHEAP, id="config:inductor.f@graph", kind="decision", values=None,
+        decisions=("config:inductor.f@graph",),
+    )  # fmt: skip
+    with_another = replace(denied, id="both", decisions=(*denied.decisions, "vec:exp@exp"))
+    assert ranked([denied, CHEAP, with_another]) == [CHEAP, with_another]
+    assert ranked([denied]) == [denied], "no flag says it"
+
+
 @pytest.mark.parametrize(
     ("spread", "first"), [((0.9, 1.4), "inductor.g=1"), ((1.1, 1.4), "inductor.f=1")]
 )

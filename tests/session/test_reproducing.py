@@ -126,7 +126,7 @@ def test_a_program_that_agreed_is_not_run_again(monkeypatch: pytest.MonkeyPatch,
     )
     assert found.shown == Shown(WHOLE, Wording.PUBLIC, None)
     assert [one.case == WHOLE for one in ran] == [False, True]
-    assert found.notes == ("a repro of this case does not diverge in plain Python (agrees)",)
+    assert found.notes == ("a repro of the graph alone does not diverge in plain Python (agrees)",)
 
 
 def test_a_run_of_plain_python_is_journalled_and_not_repeated(session: Any) -> None:

@@ -21,8 +21,8 @@ import torch._inductor.compile_fx
 from ... import wire
 from ...core.case import WHOLE, Case
 from ...core.messages import ProgramOptions
-from ...core.model import Candidate, Json, Measurement, OutputMeasurement, Raised
-from ...core.program import KEPT, CompiledCall, PlainRun
+from ...core.model import Candidate, Json, Measurement
+from ...core.program import KEPT, CompiledCall, PlainRun, outputs_of
 from .. import compiling, torch_state
 from ..execute import COMPILERS, active
 from ..probing import told
@@ -54,7 +54,7 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
         compiled = _run(options, None if candidate.backend == "inductor" else candidate.backend, case.calls)
     if options.values_alone:
         compiled = replace(compiled, agreed=(), ended=None, status=0)
-    found = told(_outputs(eager, compiled), decisions, "")
+    found = told(outputs_of(eager, compiled), decisions, "")
     return replace(found, seconds=time.perf_counter() - started)
 
 
@@ -107,25 +107,3 @@ def _every_compile(flags: Mapping[str, Json], graphs: Graphs, only: Set[int]) ->
 
     with mock.patch.object(torch._inductor.compile_fx, "compile_fx", compile_fx):
         yield
-
-
-def _outputs(eager: PlainRun, compiled: PlainRun) -> tuple[OutputMeasurement, ...]:
-    """What the compiled run gave, by call; exceptions, comparisons and the end as outputs of their own."""
-    found: list[OutputMeasurement] = []
-    for before, now in zip(eager.calls, compiled.calls, strict=False):
-        if (before.raised is None) == (now.raised is None):
-            found += [replace(o, path=f"call[{now.index}].{o.path}") for o in now.outputs]
-        else:  # what else it lacks comes of that
-            raised = Raised(before.raised, now.raised, alike=False)
-            found.append(_another(f"call[{now.index}].exception", raised=raised))
-    for index, (before_agreed, agreed) in enumerate(zip(eager.agreed, compiled.agreed, strict=False)):
-        if before_agreed and not agreed:
-            found.append(_another(f"comparison[{index}]", said="fails compiled alone"))
-    ends = [(run.ended or "").partition(":")[0] or f"status {run.status}" for run in (eager, compiled)]
-    if ends[0] != ends[1] and not any(o.raised for o in found):
-        found.append(_another("end[0]", said=f"{ends[1]} instead of {ends[0]}"))
-    return tuple(replace(output, index=index) for index, output in enumerate(found))
-
-
-def _another(path: str, said: str | None = None, raised: Raised | None = None) -> OutputMeasurement:
-    return OutputMeasurement(0, path, "", (), 1, alias_mismatch=said, raised=raised)

@@ -63,6 +63,7 @@ _PROBING: list[Callable[[Any], Any]] = [
     ),
     click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole run."),
     click.option("--entry", metavar="NAME", help="The compiled function to examine."),
+    click.option("--call", type=click.IntRange(min=1), help="The compiled call to examine, from 1."),
     click.option("--trust", is_flag=True, help="The target may be unpickled, which can run code."),
 ]
 _BUILDS_ARE: list[Callable[[Any], Any]] = [
@@ -164,6 +165,7 @@ def main() -> None:
 @main.command()
 @click.argument("target")
 @click.option("--as-test", is_flag=True, help="Write the minimal case as a test for pytest too.")
+@click.option("--all", "every", is_flag=True, help="Explain every call that diverges, each in a run.")
 @click.option("--builds", metavar="GOOD..BAD", help="Then ask which build of PyTorch it came with.")
 @options(_BUILDS_ARE, _PROBING, _OUTPUT)
 def minimize(target: str, **given: Any) -> int:

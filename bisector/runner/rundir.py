@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from ..errors import BadOption, BadTarget, CannotWrite
 
 RUNS = "numbisect-runs"
+WITHIN = "call-"  # begins the name of a run within a run
 REPRO, TEST, NEIGHBOUR = "repro.py", "test_repro.py", "neighbour.diff"
 # What a folder that could be written may give at any later moment: another --out is no answer to it.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -69,6 +71,8 @@ class RunDirectory:
         left = (self.journal, self.result, self.repro, self.test, self.neighbour, self.markdown, self.choices)
         for file in left:
             file.unlink(missing_ok=True)
+        for inner in self.path.glob(f"{WITHIN}*/{self.options.name}"):
+            shutil.rmtree(inner.parent)
 
     def write_json(self, path: Path, value: Any) -> None:
         """Write a JSON file of the run, as `write_text` does."""
@@ -125,6 +129,18 @@ def create(target: str, out: str | None, options: Mapping[str, Any]) -> RunDirec
         problem = f"{path}: {error.strerror or error}; name a folder you can write with --out"
         raise BadOption(problem) from error
     return run
+
+
+def within(run: RunDirectory, call: int, options: Mapping[str, Any]) -> RunDirectory:
+    """The run of another call, in a folder of the run; what it found before is still there. Raises
+    CannotWrite."""
+    inner = _made_current(RunDirectory(run.path / f"{WITHIN}{call}"))
+    try:
+        inner.path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise run.cannot_write(inner.path, error) from error
+    inner.write_json(inner.options, dict(options))
+    return inner
 
 
 def _ended_before_it_began(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,24 @@ from .fixes import Fix
 from .flags.contrast import Contrast
 from .flags.walk import FlagWalk
 from .reducing import Neighbour
+
+
+class Relation(enum.Enum):
+    """Of the cause of another call to the one that was explained."""
+
+    SAME = "of the same cause"
+    ANOTHER = "of another cause"
+    UNKNOWN = "not known whether of the same cause"
+
+
+@dataclass(frozen=True)
+class AlsoDiverges:
+    """A call that diverges beside the one that was explained. number: from 1, as `--call` takes it."""
+
+    number: int
+    entry: str
+    reason: str
+    cause: Relation
 
 
 @dataclass(frozen=True)
@@ -57,6 +76,7 @@ class Answer:
     second: SecondOpinion | None = None
     hooks_off: Mapping[str, str] = field(default_factory=dict)
     not_here: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[AlsoDiverges, ...] = ()
     notes: tuple[str, ...] = ()
     builds: Mapping[str, Any] | None = None
     stopped_because: str | None = None

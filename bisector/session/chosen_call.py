@@ -111,7 +111,8 @@ def _diverges(chosen: Chosen) -> bool:
 def is_a_script(session: Session, hello: Recorded) -> bool:
     """Whether the target compiles something itself, under no settings but its own."""
     options = session.options
-    ours = options.entry is not None or options.train is not None or options.dynamic is not None
+    chosen = options.entry is not None or options.call is not None
+    ours = chosen or options.train is not None or options.dynamic is not None
     return hello.scripted and not ours and not options.config and session.kind is TargetKind.SCRIPT
 
 

@@ -50,7 +50,8 @@ class Options:
     the script. timeout_s: one probe, None for what `probe_timeout` says. budget_s: the whole run, None for
     any time. memory_bytes: one probe, None for no limit. against: of `flags` alone. as_test: of `minimize`
     alone, whether to write a test too. builds: of `minimize` alone, what to ask of builds about its repro.
-    trust: whether the target may be unpickled.
+    trust: whether the target may be unpickled. call: of the recorded calls, from 1, the one to examine.
+    every: of `minimize` alone, whether the other calls that diverge are explained too.
     """
 
     target: str
@@ -71,6 +72,8 @@ class Options:
     budget_s: float | None = None
     memory_bytes: int | None = None
     entry: str | None = None
+    call: int | None = None
+    every: bool = False
     trust: bool = False
     folder: str | None = None
     against: Against | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,35 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
             return INTERRUPTED
         finally:
             session.close()
-    return written(run, result, given)
+    status = written(run, result, given)
+    if options.every:
+        _explain_others(run, options, result, given)
+    return status
+
+
+def _explain_others(
+    run: rundir.RunDirectory, options: Options, result: Mapping[str, Any], given: Mapping[str, Any]
+) -> None:
+    """Each other call that diverges, but for those of the same cause, in a run within the run. The budget is
+    for each of them, and the exit status stays that of the first."""
+    for other in result["others"]:
+        if other["same_cause"] is True:
+            continue
+        number = other["call"]
+        asked = replace(options, call=number, every=False, builds=None)
+        within = rundir.within(run, number, asked.to_json())
+        run_pipeline(within, asked, {**given, "json_path": None})
 
 
 def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Options:
     """The options of one run. Raises BadOption for what does not go together."""
     if (given["rtol"] is None) != (given["atol"] is None):
         raise BadOption("--rtol and --atol go together: give both")
+    if given["entry"] is not None and given["call"] is not None:
+        raise BadOption("--entry and --call each name the call to examine: leave one out")
     profile = command_line.load(given["profile"]) if given["profile"] else command_line.Profile("")
+    if given.get("every") and given["json_path"] == "-":
+        raise BadOption("--all gives more than one result: name a file for --json, or leave it out")
     given = _completed(given, profile.options)
     jobs = given["jobs"] or len(os.sched_getaffinity(0))
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -84,6 +106,8 @@ def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Option
         budget_s=given["budget"],
         memory_bytes=int(total * MEMORY_SHARE / jobs),
         entry=given["entry"],
+        call=given["call"],
+        every=given.get("every", False),
         trust=given["trust"],
         folder=os.getcwd(),
         against=_against(given.get("against")),

@@ -15,11 +15,13 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
 from bisector.runner.rundir import NEIGHBOUR
 
-from .answer import Answer
+from .answer import Answer, Relation
 from .fixes import Fix
 from .flags.contrast import Contrast
 from .flags.walk import FlagTrial
 from .reducing import Neighbour
+
+_SAME_CAUSE = {Relation.SAME: True, Relation.ANOTHER: False, Relation.UNKNOWN: None}
 
 
 def to_json(
@@ -52,6 +54,10 @@ def to_json(
         "places": list(answer.places),
         "text_notes": list(answer.notes),
         "decisions": _decisions(answer),
+        "others": [
+            {"call": o.number, "entry": o.entry, "reason": o.reason, "same_cause": _SAME_CAUSE[o.cause]}
+            for o in answer.others
+        ],
     }
     if answer.entry is not None:
         result["entry"] = answer.entry

@@ -60,10 +60,10 @@ def choose(
 
     `study_of(call)` makes the Study. beside: requests to make at the same time as that for the verdict, so
     that their answers are there when they are wanted. Raises BadOption when --entry names nothing that was
-    recorded.
+    recorded, or --call counts too far.
     """
     hello = lab.hello()
-    calls = _named(hello, options.entry)
+    calls = _selected(hello, options)
     others: tuple[Other, ...] = ()
     unequal: tuple[RecordedCall, ...] = ()
     if len(calls) > 1:
@@ -85,7 +85,7 @@ def choose(
     criterion = replace(criterion, strides=apart)
     small = criterion.for_smaller((o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging)
     study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
-    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, calls, verdict))
+    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, verdict))
     return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes, others, unequal)
 
 
@@ -107,7 +107,10 @@ def criterion_for(options: Options, own: Mapping[str, tuple[Tolerance, ...]]) ->
     return Criterion(by_path=own, signed_zero=options.signed_zero, strides=True, source=source)
 
 
-def _named(hello: Recorded, entry: str | None) -> list[RecordedCall]:
+def _selected(hello: Recorded, options: Options) -> list[RecordedCall]:
+    if options.call is not None:
+        return [_call(hello, options.call)]
+    entry = options.entry
     if entry is None or not hello.scripted:  # a module's entry was chosen when it was loaded
         return list(hello.calls)
     calls = [c for c in hello.calls if c.entry == entry]
@@ -115,6 +118,13 @@ def _named(hello: Recorded, entry: str | None) -> list[RecordedCall]:
         names = ", ".join(dict.fromkeys(c.entry for c in hello.calls))
         raise BadOption(f"--entry {entry}: the script calls {names}; name one of these")
     return calls
+
+
+def _call(hello: Recorded, number: int) -> RecordedCall:
+    if number > len(hello.calls):
+        recorded = f"{len(hello.calls)} compiled call{'s were' if len(hello.calls) > 1 else ' was'} recorded"
+        raise BadOption(f"--call {number}: {recorded}; name one by its place, from 1")
+    return hello.calls[number - 1]
 
 
 def _looked_at(
@@ -148,14 +158,11 @@ def _evidence(answer: VerdictData | Failed) -> Evidence:
     return Evidence(answer.default, answer.again, answer.restored, answer.nudged, alike=answer.alike)
 
 
-def _notes(
-    hello: Recorded, call: RecordedCall, calls: Sequence[RecordedCall], verdict: Verdict
-) -> list[str]:
-    notes = list(hello.notes)
-    if len(calls) > 1 and verdict.kind is not VerdictClass.AGREES:
-        notes.append(
-            f"the script makes {len(calls)} compiled calls; this is call {call.index + 1} (`{call.entry}`)"
-        )
+def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict) -> list[str]:
+    notes, many = list(hello.notes), len(hello.calls)
+    if many > 1 and verdict.kind is not VerdictClass.AGREES:
+        this = f"call {call.index + 1} (`{call.entry}`)"
+        notes.append(f"the script makes {many} compiled calls; this is {this}")
     if hello.skipped_calls:
         notes.append(f"{hello.skipped_calls} later calls of the same graphs were not looked at")
     if hello.ended:

@@ -47,9 +47,9 @@ def minimized(script: str, folder: Path) -> dict[str, Any]:
     return result
 
 
-def repro_ends(folder: Path) -> list[int]:
+def repro_ends(folder: Path, run: str = "run") -> list[int]:
     """The exit statuses of the repro, plain and with --fixed."""
-    repro = [sys.executable, str(folder / "run" / "repro.py")]
+    repro = [sys.executable, str(folder / run / "repro.py")]
     both = (repro, [*repro, "--fixed"])
     return [subprocess.run(command, check=False, capture_output=True).returncode for command in both]
 
@@ -126,3 +126,43 @@ def test_what_raises_on_one_side_is_minimized_to_three_calls_at_most(
     repairs = [tuple(repair["decisions"]) for repair in result["repairs"] if repair["confirmed"]]
     assert raising.repair is None or raising.repair in repairs
     assert repro_ends(tmp_path) == [1, 0]
+
+
+@pytest.mark.slow  # two whole runs
+def test_two_of_three_calls_diverge_for_two_causes_and_each_is_explained(tmp_path: Path) -> None:
+    written(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        @torch.compile
+        def agrees(x):
+            return x + 1
+
+        @torch.compile
+        def rounds(x):
+            return (x * 1.1).half().float() - 2
+
+        @torch.compile
+        def clipped(x):
+            return torch.relu(x - 0.5) * 2
+
+        x = torch.linspace(0, 3, 100)
+        for function in (agrees, rounds, clipped):
+            function(x)
+        """,
+        tmp_path,
+    )
+    command = processes.module("bisector", "minimize", "script.py", "--out", "run", "--all", "-q")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    worst, other = (
+        json.loads((tmp_path / "run" / name).read_text()) for name in ("result.json", "call-2/result.json")
+    )
+    assert worst["entry"] == "clipped" and other["entry"] == "rounds"
+    assert [(o["call"], o["same_cause"]) for o in worst["others"]] == [(2, False)]
+    causes = [{d.partition("@")[0] for c in r["causes"] for d in c["decisions"]} for r in (worst, other)]
+    assert "lower:aten.relu" in causes[0] and "cast:float16" in causes[1]
+    assert repro_ends(tmp_path) == repro_ends(tmp_path, "run/call-2") == [1, 0]
+    assert "explained in call-2" in done.stdout

@@ -91,3 +91,14 @@ def test_the_folder_of_a_run_with_an_answer_is_kept(tmp_path: Path) -> None:
     first.journal.write_text('{"event": "done", "key": "k", "answer": {}}\n')
     with pytest.raises(BadOption, match="resume"):
         rundir.create("case.py", str(tmp_path / "run"), {})
+
+
+def test_a_run_within_a_run_goes_on_and_ends_with_the_run_that_starts_over(tmp_path: Path) -> None:
+    run = rundir.create("model.py", str(tmp_path / "out"), {"target": "model.py"})
+    inner = rundir.within(run, 3, {"call": 3})
+    assert inner.path == run.path / "call-3"
+    inner.journal.write_text("{}\n")
+    assert rundir.within(run, 3, {"call": 3}).journal.exists()
+    (run.path / "call-of-the-user").mkdir()
+    run.start_over()
+    assert [p.name for p in run.path.iterdir() if p.is_dir()] == ["call-of-the-user"]

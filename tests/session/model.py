@@ -56,7 +56,8 @@ class Model:
     are allowed and came up, and the calls that are compiled. flag: what CONTRACTION set to "off" denies.
     origin: the call at which a difference arises. first, second: what becomes of an answer of the first and
     the second worker; raising WorkerLost kills it. hooks_off: kinds whose hooks do not work. plain, fixed:
-    exit statuses of the repro, without and with `--fixed`. asked: of each worker, all requests in order.
+    exit statuses of the repro, without and with `--fixed`. others: what is called after it.
+    asked: of each worker, all requests in order.
     """
 
     calls: int
@@ -70,6 +71,7 @@ class Model:
     plain: int = 1
     fixed: int = 0
     second_digest: str = "inputs"
+    others: tuple[Model, ...] = ()
     asked: tuple[list[asked.Request[Any]], list[asked.Request[Any]]] = field(default_factory=lambda: ([], []))
 
     @property
@@ -77,9 +79,12 @@ class Model:
         return [f"c{i}" for i in range(self.calls)]
 
     def hello(self, digest: str) -> asked.Recorded:
-        call = asked.RecordedCall(0, 0, "f", self.calls, False, {}, digest, LENGTH, ("cpu",), {}, "inductor")
+        calls = tuple(
+            asked.RecordedCall(i, i, "fgh"[i], m.calls, False, {}, digest, LENGTH, ("cpu",), {}, "inductor")
+            for i, m in enumerate((self, *self.others))
+        )
         machine = Machine("2.13.0", "abc", "avx512")
-        return asked.Recorded((call,), True, 0, "", 0, (), machine)
+        return asked.Recorded(calls, True, 0, "", 0, (), machine)
 
     def answer(self, request: asked.Request[Any]) -> Any:
         answers: dict[type, Callable[[Any], Any]] = {
@@ -105,6 +110,10 @@ class Model:
             ),
             asked.WriteTest: lambda r: asked.Failed("no test"),
         }
+        about = getattr(request, "about", None)
+        if about is not None and about.call > 0:
+            other = self.others[about.call - 1]
+            return other.answer(replace(request, about=replace(about, call=0)))
         return answers[type(request)](request)
 
     def kept(self, case: Case) -> list[str]:

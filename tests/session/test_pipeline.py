@@ -13,6 +13,7 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
 from bisector.core.model import Base, Measurement
+from bisector.errors import BadOption
 from bisector.report import sections, terminal
 from bisector.session import pipeline
 from bisector.session.run import Clock, Session
@@ -55,6 +56,41 @@ def told(result: Result) -> str:
 
 def agreeing(answer: Measurement) -> Measurement:
     return replace(answer, outputs=tuple(output(o.numel, False) for o in answer.outputs))
+
+
+# -- several calls --------------------------------------------------------------------------------------
+
+
+def alone(decision: str) -> Model:
+    return Model(4, (decision, FUSE), lambda allowed, calls: decision in allowed, origin="c2")
+
+
+def test_of_the_other_calls_that_diverge_it_is_said_whether_they_are_of_the_same_cause(
+    explained: Explain,
+) -> None:
+    result = explained(replace(alone(VEC), others=(alone("vec:sin@c1"), alone(FMA))))
+    assert members(result["causes"]) == [[VEC]]
+    found = [(other["call"], other["entry"], other["same_cause"]) for other in result["others"]]
+    assert found == [(2, "g", True), (3, "h", False)]
+    assert "call 2 (`g`) diverges too" in told(result) and "`--call 3` explains it" in told(result)
+
+
+def test_a_call_that_agrees_is_none_of_the_others(explained: Explain) -> None:
+    agrees = Model(4, (VEC,), lambda allowed, calls: False)
+    result = explained(replace(agrees, others=(alone(VEC), agrees)))
+    assert result["others"] == [] and result["entry"] == "g"
+
+
+def test_another_call_is_explained_where_it_is_named(explained: Explain) -> None:
+    result = explained(replace(alone(VEC), others=(alone(FMA),)), call=2)
+    assert members(result["causes"]) == [[FMA]]
+    assert result["others"] == [] and result["entry"] == "g"
+    assert "the script makes 2 compiled calls; this is call 2 (`g`)" in told(result)
+
+
+def test_a_call_that_was_not_recorded_cannot_be_named(explained: Explain) -> None:
+    with pytest.raises(BadOption, match="--call 3: 2 compiled calls were recorded; name one by its place"):
+        explained(replace(alone(VEC), others=(alone(FMA),)), call=3)
 
 
 # -- as it should go ------------------------------------------------------------------------------------

@@ -113,6 +113,8 @@ def _of_the_program(answer: Answer, witness: Witness, seen: Seen) -> Answer:
         kind = VerdictClass.COMPILED_WORSE
     elif first in GENERATING and _grows(witness, seen.chosen):
         kind, where = VerdictClass.AMPLIFIED_ROUNDING, GROWS
+    if (error := seen.chosen.evidence.default.error) is not None:
+        where = f"the call by itself gives no values ({error})"
     verdict = Verdict(kind, f"the script diverges at {witness.shown.reason}; {where}")
     default = Measurement(outputs=outputs_of(witness.eager, witness.compiled))
     return replace(answer, verdict=verdict, default=default, first_bad_backend=first)

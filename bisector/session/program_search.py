@@ -37,7 +37,9 @@ def explain_program(session: Session, answer: Answer, criterion: Criterion) -> A
     chosen = whole_program(session, criterion)
     default = judge(chosen.evidence.default, chosen.study.criterion)
     if default.outcome is not Outcome.FAIL:
-        note = f"a run of the script in a fork of a warm process does not show it ({default.reason})"
+        died = chosen.evidence.default.error is not None
+        ends = "ends without values too, so that no decision can be tried on it" if died else "does not show it"
+        note = f"a run of the script in a fork of a warm process {ends} ({default.reason})"
         return replace(answer, notes=(*answer.notes, note))
     try:
         return _searched(session, answer, chosen)

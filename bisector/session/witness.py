@@ -152,7 +152,8 @@ def program_of(session: Session) -> Program:
 
 def _read(events: Path, done: processes.Ended) -> PlainRun:
     lines = events.read_text(encoding="utf-8").splitlines() if events.exists() else []
-    run = PlainRun(status=done.status, printed=tuple(done.out.splitlines()[:MOST_LINES]))
+    killed = processes.how_it_ended(done.status) if (done.status or 0) < 0 else None
+    run = PlainRun(status=done.status, ended=killed, printed=tuple(done.out.splitlines()[:MOST_LINES]))
     calls: list[CompiledCall] = []
     agreed: list[bool] = []
     said: list[str] = []

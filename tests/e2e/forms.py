@@ -192,6 +192,24 @@ FORMS = {
         """,
         "compiled raises RuntimeError: torch.compile with aot_autograd", "raises", backend="aot_eager",
     ),
+    "the compiled process is killed where eager raises": Form(
+        """
+        import torch
+
+        def f(x, n):
+            y = torch.div(x * 2, n - n, rounding_mode="trunc")
+            return y + x.sum()
+
+        x, n = torch.arange(1, 20), torch.tensor(3)
+        try:
+            f(x, n)
+        except RuntimeError as error:
+            print("eager:", error)
+        print(torch.compile(f)(x, n))
+        """,
+        "at its end: signal 4 (SIGILL); with compilation off RuntimeError: ZeroDivisionError", "unresolved",
+        backend="inductor", slow=True,
+    ),
     "nothing comes to a graph, since Dynamo raises": Form(
         """
         import torch

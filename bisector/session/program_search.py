@@ -38,8 +38,8 @@ def explain_program(session: Session, answer: Answer, criterion: Criterion) -> A
     default = judge(chosen.evidence.default, chosen.study.criterion)
     if default.outcome is not Outcome.FAIL:
         died = chosen.evidence.default.error is not None
-        ends = "ends without values too, so that no decision can be tried on it" if died else "does not show it"
-        note = f"a run of the script in a fork of a warm process {ends} ({default.reason})"
+        said = "ends without values too, and no decision can be tried on it" if died else "does not show it"
+        note = f"a run of the script in a fork of a warm process {said} ({default.reason})"
         return replace(answer, notes=(*answer.notes, note))
     try:
         return _searched(session, answer, chosen)

@@ -117,14 +117,24 @@ def _because_of_causes(causes: Sequence[Sequence[str]]) -> str:
     if len(causes) == 1:
         return f", because of {said[0]}"
     listed = "; ".join(_first([f"({position}) {text}" for position, text in enumerate(said, 1)]))
-    return f", for {len(causes)} independent reasons: {listed}"
+    if _apart(causes):
+        return f", for {len(causes)} independent reasons: {listed}"
+    return f", for {len(causes)} reasons, each of which is enough: {listed}"
+
+
+def _apart(causes: Sequence[Sequence[str]]) -> bool:
+    """Whether no decision is part of two causes."""
+    members = [member for cause in causes for member in cause]
+    return len(set(members)) == len(members)
 
 
 def cause_heading(causes: Sequence[Mapping[str, Any]]) -> str:
     """What the list of causes says as a whole."""
     if len(causes) > 1:
         how = "either is enough" if len(causes) == 2 else "any one is enough"
-        return f"{len(causes)} independent ones; {how} to make compiled diverge"
+        apart = _apart([cause["decisions"] for cause in causes])
+        what = "independent ones" if apart else "that share decisions"
+        return f"{len(causes)} {what}; {how} to make compiled diverge"
     size = len(causes[0]["decisions"])
     if size == 1:
         return "one decision is enough"

@@ -152,7 +152,7 @@ def program_of(session: Session) -> Program:
 
 def _read(events: Path, done: processes.Ended) -> PlainRun:
     lines = events.read_text(encoding="utf-8").splitlines() if events.exists() else []
-    killed = processes.how_it_ended(done.status) if (done.status or 0) < 0 else None
+    killed = processes.how_it_ended(done.status) if done.status is not None and done.status < 0 else None
     run = PlainRun(status=done.status, ended=killed, printed=tuple(done.out.splitlines()[:MOST_LINES]))
     calls: list[CompiledCall] = []
     agreed: list[bool] = []

@@ -99,6 +99,29 @@ def test_a_verdict_without_a_reference_still_names_the_cause() -> None:
     assert sentences.answer(result).startswith("torch.compile differs from eager, for 2 independent reasons")
 
 
+def test_causes_that_share_a_decision_are_not_called_independent() -> None:
+    result = samples.two_causes()
+    shared = result["causes"][0]["decisions"][0]
+    result["causes"][1]["decisions"] = [*result["causes"][1]["decisions"], shared]
+    assert "for 2 reasons, each of which is enough: (1)" in sentences.answer(result)
+    assert sentences.cause_heading(result["causes"]).startswith("2 that share decisions; either is enough")
+
+
+def test_of_what_raises_no_report_speaks_of_values() -> None:
+    fix = {"removed_fraction": 1.0, "residual_max_abs": 0.0, "slowdown": None, "confirmed": True}
+    assert facts.fix_facts(fix, {"class": "raises"}) == "speed not measured, confirmed"
+
+
+def test_minimize_does_not_send_its_reader_to_minimize() -> None:
+    result = samples.two_causes() | {"causes": [], "repairs": [], "fixes": []}
+    result["verdict"]["first_bad_backend"] = "aot_eager"
+    stages = dict.fromkeys(result["seconds"], None)
+    result["seconds"] = stages | {"total": 9.0, "capture": 5.0, "minimize": 4.0}
+    assert "No decision has a part in it: the backend aot_eager" in sentences.not_established(result)[-1]
+    result["seconds"] = stages | {"total": 5.0, "capture": 5.0}
+    assert "`numbisect minimize` does that" in sentences.not_established(result)[-1]
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 Place = int | str  # of an argument: its position or its keyword
 Argument = tuple[Place, str]  # where, and the node that is read there
@@ -61,23 +59,6 @@ class GraphInfo:
     outputs: tuple[str | None, ...]
     aten: tuple[str, ...] = ()
     n_ops: int = 0
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> GraphInfo:
-        nodes = tuple(
-            NodeInfo(
-                **{
-                    **n,
-                    "reads": tuple(n["reads"]),
-                    "integers": tuple(n["integers"]),
-                    "shape": None if n["shape"] is None else tuple(n["shape"]),
-                    "optional": tuple((place, name) for place, name in n.get("optional", ())),
-                    "numeric": tuple((place, name) for place, name in n.get("numeric", ())),
-                }
-            )
-            for n in raw["nodes"]
-        )
-        return cls(nodes, tuple(raw["outputs"]), tuple(raw["aten"]), raw["n_ops"])
 
     @property
     def inputs(self) -> tuple[NodeInfo, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Raised, Signature
 
@@ -66,21 +65,6 @@ class Criterion:
                 order[output.path] = tuple(sorted(held, key=lambda one: not _beyond(output, one)))
         return replace(self, by_path=order)
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Criterion:
-        every = raw["everywhere"]
-        return cls(
-            everywhere=None if every is None else (every[0], every[1]),
-            by_path=_read(raw["by_path"]),
-            by_dtype=_read(raw["by_dtype"]),
-            signed_zero=raw["signed_zero"],
-            strides=raw["strides"],
-            source=raw["source"],
-        )
-
     def for_smaller(self, outputs: Iterable[tuple[str, str]]) -> Criterion:
         """The criterion of a reduced graph; `outputs` are (path, dtype) of what diverged in the whole."""
         held: dict[str, tuple[Tolerance, ...]] = {}
@@ -88,10 +72,6 @@ class Criterion:
             both = (*held.get(dtype, ()), *self.tolerances(path, dtype))
             held[dtype] = tuple(dict.fromkeys(both))
         return replace(self, by_path={}, by_dtype=held)
-
-
-def _read(raw: Mapping[str, Any]) -> dict[str, tuple[Tolerance, ...]]:
-    return {name: tuple((rtol, atol) for rtol, atol in pairs) for name, pairs in raw.items()}
 
 
 def _excess(output: OutputMeasurement, tolerance: Tolerance) -> float:

@@ -7,9 +7,8 @@ that arises there, and what eager's operation makes of the difference of its inp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,6 @@ class Trace:
 
     nodes: tuple[NodeTrace, ...]
     outputs: tuple[str | None, ...]
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Trace:
-        nodes = tuple(NodeTrace(**{**n, "reads": tuple(n["reads"])}) for n in raw["nodes"])
-        return cls(nodes, tuple(raw["outputs"]))
 
     def output(self, path: str) -> NodeTrace | None:
         """The node of an output path (`output[0]`); None for gradients, inputs and what was not traced."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bisector import wire
 from bisector.core.trace import AMPLIFIED, GROWS, NodeTrace, Trace, amplified, amplifier, origin
 
 EPS = 1.2e-7
@@ -137,4 +139,4 @@ def test_origin_amplifier_and_class_agree_with_their_definitions(drawn: Any) -> 
 @given(nodes_of)
 def test_a_trace_survives_json(drawn: Any) -> None:
     trace = chain(drawn)
-    assert Trace.from_json(asdict(trace)) == trace
+    assert wire.load(Trace, json.loads(json.dumps(wire.dump(trace)))) == trace

@@ -104,7 +104,7 @@ class Recorded:
     that failed although every graph ran in eager. files: of the target's folder, those that it read, by their
     full names. one_at_a_time: the worker cannot fork. environment: variables that it had set when it first
     imported torch, to other values than the worker began with. nothing: why there are no calls, where it
-    compiled something.
+    compiled something. unseeded: it drew random numbers, and neither it nor the command line set a seed.
     """
 
     calls: tuple[RecordedCall, ...]
@@ -119,6 +119,7 @@ class Recorded:
     one_at_a_time: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     nothing: str | None = None
+    unseeded: bool = False
 
 
 @dataclass(frozen=True)

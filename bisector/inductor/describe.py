@@ -37,6 +37,7 @@ def summary(loaded: Loaded) -> Recorded:
         machine=machine(),
         environment=recorder.environment or {},
         nothing=loaded.nothing,
+        unseeded=recorder.unseeded,
     )
 
 

@@ -28,6 +28,8 @@ BENEATH = (
     "the program draws random numbers, which torch.compile draws otherwise; this is what differs beneath, "
     "with fallback_random=True"
 )
+EVERY_SEED = "with seeds {} and {} it agrees too"
+SOME_SEEDS = "the script sets no seed: it diverges with {} of {} seeds ({} to {}); this is seed {}"
 NO_GRAPH = "no compiled call comes to a graph: Dynamo leaves all of it to Python"
 Beside = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
 
@@ -46,7 +48,27 @@ class Seen:
 
 
 def chosen_call(session: Session, beside: Beside) -> Seen:
-    """beside: see `choose`."""
+    """beside: see `choose`. A script that sets no seed may agree with one and diverge with another."""
+    seen = _seen(session, beside)
+    if seen.witness is None or seen.witness.shown.diverges or not session.lab.hello().unseeded:
+        return seen
+    first, more = session.seed, (session.seed + 1, session.seed + 2)
+    said = "they agree; the script sets no seed, and is run with seeds {} and {} too"
+    session.progress("capture", said.format(*more))
+    diverging = program_of(session).diverging_seeds(more, seen.criterion)
+    if not diverging:
+        return _noted(seen, EVERY_SEED.format(*more))
+    session.begin_again(f"seed {diverging[0]}", seed=diverging[0])
+    note = SOME_SEEDS.format(len(diverging), len(more) + 1, first, more[-1], diverging[0])
+    return _noted(_seen(session, beside), note)
+
+
+def _noted(seen: Seen, note: str) -> Seen:
+    return replace(seen, chosen=replace(seen.chosen, notes=(*seen.chosen.notes, note)))
+
+
+def _seen(session: Session, beside: Beside) -> Seen:
+    """What is seen with the seed of the session."""
     hello = session.lab.hello()
     if hello.environment:
         names = ", ".join(sorted(hello.environment))

@@ -81,7 +81,7 @@ def begin(
         default=chosen.evidence.default,
         first_bad_backend="eager" if differs_before_any_backend(chosen) else None,
         entry=chosen.call.entry,
-        seed=session.options.seed,
+        seed=session.given_seed,
         settings=chosen.call.settings,
         notes=chosen.notes,
     )

@@ -90,13 +90,14 @@ class Session:
         self.environment: Mapping[str, str] = {}
         self.config: Mapping[str, Json] = self.options.config
         self.wanted: int | None = None
+        self.given_seed = self.options.seed  # None: the worker takes the first, and says so
         self._scratch: Path | None = None
         self.lab = self.new_lab("")
 
     @property
     def seed(self) -> int:
         """Of a script that sets none."""
-        return SEED if self.options.seed is None else self.options.seed
+        return SEED if self.given_seed is None else self.given_seed
 
     def scratch(self) -> Path:
         """A folder for what nobody wants to keep; the same at each call."""
@@ -110,16 +111,19 @@ class Session:
         environment: Mapping[str, str] | None = None,
         config: Mapping[str, Json] | None = None,
         wanted: int | None = None,
+        seed: int | None = None,
     ) -> None:
         """With another worker, which the journal knows by this name; those that come later are like it.
 
         environment: variables that the script sets before it imports torch. config: settings that hold around
         every call. wanted: a call of a compiled function that is kept whatever was kept before.
+        seed: of a script that sets none.
         """
         self.lab.close()
         self.environment = {**self.environment, **(environment or {})}
         self.config = {**self.config, **(config or {})}
         self.wanted = wanted
+        self.given_seed = self.given_seed if seed is None else seed
         self.lab = self.new_lab(name)
 
     def program_lab(self, name: str, folder: Path) -> Lab:
@@ -140,7 +144,7 @@ class Session:
             dynamic=o.dynamic,
             train=o.train,
             device=o.device,
-            seed=o.seed,
+            seed=self.given_seed,
             timeout_s=o.timeout_s or SCRIPT_S,
             wanted=self.wanted,
         )

@@ -46,12 +46,14 @@ class Witness:
 class _Asked:
     """A run of the script. backend: in the place of Inductor. again: asked for a second time."""
 
+    seed: int
     mode: Mode
     backend: str | None = None
     again: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return {"job": "program", "mode": self.mode.value, "backend": self.backend, "again": self.again}
+        told = {"job": "program", "mode": self.mode.value, "backend": self.backend, "again": self.again}
+        return {**told, "seed": self.seed}
 
     @property
     def key(self) -> str:
@@ -59,39 +61,57 @@ class _Asked:
 
 
 class Program:
-    """Runs the script plainly. One folder holds what the run with compilation off gave."""
+    """Runs the script plainly. A folder for each seed holds what the run with compilation off gave."""
 
     def __init__(self, session: Session, folder: Path) -> None:
         self.session = session
         self.folder = folder
 
+    def _asked(self, mode: Mode, backend: str | None = None, again: bool = False) -> _Asked:
+        return _Asked(self.session.seed, mode, backend, again)
+
+    def _of_seed(self, seed: int) -> Path:
+        folder = self.folder / str(seed)
+        folder.mkdir(exist_ok=True)
+        return folder
+
     def witness(self, criterion: Criterion) -> Witness:
         """Two runs of the script, one after the other; two more where nothing but what is printed differs."""
-        eager, compiled = self._run(_Asked(Mode.EAGER)), self._run(_Asked(Mode.COMPILED))
+        eager, compiled = self._run(self._asked(Mode.EAGER)), self._run(self._asked(Mode.COMPILED))
         found = shown(eager, compiled, criterion)
         lines: tuple[int, ...] = ()
         if not found.diverges and apart(eager, compiled):
-            again = self._run_all([_Asked(Mode.EAGER_AGAIN), _Asked(Mode.COMPILED, again=True)])
+            again = self._run_all([self._asked(Mode.EAGER_AGAIN), self._asked(Mode.COMPILED, again=True)])
             # Times, addresses and what is drawn without a seed differ from run to run.
             moving = {*apart(eager, again[0]), *apart(compiled, again[1])}
             lines = tuple(line for line in apart(eager, compiled) if line not in moving)
             found = shown(eager, compiled, criterion, lines)
         return Witness(eager, compiled, found, lines=lines)
 
+    def diverging_seeds(self, seeds: Sequence[int], criterion: Criterion) -> list[int]:
+        """Of the seeds those with which the script diverges, by more than what it prints."""
+        eager = self._run_all([_Asked(seed, Mode.EAGER) for seed in seeds])
+        compiled = self._run_all([_Asked(seed, Mode.COMPILED) for seed in seeds])
+        runs = zip(seeds, eager, compiled, strict=True)
+        return [seed for seed, off, on in runs if shown(off, on, criterion).diverges]
+
     def is_steady(self, criterion: Criterion) -> bool:
         """Whether a second run with compilation off gives what the first gave."""
-        eager = self._run(_Asked(Mode.EAGER))
-        return not shown(eager, self._run(_Asked(Mode.EAGER_AGAIN)), criterion).diverges
+        eager = self._run(self._asked(Mode.EAGER))
+        return not shown(eager, self._run(self._asked(Mode.EAGER_AGAIN)), criterion).diverges
 
     def prepared(self) -> Path:
-        """The folder, with what each run of the program is measured against."""
-        if not (self.folder / KEPT).exists():
-            self._begun(_Asked(Mode.EAGER))
-        return self.folder
+        """The folder of the session's seed, with what each run of the program is measured against."""
+        return self._prepared(self.session.seed)
+
+    def _prepared(self, seed: int) -> Path:
+        if not (self._of_seed(seed) / KEPT).exists():
+            self._begun(_Asked(seed, Mode.EAGER))
+        return self._of_seed(seed)
 
     def with_backend(self, witness: Witness, criterion: Criterion) -> Witness:
         """Names the first rung that shows a divergence; `inductor` where none above it does."""
-        runs = self._run_all([_Asked(Mode.COMPILED, rung) for rung in RUNGS])
+        runs = self._run_all([self._asked(Mode.COMPILED, rung) for rung in RUNGS])
         for rung, run in zip(RUNGS, runs, strict=True):
             if shown(witness.eager, run, criterion, witness.lines).diverges:
                 return replace(witness, first_bad_backend=rung)
@@ -104,8 +124,9 @@ class Program:
         """One run for each, side by side; what the journal knows is not run again."""
         journal = self.session.journal
         fresh = [one for one in asked if one.key not in journal.answers]
-        if any(one.mode is not Mode.EAGER for one in fresh):
-            self.prepared()  # the journal may know the run with compilation off; it has none of its values
+        # The journal may know the run with compilation off; it has none of its values.
+        for seed in {one.seed for one in fresh if one.mode is not Mode.EAGER}:
+            self._prepared(seed)
         for one in fresh:
             journal.started(one.key, one.to_json())
         with ThreadPoolExecutor(self.session.lab.jobs) as pool:
@@ -125,10 +146,11 @@ class Program:
 
     def _begun(self, asked: _Asked) -> PlainRun:
         session, options, mode = self.session, self.session.options, asked.mode
-        events = self.folder / f"{mode.value}-{asked.backend}.jsonl"
+        folder = self._of_seed(asked.seed)
+        events = folder / f"{mode.value}-{asked.backend}.jsonl"
         told = PlainOptions(
-            folder=str(self.folder), events=str(events), root=str(ROOT.parent), mode=mode,
-            seed=session.seed, backend=asked.backend,
+            folder=str(folder), events=str(events), root=str(ROOT.parent), mode=mode,
+            seed=asked.seed, backend=asked.backend,
         )  # fmt: skip
         left_s = session.clock.left_s()
         most_s = min(options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)
@@ -141,7 +163,7 @@ class Program:
         run = _read(events, done)
         if mode is Mode.EAGER:
             heard = json.dumps(wire.dump(self._heard(run)))
-            (self.folder / KEPT).write_text(heard, encoding="utf-8")
+            (folder / KEPT).write_text(heard, encoding="utf-8")
         return run
 
 

@@ -210,6 +210,19 @@ FORMS = {
         "at its end: signal 4 (SIGILL); with compilation off RuntimeError: ZeroDivisionError", "unresolved",
         backend="inductor", slow=True,
     ),
+    "a script without a seed, which agrees with the first": Form(
+        """
+        import torch
+        import torch._inductor.config as config
+        config.cpp.inject_relu_bug_TESTING_ONLY = "accuracy"
+
+        @torch.compile
+        def seldom(x):
+            return torch.where(x > 0.7, torch.relu(x), x)
+        print(seldom(torch.rand(1)))
+        """,
+        "compiled is farther", "compiled-worse",
+    ),
     "nothing comes to a graph, since Dynamo raises": Form(
         """
         import torch

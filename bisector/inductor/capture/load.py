@@ -98,7 +98,8 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
     except BaseException as error:  # noqa: BLE001 - the script may raise anything; it ends the script, not us
         loaded.ended = f"{first_line(error)} ({_last_line_in(path, error)})"
     drawn = not torch.equal(seeded, torch.get_rng_state())
-    if drawn and options.seed is None and not loaded.recorder.seeded:
+    loaded.recorder.unseeded = drawn and options.seed is None and not loaded.recorder.seeded
+    if loaded.recorder.unseeded:
         note = f"the script draws random numbers and sets no seed; {SEED} was set for it"
         loaded.recorder.notes.append(note)
 

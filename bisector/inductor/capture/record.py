@@ -138,6 +138,7 @@ class Recorder:
         self.bytes_held = 0
         self.notes: list[str] = []
         self.seeded = False  # the script set a seed
+        self.unseeded = False  # it drew random numbers, and nobody set one
         self.environment: dict[str, str] | None = None  # what the script set before it imported torch
         self.made = 0  # calls of what torch.compile returned
         self.wanted: int | None = None  # which of them is kept whatever was kept before

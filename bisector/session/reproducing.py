@@ -90,7 +90,7 @@ def header(answer: Answer, fix: Fix | None) -> list[str]:
             lines.append(f"Cause: {' together with '.join(found.members)}")
     for repair in answer.repairs:
         if repair.confirmed:
-            lines.append(f"Disabling {' and '.join(repair.found.members)} makes compiled agree with eager.")
+            lines.append(f"Disabling {' and '.join(repair.found.members)} makes the outputs agree.")
     if fix is not None:
         lines.append(f"Fix (--fixed): {fix.id}")
     env = answer.environment

@@ -190,7 +190,8 @@ FORMS = {
         print(penalty(net))
         print(penalty(torch.compile(net)))
         """,
-        "compiled raises RuntimeError: torch.compile with aot_autograd", "raises", backend="aot_eager",
+        "compiled raises RuntimeError: torch.compile with aot_autograd", "raises",
+        backend="aot_eager", slow=True,
     ),
     "the compiled process is killed where eager raises": Form(
         """
@@ -248,7 +249,7 @@ FORMS = {
             scale[0] = 2.0 if step < 2 else 5.0
             scaled(x)
         """,
-        "the script diverges at call 3 of 4 (`scaled`)", "unresolved", backend="eager",
+        "the script diverges at call 3 of 4 (`scaled`)", "unresolved", backend="eager", slow=True,
     ),
     "what is compiled is not what is compared": Form(
         """
@@ -256,7 +257,7 @@ FORMS = {
         x = torch.rand(9)
         print(torch.allclose(torch.compile(lambda x: x + 1)(x), x + 2))
         """,
-        "every output agrees", "agrees", 0,
+        "every output agrees", "agrees", 0, slow=True,
     ),
     "a test case of unittest": Form(
         """

@@ -83,6 +83,7 @@ def test_what_lies_in_the_working_directory_stands_for_nothing_of_pythons_or_our
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.slow  # two runs of check
 def test_a_kernel_of_which_a_part_was_written_is_built_anew(tmp_path: Path) -> None:
     script = "import torch\nprint(torch.compile(lambda x: x.half().float() * 3.25)(torch.rand(9)))\n"
     (tmp_path / "case.py").write_text(script)

@@ -13,7 +13,7 @@ from bisector.core.messages import Reply
 from bisector.core.protocol import Record, Recorded, RunProbe
 from bisector.report import markdown, sections, terminal
 from bisector.runner import lab
-from bisector.session import environment
+from bisector.session import environment, pipeline
 from tests.known import TOLD
 from tests.replay.recording import CASES, Recording, Said, read, replay, told
 
@@ -89,10 +89,11 @@ def _equal(output: dict[str, Any]) -> dict[str, Any]:
 
 def bent(recording: Recording, case: str, tmp_path: Path, change: Any) -> dict[str, Any]:
     """The result of a history that was changed in the second worker. What is asked after it may differ from
-    what was recorded: such a question is answered as one that failed."""
+    what was recorded: such a question is answered as one that failed; the script is not run."""
     [hello, *_] = [r.answer for r in recording.answers if r.job == Record.job]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lab, "Worker", Failing)
+        patch.setattr(pipeline, "is_a_script", lambda session, hello: False)
         patch.setattr(Failing, "hello", wire.load(Recorded, hello), raising=False)
         return replay(recording, case, tmp_path / "run", change)
 

@@ -38,8 +38,10 @@ FOLDER = "numbisect-triage"  # of a triage that is given no other
 
 def triage(paths: Sequence[str], given: Mapping[str, Any]) -> int:
     """`numbisect triage PATH...`; returns the exit status."""
-    if given["entry"] is not None or given["call"] is not None:
-        raise BadOption("--entry and --call are of one target; triage takes the call that diverges")
+    if given["call"] is not None:
+        raise BadOption("--call names the compiled call of one target; triage takes the one that diverges")
+    if given["entry"] is not None:
+        raise BadOption("--entry names the compiled call of one target; triage takes the one that diverges")
     return work(paths, parse_options("minimize", "", given), {**given, "out": given["out"] or FOLDER})
 
 

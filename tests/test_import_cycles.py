@@ -26,13 +26,13 @@ ORDER = {
         """,
     "bisector.inductor": """
         compiling control dispatched_ops exceptions formula naming probe_cache source_capture tensors
-        threads torch_state
+        redrawing threads torch_state undefined
         capture graph hooks measure
         autotuned execute
         describe probing steer write_scripts
         flags reference
         program
-        following
+        evidence following
         serving
         """,
     "bisector.session": """

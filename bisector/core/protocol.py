@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from .case import Case, Wording
+from .evidence import Evidence
 from .fix_source import PlainFix
 from .graphinfo import GraphInfo
 from .judge import Criterion, Tolerance
@@ -139,24 +140,7 @@ class RunProbe(AboutCase[Measurement], job="probe", answers=Measurement):
 
 
 @dataclass(frozen=True)
-class VerdictData:
-    """What a verdict needs: the default compile with its errors against float64, and how steady eager is.
-
-    again: eager against eager with the generators running on; restored: with them put back. nudged: eager
-    against eager with each node moved by one ulp. notes: why there is no reference, or which ops ran narrow.
-    alike: where random numbers are drawn, the compile that was told to draw them as eager does.
-    """
-
-    default: Measurement
-    again: Measurement
-    restored: Measurement
-    nudged: tuple[Measurement, ...]
-    notes: tuple[str, ...]
-    alike: Measurement | None = None
-
-
-@dataclass(frozen=True)
-class RunVerdict(AboutCase[VerdictData], job="verdict", answers=VerdictData):
+class RunVerdict(AboutCase[Evidence], job="verdict", answers=Evidence):
     """Measure what a verdict needs."""
 
 

@@ -20,6 +20,9 @@ class NodeTrace:
     arises: on equal inputs the two give other bits. local_ulp: by how many steps of the dtype, at most
     (at the scale of the whole result where many terms are summed; 1 for each unit of an integer).
     local: the same relative to the largest element. beyond: it is more than rounding.
+    wrong: beyond, eager's own result is as near to float64 as rounding leaves it, and no rounding of the
+    inputs that compiled left out explains it. eager_ulp: how far eager's own result is from float64, in the
+    same steps; None where that was not asked.
     gain: relative difference of the result over that of the inputs; None where the inputs are equal or the
     result is only another view of one of them.
     difference: between the two runs' results, relative to the largest element.
@@ -36,6 +39,8 @@ class NodeTrace:
     beyond: bool = False
     gain: float | None = None
     difference: float = 0.0
+    wrong: bool = False
+    eager_ulp: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,11 @@ def origin(nodes: Sequence[NodeTrace]) -> NodeTrace | None:
     """The first node where more than rounding arises; where none does, the first that rounds otherwise."""
     arising = [n for n in nodes if n.arises]
     return next((n for n in arising if n.beyond), arising[0] if arising else None)
+
+
+def rounding_alone(nodes: Sequence[NodeTrace]) -> bool:
+    """Whether all that arises at these nodes is rounding, or rounding that one of the two leaves out."""
+    return all(n.seen for n in nodes) and any(n.arises for n in nodes) and not any(n.wrong for n in nodes)
 
 
 def amplifier(nodes: Sequence[NodeTrace]) -> NodeTrace | None:

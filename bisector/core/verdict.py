@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from .judge import EPS, Criterion, divergence, judge
+from .accuracy import (
+    AMPLIFIED,
+    FEW,
+    Leaning,
+    about_alike,
+    gain,
+    is_exact,
+    is_few,
+    is_known,
+    is_within_rounding,
+    leaning,
+    leaning_here,
+)
+from .evidence import Evidence, Repeated
+from .judge import Criterion, divergence, judge
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
-from .trace import Trace, amplified, amplifier
+from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
 
 
 class VerdictClass(enum.Enum):
@@ -18,205 +32,330 @@ class VerdictClass(enum.Enum):
     AGREES = "agrees"
     RAISES = "raises"
     RANDOM = "random"
+    UNDEFINED = "undefined"
     COMPILED_WORSE = "compiled-worse"
     COMPILED_BETTER = "compiled-better"
     EQUALLY_ACCURATE = "equally-accurate"
     AMPLIFIED_ROUNDING = "amplified-rounding"
+    ELIDED_ROUNDING = "elided-rounding"
     NONDETERMINISTIC = "nondeterministic"
     UNRESOLVED = "unresolved"
 
 
+class Rule(enum.Enum):
+    """What decided the class; docs/verdicts.md has a row for each."""
+
+    MEASURED = "measured"  # nothing to classify: it agrees, raises or has no outputs
+    EAGER_REPEATED = "eager-repeated"
+    COMPILED_REPEATED = "compiled-repeated"
+    DRAWN_ALIKE = "drawn-alike"
+    KIND = "kind"
+    UNDEFINED_NODE = "undefined-node"
+    NODE = "node"
+    CASTS = "casts"
+    EXACT_DTYPE = "exact-dtype"
+    ACCURACY = "accuracy"
+    ROUNDING = "rounding"
+    NO_REFERENCE = "no-reference"
+    SCRIPT = "script"  # the runs of the whole script
+
+
+# What the nodes can tell better, once they are followed.
+BY_VALUES = frozenset({Rule.CASTS, Rule.EXACT_DTYPE, Rule.ACCURACY, Rule.ROUNDING, Rule.NO_REFERENCE})
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """The class, why in a sentence, and the signatures of what diverges (empty where nothing does)."""
+    """The class, why in a sentence, and the signatures of what diverges (empty where nothing does).
+
+    rule: what decided. figures: the numbers that it decided by, by name.
+    """
 
     kind: VerdictClass
     reason: str
     signatures: tuple[Signature, ...] = ()
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Measurements a verdict is made of: default compile against eager (with errors against float64),
-    eager against itself (generators running on; put back), and eager with each node moved by one ulp.
-
-    followed: what arises and grows at each node, once that is known; it then stands in place of the nudges.
-    alike: the compile that draws random numbers as eager does, where any are drawn.
-    """
-
-    default: Measurement
-    again: Measurement
-    restored: Measurement
-    nudged: tuple[Measurement, ...] = ()
-    followed: Trace | None = None
-    alike: Measurement | None = None
+    rule: Rule = Rule.MEASURED
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 DRAWS_OTHERS = (
     "compiled draws other random numbers than eager; told to draw them as eager does (fallback_random), "
     "every output agrees"
 )
-# An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is
-# asked of the errors before the last rounding to the dtype, which both programs make; where that one is the
-# larger part, the difference must also show in the whole error.
-WORSE = 2.0
-SHOWS = 1.2
-# Where one ulp moves eager itself that far, both programs are far off by chance, and one of them by some
-# times more; an order of magnitude is no chance.
-WORSE_AMPLIFIED = 10.0
-# Of so many flipped elements or fewer, 4 to 1 (twice the rms error) fall on one side by chance more often
-# than once in a hundred.
-FEW = 16
-# One ulp at each of n nodes moves a well-conditioned output by some n ulp; a hundred is amplification.
-AMPLIFIED = 100.0
+EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
 # What kind of divergence is no matter of accuracy: eager says what the program means.
 PLAINLY_WRONG = (DivergenceKind.SHAPE, DivergenceKind.DTYPE, DivergenceKind.ALIAS)
+# Nudges meet an element at a step in about half of the draws, and compiled may meet as many others.
+MANY_MORE = 8
 
 
-def classify(evidence: Evidence, criterion: Criterion, own_random: bool) -> Verdict:
-    """own_random: the compile was told to draw random numbers as eager does (fallback_random)."""
+def classify(
+    evidence: Evidence, criterion: Criterion, own_random: bool, followed: Trace | None = None
+) -> Verdict:
+    """followed: what arises and grows at each node, once that is known; it then stands in place of the
+    nudges. own_random: the compile was told to draw random numbers as eager does (fallback_random)."""
     default = judge(evidence.default, criterion)
     if default.outcome is Outcome.UNRESOLVED:
         return Verdict(VerdictClass.UNRESOLVED, default.reason)
-    if default.outcome is Outcome.PASS:
-        agrees = default.reason if _has_raised(evidence.default) else "every output agrees within tolerance"
-        return Verdict(VerdictClass.AGREES, agrees)
-    if _has_raised(evidence.default):
+    raised = _has_raised(evidence.default)
+    if raised and default.outcome is Outcome.FAIL:
         return Verdict(VerdictClass.RAISES, default.reason.partition(": ")[2], default.signatures)
-    if judge(evidence.restored, criterion).outcome is not Outcome.PASS:
-        reason = "eager differs from eager on the same inputs and the same random state"
-        return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures)
+    unsteady = None if raised else _unsteady(evidence, criterion, own_random, default.signatures)
+    if unsteady is not None:
+        return unsteady
+    if default.outcome is Outcome.PASS:
+        agrees = default.reason if raised else "every output agrees within tolerance"
+        return Verdict(VerdictClass.AGREES, agrees)
     if evidence.alike is not None and judge(evidence.alike, criterion).outcome is Outcome.PASS:
-        return Verdict(VerdictClass.RANDOM, DRAWS_OTHERS, default.signatures)
+        return Verdict(VerdictClass.RANDOM, DRAWS_OTHERS, default.signatures, Rule.DRAWN_ALIKE)
     if judge(evidence.again, criterion).outcome is not Outcome.PASS and not own_random:
         reason = (
             "eager draws random numbers and differs from itself; torch.compile draws others. "
             "With `-c fallback_random=True` both draw the same"
         )
-        return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures)
+        return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures, Rule.DRAWN_ALIKE)
     for output in evidence.default.outputs:
         found = divergence(output, criterion)
         if found is not None and found[0] in PLAINLY_WRONG:
-            return Verdict(VerdictClass.COMPILED_WORSE, f"{output.path}: {found[1]}", default.signatures)
+            reason = f"{output.path}: {found[1]}"
+            return Verdict(VerdictClass.COMPILED_WORSE, reason, default.signatures, Rule.KIND)
     if all(signature.kind is DivergenceKind.STRIDE for signature in default.signatures):
-        return Verdict(VerdictClass.COMPILED_WORSE, default.reason, default.signatures)
-    return _by_accuracy(evidence, criterion, default.signatures)
+        return Verdict(VerdictClass.COMPILED_WORSE, default.reason, default.signatures, Rule.KIND)
+    return _Values(evidence, criterion, default.signatures, followed).verdict()
 
 
 def _has_raised(measurement: Measurement) -> bool:
     return any(output.raised is not None for output in measurement.outputs)
 
 
-def _by_accuracy(evidence: Evidence, criterion: Criterion, signatures: tuple[Signature, ...]) -> Verdict:
-    paths = {s.path for s in signatures}
-    outputs = [o for o in evidence.default.outputs if o.path in paths]
-    known = [o for o in outputs if o.rms_error_eager is not None and o.rms_error_compiled is not None]
-    sensitive = _sensitive(evidence.nudged, criterion, signatures)
-    amplified_by = _amplified_by(evidence.followed, tuple(sorted(paths)), sensitive)
-    chance = sensitive is not None or amplified_by is not None
-    margin = WORSE_AMPLIFIED if chance else WORSE
-    clear = [o for o in known if _tells(o, chance)]
-    for output in clear:
-        if _worse(output, margin) > 0:
-            return Verdict(VerdictClass.COMPILED_WORSE, _errors(output, "farther from"), signatures)
-    for output in clear:
-        if _worse(output, margin) < 0:
-            return Verdict(VerdictClass.COMPILED_BETTER, _errors(output, "closer to"), signatures)
-    if amplified_by is not None and (known or all(_a_few_flips(o) for o in outputs)):
-        return Verdict(VerdictClass.AMPLIFIED_ROUNDING, amplified_by, signatures)
-    if not known:
-        reason = "diverges; there is no float64 reference to tell which is right"
-        return Verdict(VerdictClass.UNRESOLVED, reason, signatures)
-    return Verdict(VerdictClass.EQUALLY_ACCURATE, _errors(known[0], "about as far as eager from"), signatures)
+# -- runs that are not alike ----------------------------------------------------------------------------
 
 
-def _tells(output: OutputMeasurement, amplified: bool) -> bool:
-    """Whether its distances to the reference tell which program is to blame.
-
-    A program that computes in float64 is its own reference: what rounding explains is then no fault.
-    """
-    own = output.rms_error_eager == 0.0 and output.reference_nonfinite_eager == 0
-    own = own and output.dtype in ("float64", "complex128")
-    if amplified:
-        return not (own or _a_few_flips(output))
-    return not own or _gain(output) > AMPLIFIED
-
-
-def _a_few_flips(output: OutputMeasurement) -> bool:
-    """Whether so few of the elements differ that which side they fall on is chance."""
-    return output.n_diff <= FEW and 2 * output.n_diff < output.numel
-
-
-def _worse(output: OutputMeasurement, margin: float) -> int:
-    """1 where compiled is clearly farther from the reference than eager, -1 where clearly closer, else 0."""
-    nonfinite = output.reference_nonfinite_compiled - output.reference_nonfinite_eager
-    if nonfinite:
-        return 1 if nonfinite > 0 else -1
-    eager, compiled = output.rms_error_eager or 0.0, output.rms_error_compiled or 0.0
-    least = output.rms_rounding or 0.0
-    if _clearly_larger(compiled, eager, least, margin):
-        return 1
-    return -1 if _clearly_larger(eager, compiled, least, margin) else 0
+def _unsteady(
+    evidence: Evidence, criterion: Criterion, own_random: bool, signatures: tuple[Signature, ...]
+) -> Verdict | None:
+    """Where the same run of one of the two sides gives other values, so that the two cannot be compared."""
+    if signatures and judge(evidence.restored, criterion).outcome is not Outcome.PASS:
+        named = next(iter(evidence.undefined.items()), None)
+        if named is not None:
+            reason = f"{EAGER_DIFFERS}: `{named[0]}` is {named[1]}"
+            return Verdict(VerdictClass.UNDEFINED, reason, signatures, Rule.UNDEFINED_NODE)
+        return Verdict(VerdictClass.NONDETERMINISTIC, EAGER_DIFFERS, signatures, Rule.EAGER_REPEATED)
+    repeated = evidence.repeated
+    if repeated is None or not (told := _compiled_differs(repeated, criterion, bool(signatures))):
+        return None
+    figures = {"runs": float(repeated.runs), "unlike_first": float(repeated.unlike)}
+    return Verdict(VerdictClass.NONDETERMINISTIC, told, signatures, Rule.COMPILED_REPEATED, figures)
 
 
-def _clearly_larger(large: float, small: float, least: float, margin: float) -> bool:
-    """least: the part of both errors that the last rounding makes; it adds to the rest as squares do."""
-    before_large, before_small = _without(large, least), _without(small, least)
-    return large > SHOWS * small and before_large > margin * before_small
+def _compiled_differs(repeated: Repeated, criterion: Criterion, diverges: bool) -> str:
+    """Why no outcome can be trusted: the compiled program's own runs are as far apart as it is from eager, or
+    some of them agree with eager and others do not. Empty where neither is so."""
+    flipped = sum(
+        o.count for o in repeated.others if (_outcome(o.against_eager, criterion) is Outcome.FAIL) != diverges
+    )
+    far = sum(o.count for o in repeated.others if _outcome(o.against_first, criterion) is Outcome.FAIL)
+    if not flipped and not (far and diverges):
+        return ""
+    agreeing = flipped if diverges else repeated.runs - flipped
+    return (
+        f"the compiled program differs from itself on the same inputs: of {repeated.runs} runs "
+        f"{repeated.unlike} gave other bits than the first, and {agreeing} agree with eager"
+    )
 
 
-def _without(error: float, least: float) -> float:
-    if error <= least or not math.isfinite(error):
-        return 0.0 if error <= least else error
-    return error * math.sqrt(max(0.0, 1.0 - (least / error) ** 2))
+def _outcome(measurement: Measurement, criterion: Criterion) -> Outcome:
+    return judge(measurement, criterion).outcome
 
 
-def _errors(output: OutputMeasurement, how: str) -> str:
-    text = f"{output.path}: compiled is {how} the float64 reference"
+# -- values ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Values:
+    """A divergence in values, told by the nodes where they were followed, by the casts, by accuracy."""
+
+    evidence: Evidence
+    criterion: Criterion
+    signatures: tuple[Signature, ...]
+    followed: Trace | None
+
+    def verdict(self) -> Verdict:
+        return self._by_node() or self._by_casts() or self._by_outputs()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(sorted({s.path for s in self.signatures}))
+
+    @property
+    def outputs(self) -> list[OutputMeasurement]:
+        return [o for o in self.evidence.default.outputs if o.path in self.paths]
+
+    @property
+    def nodes(self) -> tuple[NodeTrace, ...]:
+        return () if self.followed is None else self.followed.behind(self.paths)
+
+    def _told(self, kind: VerdictClass, reason: str, rule: Rule, **figures: float) -> Verdict:
+        return Verdict(kind, reason, self.signatures, rule, figures)
+
+    def _by_node(self) -> Verdict | None:
+        """A node at which more than rounding arises makes the verdict, whatever comes of it."""
+        undefined = self.evidence.undefined
+        node = next((n for n in self.nodes if n.wrong or (n.beyond and n.name in undefined)), None)
+        if node is None:
+            return None
+        if node.name in undefined:
+            reason = f"`{node.name}` ({node.op}) is {undefined[node.name]}, which torch leaves undefined"
+            return self._told(VerdictClass.UNDEFINED, reason, Rule.UNDEFINED_NODE)
+        far = f"by {node.local_ulp:.3g} ulp" if math.isfinite(node.local_ulp) else "by more than any rounding"
+        told = "" if node.eager_ulp is None else f", of which eager's own rounding is {node.eager_ulp:.3g}"
+        reason = f"on equal inputs `{node.name}` ({node.op}) differs from eager {far}{told}"
+        figures = {"local_ulp": node.local_ulp} | (
+            {} if node.eager_ulp is None else {"eager_ulp": node.eager_ulp}
+        )
+        return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.NODE, **figures)
+
+    def _by_casts(self) -> Verdict | None:
+        """Farther from a reference that rounds where the program says so, not from one that never does."""
+        if self.evidence.widest is None:
+            return None
+        widest = {o.path: o for o in self.evidence.widest.outputs}
+        for output in self.outputs:
+            other = widest.get(output.path)
+            if other is None or not is_known(output) or not is_known(other) or is_exact(output):
+                continue
+            obeying = leaning(output, self.evidence.redrawn, False)
+            if is_few(output) and obeying is Leaning.UNTOLD:
+                continue
+            if obeying is Leaning.WORSE and leaning_here(other) is not Leaning.WORSE:
+                reason = (
+                    f"{output.path}: a cast to a narrower dtype, which the program wrote, is not executed "
+                    f"(rms error with the casts {_errors_of(output)}; without any {_errors_of(other)})"
+                )
+                return self._told(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
+        return None
+
+    def _by_outputs(self) -> Verdict:
+        sensitive = self._sensitive()
+        amplified_by = self._amplified_by(sensitive)
+        chance = sensitive is not None or amplified_by is not None
+        leanings = [(o, self._leaning(o, chance)) for o in self.outputs]
+        for output, found in leanings:
+            if found is Leaning.WORSE and is_exact(output):
+                reason = (
+                    f"{output.path}: {output.n_diff} of {output.numel} elements differ; {output.dtype} has "
+                    "no rounding, and none before it explains them"
+                )
+                figures = {"n_diff": float(output.n_diff)}
+                return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.EXACT_DTYPE, **figures)
+        for wanted, kind in (
+            (Leaning.WORSE, VerdictClass.COMPILED_WORSE),
+            (Leaning.BETTER, VerdictClass.COMPILED_BETTER),
+        ):
+            for output, found in leanings:
+                if found is wanted:
+                    return self._told(kind, _errors(output, found), Rule.ACCURACY, **_figures(output))
+        return self._by_rounding([o for o, _ in leanings], amplified_by)
+
+    def _leaning(self, output: OutputMeasurement, chance: bool) -> Leaning:
+        if is_exact(output):
+            return Leaning.UNTOLD if self._comes_from_rounding(output) else Leaning.WORSE
+        if not is_known(output):
+            return Leaning.UNTOLD
+        found = leaning(output, self.evidence.redrawn, chance)
+        well = found is Leaning.WORSE and self._rounds_well and is_within_rounding(output)
+        return Leaning.ALIKE if well else found
+
+    @property
+    def _rounds_well(self) -> bool:
+        """Whether no node is known to be off by more than rounding, for whatever reason."""
+        return rounding_alone(self.nodes) and not any(n.beyond for n in self.nodes)
+
+    def _comes_from_rounding(self, output: OutputMeasurement) -> bool:
+        """Whether an output without rounding of its own differs by what was rounded before it."""
+        if self.followed is not None and self.followed.output(output.path) is not None:
+            nodes = self.followed.behind([output.path])
+            if rounding_alone(nodes):
+                return any(n.local_ulp > 0 for n in nodes if n.arises)
+        nudged = [o for m in self.evidence.nudged for o in m.outputs if o.path == output.path]
+        most = max((o.n_diff for o in nudged), default=0)
+        return most > 0 and output.n_diff <= FEW + MANY_MORE * most
+
+    def _by_rounding(self, outputs: Sequence[OutputMeasurement], amplified_by: str | None) -> Verdict:
+        """What no accuracy tells apart."""
+        known = [o for o in outputs if is_known(o) and not is_exact(o)]
+        if amplified_by is not None and (known or all(is_few(o) or is_exact(o) for o in outputs)):
+            return self._told(VerdictClass.AMPLIFIED_ROUNDING, amplified_by, Rule.ROUNDING)
+        if all(is_exact(o) for o in outputs):
+            reason = f"{outputs[0].path} comes from rounded values that lie at a step"
+            return self._told(VerdictClass.AMPLIFIED_ROUNDING, reason, Rule.ROUNDING)
+        if not known:
+            reason = "diverges; there is no float64 reference to tell which is right"
+            return self._told(VerdictClass.UNRESOLVED, reason, Rule.NO_REFERENCE)
+        untold = next((o for o in known if not self._rounds_alike(o)), None)
+        if untold is not None:
+            reason = (
+                f"{untold.path}: {untold.n_diff} elements differ, too few to tell which run is nearer to the "
+                f"float64 reference (rms error {_errors_of(untold)})"
+            )
+            return self._told(VerdictClass.UNRESOLVED, reason, Rule.ACCURACY, **_figures(untold))
+        reason = _errors(known[0], Leaning.ALIKE)
+        return self._told(VerdictClass.EQUALLY_ACCURATE, reason, Rule.ACCURACY, **_figures(known[0]))
+
+    def _rounds_alike(self, output: OutputMeasurement) -> bool:
+        """Whether the two errors are alike, here or over other inputs, or nothing but rounding arises."""
+        if about_alike(output) or gain(output) <= AMPLIFIED:
+            return True
+        return self._rounds_well or leaning(output, self.evidence.redrawn, False) is Leaning.ALIKE
+
+    def _amplified_by(self, sensitive: str | None) -> str | None:
+        """Why this is amplified rounding, None where it is not. Where the nodes were followed they tell; else
+        one ulp at each node, which shows what could be, not what was."""
+        told = None if self.followed is None else amplified(self.followed, self.paths)
+        if told is None:
+            return sensitive
+        if not told:
+            return None
+        nodes = self.nodes
+        most = max(n.local_ulp for n in nodes)
+        text = f"at each node by itself the two runs differ by rounding alone (at most {most:.3g} ulp)"
+        grows = amplifier(nodes)
+        if grows is None:
+            return f"{text}, which grows from node to node"
+        how = f"{grows.gain:.3g} times" if math.isfinite(grows.gain or 0.0) else "without bound"
+        return f"{text}; it grows most at `{grows.name}` ({grows.op}), {how}"
+
+    def _sensitive(self) -> str | None:
+        """A sentence where one ulp at each node moves eager itself that far, None where it does not."""
+        for measurement in self.evidence.nudged:
+            moved = judge(measurement, self.criterion, same=self.signatures)
+            paths = {s.path for s in moved.signatures} & set(self.paths)
+            for output in measurement.outputs if moved.outcome is Outcome.FAIL else ():
+                if output.path in paths and gain(output) > AMPLIFIED:
+                    return (
+                        f"one ulp at each node moves {output.path} of eager itself beyond tolerance "
+                        f"({output.n_diff} of {output.numel} elements, up to {output.max_abs:.3g})"
+                    )
+        return None
+
+
+def _errors(output: OutputMeasurement, how: Leaning) -> str:
+    text = f"{output.path}: compiled is {how.value} the float64 reference"
     if output.reference_nonfinite_compiled or output.reference_nonfinite_eager:
         return (
             f"{text}: {output.reference_nonfinite_compiled} elements are not finite where it is "
             f"(eager: {output.reference_nonfinite_eager})"
         )
-    return f"{text} (rms error {output.rms_error_compiled:.3g}, eager {output.rms_error_eager:.3g})"
+    return f"{text} (rms error {_errors_of(output)})"
 
 
-def _amplified_by(followed: Trace | None, paths: tuple[str, ...], sensitive: str | None) -> str | None:
-    """Why this is amplified rounding, None where it is not. Where the nodes were followed they tell; else one
-    ulp at each node, which shows what could be, not what was."""
-    told = None if followed is None else amplified(followed, paths)
-    if followed is None or told is None:
-        return sensitive
-    if not told:
-        return None
-    nodes = followed.behind(paths)
-    most = max(n.local_ulp for n in nodes)
-    text = f"at each node by itself the two runs differ by rounding alone (at most {most:.3g} ulp)"
-    grows = amplifier(nodes)
-    if grows is None:
-        return f"{text}, which grows from node to node"
-    how = f"{grows.gain:.3g} times" if math.isfinite(grows.gain or 0.0) else "without bound"
-    return f"{text}; it grows most at `{grows.name}` ({grows.op}), {how}"
+def _errors_of(output: OutputMeasurement) -> str:
+    return f"{output.rms_error_compiled:.3g}, eager {output.rms_error_eager:.3g}"
 
 
-def _sensitive(
-    nudged: Sequence[Measurement], criterion: Criterion, signatures: tuple[Signature, ...]
-) -> str | None:
-    """A sentence where one ulp at each node moves eager itself that far, None where it does not."""
-    for measurement in nudged:
-        moved = judge(measurement, criterion, same=signatures)
-        paths = {s.path for s in moved.signatures} & {s.path for s in signatures}
-        for output in measurement.outputs if moved.outcome is Outcome.FAIL else ():
-            if output.path in paths and _gain(output) > AMPLIFIED:
-                return (
-                    f"one ulp at each node moves {output.path} of eager itself beyond tolerance "
-                    f"({output.n_diff} of {output.numel} elements, up to {output.max_abs:.3g})"
-                )
-    return None
-
-
-def _gain(output: OutputMeasurement) -> float:
-    """Largest move of the output in units of its dtype's rounding; infinite for integers and inf."""
-    if output.dtype not in EPS or output.nonfinite_mismatches:
-        return float("inf")
-    return output.max_abs / (EPS[output.dtype] * output.scale) if output.scale else float("inf")
+def _figures(output: OutputMeasurement) -> dict[str, float]:
+    return {
+        "rms_error_compiled": output.rms_error_compiled or 0.0,
+        "rms_error_eager": output.rms_error_eager or 0.0,
+        "rms_rounding": output.rms_rounding or 0.0,
+    }

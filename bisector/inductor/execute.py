@@ -160,12 +160,6 @@ def compile_once(call: Call, case: Case, train: bool | None) -> None:
         compile_subject(replace(subject, edited=edited, whole=False), Candidate())
 
 
-def run_compiled(subject: Subject, candidate: Candidate) -> Outputs:
-    """Compile the subject under the candidate's flags and backend, and run it once."""
-    compiled = compile_subject(subject, candidate)
-    return run(subject, compiled)
-
-
 # These change the C++ compiler's command line. A precompiled header for a command line of its own costs
 # more than it saves on the few kernels of one probe (7 s against 2 s a kernel).
 HEADER_FLAG = "inductor.cpp_cache_precompile_headers"

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from .. import wire
+from ..core.evidence import Evidence
 from ..core.model import Candidate, Json, Measurement, OutputMeasurement
-from ..core.protocol import Request, RunProbe, RunVerdict, VerdictData
+from ..core.protocol import Request, RunProbe, RunVerdict
 
 
 class ProbeCache:
@@ -19,7 +20,7 @@ class ProbeCache:
     def learn(self, request: Request[Any], answer: Json) -> None:
         """Keep a probe's answer. One that measured nothing (a crash, a timeout) teaches nothing."""
         if isinstance(request, RunVerdict):  # its default compile is a probe beside others
-            measurement = wire.load(VerdictData, answer).default
+            measurement = wire.load(Evidence, answer).default
             request = RunProbe(request.about, Candidate())
         elif isinstance(request, RunProbe):
             measurement = wire.load(Measurement, answer)

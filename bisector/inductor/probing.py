@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from ..core.case import Case
 from ..core.model import Candidate, Measurement, OutputMeasurement
@@ -16,14 +17,16 @@ from .execute import (
     Outputs,
     Subject,
     active,
+    compile_subject,
     control_for,
     eager_program,
     prepare,
     run,
-    run_compiled,
 )
 
 Lookup = Callable[[str], tuple[OutputMeasurement, ...] | None]  # what a program of this digest gave before
+
+Watch = Callable[[Callable[..., Any], Outputs], None]
 
 
 def _nothing_known(digest: str) -> None:
@@ -63,13 +66,20 @@ def compiled_measurement(
     eager: Outputs | Exception,
     reference: Outputs | None = None,
     known: Lookup = _nothing_known,
+    watch: Watch | None = None,
 ) -> Measurement:
-    """Compile under the candidate, run, and measure against what eager gave, or raised."""
+    """Compile under the candidate, run, and measure against what eager gave, or raised.
+
+    watch: is given the compiled program and the outputs of its run, to run it again.
+    """
     decisions = control_for(candidate)
     with source_capture.collected(known) as sources:
         try:
             with active(decisions):
-                compiled: Outputs | Exception = run_compiled(subject, candidate)
+                program = compile_subject(subject, candidate)
+                compiled: Outputs | Exception = run(subject, program)
+                if watch is not None and isinstance(eager, dict) and isinstance(compiled, dict):
+                    watch(program, compiled)
         except NotCompiled as error:
             if error.cause is None or not exceptions.is_of_the_program(error.cause):
                 return Measurement(error=str(error))

@@ -1,5 +1,4 @@
-"""What a verdict needs beside the default probe: two more eager runs, one in float64, one with every result
-moved by one ulp.
+"""Two more runs in eager that a verdict needs: one in float64, one with every result moved by one ulp.
 
 The first is the yardstick (the idea of torch._dynamo.utils.same). The second asks how much the graph
 amplifies rounding: where one ulp at each node moves the output beyond tolerance, two correct programs may
@@ -9,23 +8,14 @@ differ that much (the idea of stochastic arithmetic, CADNA and Verrou).
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from ..core.case import Case
-from ..core.model import Candidate, Measurement
-from ..core.protocol import VerdictData
 from ..errors import first_line
-from . import measure, tensors, torch_state
-from .capture.record import Call
-from .execute import Outputs, Subject, eager_program, prepare, run, run_again
-from .probing import compiled_measurement, probe
 
 _WIDE = {
     torch.float16: torch.float64,
@@ -34,11 +24,9 @@ _WIDE = {
     torch.complex32: torch.complex128,
     torch.complex64: torch.complex128,
 }
-NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
-MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
 
 
-ALIKE = "inductor.fallback_random"  # draws with eager's generators
+_DIGITS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 class NoReference(Exception):
@@ -55,7 +43,7 @@ def widen(value: Any) -> Any:
 
 
 class Float64(TorchDispatchMode):
-    """Runs every ATen call in double precision, explicit casts to a narrower float included.
+    """Runs every ATen call in double precision, casts to a narrower float included.
 
     An op without a float64 kernel runs in float32, its result widened; `narrow` names these.
     """
@@ -125,13 +113,13 @@ _EXACT = frozenset({
     "transpose", "tril", "triu", "trunc", "type", "type_as", "unbind", "unflatten", "view", "vstack",
     "where", "zeros", "zeros_like",
 })
-# Sums of many terms: where they cancel, the rounding of the terms is many ulp of the result.
-_SUMS = frozenset({
+# Sums of many terms or products: where they cancel, their rounding is many ulp of the result.
+LINEAR = frozenset({
     "addbmm", "addmm", "addmv", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "convolution", "cumsum", "dot", "einsum", "inner", "linear",
-    "matmul", "mean", "mm", "mv", "scaled_dot_product_attention", "std", "std_mean", "sum", "tensordot",
-    "var", "var_mean",
+    "matmul", "mean", "mm", "mv", "sum", "tensordot",
 })
+_SUMS = LINEAR | {"scaled_dot_product_attention", "std", "std_mean", "var", "var_mean"}
 
 
 class OneUlp(torch.fx.Interpreter):
@@ -156,19 +144,19 @@ class OneUlp(torch.fx.Interpreter):
         return self._moved(result)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if _short_name(target) in _SUMS and "out" not in kwargs:
+        if short_name(target) in _SUMS and "out" not in kwargs:
             args = pytree.tree_map(self._moved, args)
         return super().call_function(target, args, kwargs)
 
     def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if _short_name(target) in _SUMS:
+        if short_name(target) in _SUMS:
             args = pytree.tree_map(self._moved, args)
         return super().call_method(target, args, kwargs)
 
     def _moved(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
             return value
-        if _eps(value) > self.finest:
+        if rounding_of(value) > self.finest:
             return value
         return _nudge(value, self.random.getrandbits(62))
 
@@ -178,37 +166,64 @@ class OneUlp(torch.fx.Interpreter):
 
     def _is_exact(self, n: torch.fx.Node) -> bool:
         """A part of a tuple is as exact as what made the tuple."""
-        name = _short_name(n.target)
+        name = short_name(n.target)
         source = n.args[0] if n.args else None
         if name == "getitem" and isinstance(source, torch.fx.Node):
             return isinstance(self.env.get(source), torch.Tensor) or self._is_exact(source)
         return name in _EXACT
 
 
-def _short_name(target: Any) -> str:
+def short_name(target: Any) -> str:
     """`mul` for torch.mul, "mul", operator.mul and aten.mul.Tensor alike."""
     if isinstance(target, torch._ops.OpOverload):
         target = target.overloadpacket
     return target if isinstance(target, str) else getattr(target, "__name__", "")
 
 
-def _eps(value: torch.Tensor) -> float:
+def rounding_of(value: torch.Tensor) -> float:
     """The machine epsilon of a float tensor, infinite for what has no arithmetic of floats."""
     if not value.is_floating_point() or value.dtype not in (*_WIDE, torch.float64):
         return float("inf")
     return torch.finfo(value.dtype).eps
 
 
-class FinestEps(torch.fx.Interpreter):
-    """Runs a graph and keeps the smallest machine epsilon among its float results."""
+# How a program writes a cast, as torch's function or a tensor's method.
+_CASTS = frozenset({
+    "to", "type", "type_as", "half", "bfloat16", "float", "double", "_to_copy", "convert_element_type",
+})
 
-    eps = 1.0
+
+class Obeying(torch.fx.Interpreter):
+    """Runs a graph under `Float64` and rounds where the program itself casts to a narrower dtype.
+
+    casts: the nodes that do, with the dtype (`narrowing_casts`). What autocast or a composite casts on its
+    own is no part of what the program says.
+    """
+
+    def __init__(self, gm: torch.fx.GraphModule, casts: Mapping[str, torch.dtype]) -> None:
+        super().__init__(gm)
+        self.casts = casts
 
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
-        if isinstance(result, torch.Tensor) and n.op != "placeholder":
-            self.eps = min(self.eps, _eps(result))
-        return result
+        if n.name not in self.casts or not isinstance(result, torch.Tensor):
+            return result
+        with _disable_current_modes(), torch.no_grad():
+            rounded = result.to(self.casts[n.name]).to(result.dtype)
+        return result + (rounded - result).detach() if result.requires_grad else rounded
+
+
+def narrowing_casts(gm: torch.fx.GraphModule, dtypes: Mapping[str, torch.dtype]) -> dict[str, torch.dtype]:
+    """The casts that the program writes to a float of fewer digits. dtypes: of each node's result."""
+    found = {}
+    for node in gm.graph.nodes:
+        inputs = node.all_input_nodes
+        if not inputs or not node.op.startswith("call") or short_name(node.target) not in _CASTS:
+            continue
+        before, after = dtypes.get(inputs[0].name), dtypes.get(node.name)
+        if before in _DIGITS and after in _DIGITS and torch.finfo(after).eps > torch.finfo(before).eps:
+            found[node.name] = after
+    return found
 
 
 EXACT_INTEGERS = 1 << 20  # larger floats are integers because they have no digits left
@@ -226,8 +241,6 @@ def _nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
     return x + (moved - x).detach() if x.requires_grad else moved
 
 
-
-
 def widened(args: Sequence[Any]) -> list[Any]:
     """Inputs of a float64 run; requires_grad is kept."""
     out = []
@@ -237,56 +250,3 @@ def widened(args: Sequence[Any]) -> list[Any]:
             wide = wide.detach().requires_grad_()
         out.append(wide)
     return out
-
-
-def collect(call: Call, case: Case, train: bool | None) -> VerdictData:
-    """The default compile with its float64 reference, and how steady and how sensitive eager is."""
-    started = time.perf_counter()
-    if call.raised:
-        default = probe(call, case, Candidate(), train)
-        steady = Measurement(error=default.error)  # of two exceptions no bits are compared
-        return VerdictData(default, steady, steady, (), ())
-    try:
-        subject = prepare(call, case, train)
-        gm = subject.edited.gm
-        finest = FinestEps(gm)
-        eager = run(subject, finest.run)
-        again = Measurement(measure.measure_all(eager, run_again(subject, eager_program(subject))))
-        restored = Measurement(measure.measure_all(eager, run(subject, eager_program(subject))))
-    except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
-        failed = Measurement(error=f"eager fails: {first_line(error)}")
-        return VerdictData(failed, failed, failed, (), ())
-    notes: list[str] = []
-    reference = _reference(subject, notes)
-    nudged = tuple(
-        Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, finest.eps).run)))
-        for seed in range(_nudges(eager))
-    )
-    default = compiled_measurement(subject, Candidate(), eager, reference)
-    alike = None
-    if any(output.n_diff for output in again.outputs) and torch_state.has_flag(ALIKE):
-        alike = compiled_measurement(subject, Candidate.with_flags({ALIKE: True}), eager)
-    seconds = time.perf_counter() - started
-    return VerdictData(replace(default, seconds=seconds), again, restored, nudged, tuple(notes), alike)
-
-
-def _nudges(outputs: Outputs) -> int:
-    elements = sum(v.numel() for v in outputs.values() if isinstance(v, torch.Tensor))
-    return 1 if elements > MANY else NUDGES
-
-
-def _reference(subject: Subject, notes: list[str]) -> Outputs | None:
-    mode = Float64()
-    args = widened(tensors.fresh(subject.edited.args, subject.edited.requires_grad))
-    try:
-        with mode:
-            outputs = run(subject, eager_program(subject), args)
-    except NoReference as error:
-        notes.append(f"no float64 reference: {str(error).splitlines()[0]}")
-        return None
-    except Exception as error:  # noqa: BLE001 - an op may fail in float64 in any way; said, not guessed
-        notes.append(f"no float64 reference: {first_line(error)}")
-        return None
-    if mode.narrow:
-        notes.append(f"no float64 kernel, run as given: {', '.join(sorted(mode.narrow))}")
-    return outputs

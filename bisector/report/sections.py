@@ -55,6 +55,8 @@ _TITLES = {
     "compiled-better": "torch.compile differs from eager (and is more accurate)",
     "equally-accurate": "torch.compile differs from eager (equally accurate)",
     "amplified-rounding": "torch.compile differs from eager (amplified rounding)",
+    "elided-rounding": "torch.compile leaves out a rounding of the program",
+    "undefined": "torch.compile differs from eager where torch leaves the result undefined",
     "raises": "torch.compile and eager do not raise alike",
     "random": "torch.compile draws other random numbers than eager",
     "nondeterministic": "results differ from run to run",

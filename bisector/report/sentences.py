@@ -16,6 +16,8 @@ from .words import (
     conjunction,
     count,
     fix_title,
+    is_beyond_rounding,
+    is_of_another_kind,
     percent,
     short_decision,
     stopped,
@@ -26,9 +28,12 @@ _LEADS = {
     "compiled-better": "torch.compile differs from eager, and is nearer to the float64 reference",
     "equally-accurate": "torch.compile differs from eager, but is as near to the float64 reference",
     "amplified-rounding": "torch.compile differs from eager by rounding that a later operation amplifies",
+    "elided-rounding": "torch.compile leaves out a rounding that the program asks for",
+    "undefined": "torch.compile differs from eager where torch leaves the result undefined",
     "random": "torch.compile draws other random numbers than eager",
 }
 
+BEYOND = "torch.compile differs from eager by more than rounding"
 ANOTHER_FORM = "torch.compile gives results of another form (shape, dtype, layout, memory) than eager"
 MAX_NAMED = 4  # decisions, or causes, named in the first line
 PLACE = "Running the ATen kernel there makes compiled agree, but it also prevents fusion around the node."
@@ -53,15 +58,17 @@ def answer(result: Result) -> str:
         return f"torch.compile differs from eager: {verdict['reason']}."
     if not diverges(result):
         return stopped(f"No verdict: {verdict['reason'] or class_sentence(verdict)}")
-    return f"{_lead(verdict)}{_because(result)}."
+    doubt = f" (not confirmed: {result['unproved']})" if "unproved" in result else ""
+    return f"{_lead(verdict)}{_because(result)}{doubt}."
 
 
 def _lead(verdict: Mapping[str, Any]) -> str:
     if verdict["class"] == "raises":
         return str(verdict["reason"])
-    measured = [output for output in verdict["outputs"] if output["rms_error_compiled"] is not None]
-    if verdict["class"] == "compiled-worse" and not measured:
+    if verdict["class"] == "compiled-worse" and is_of_another_kind(verdict):
         return ANOTHER_FORM
+    if verdict["class"] == "compiled-worse" and is_beyond_rounding(verdict):
+        return BEYOND
     return _LEADS.get(verdict["class"], "torch.compile differs from eager")
 
 

@@ -27,8 +27,12 @@ CLASS_SENTENCES = {
     "in its own way, which is not a bug by itself.",
     "amplified-rounding": "The two runs differ by ordinary rounding, and a later operation (a step, a "
     "threshold, a cancellation) makes that large: not a bug by itself.",
+    "elided-rounding": "A cast to a narrower dtype, which the program wrote, is not executed: float64 is no "
+    "judge of that.",
     "raises": "One of eager and compiled raises an exception that the other does not.",
     "random": "Compiled draws other random numbers than eager, and agrees once it draws the same.",
+    "undefined": "Torch leaves the result of an operation undefined for these values, so that both may be "
+    "right.",
     "nondeterministic": "The same run gives other values when it is repeated, so a difference between "
     "eager and compiled proves nothing.",
     "unresolved": "It could not be told whether eager and compiled agree.",
@@ -37,14 +41,27 @@ OF_ANOTHER_KIND = (
     "The compiled result is of another kind than eager's, which says what the program means: likely a "
     "compiler bug."
 )
+BEYOND_ROUNDING = "The compiled result is off by more than rounding explains: likely a compiler bug."
 WHICH_UNKNOWN = "Eager and compiled differ; which of them is right could not be told."
+
+
+def is_of_another_kind(verdict: Mapping[str, Any]) -> bool:
+    """Whether the two differ in shape, dtype, memory or layout, or nothing tells how far they are off."""
+    measured = any(output["rms_error_compiled"] is not None for output in verdict["outputs"])
+    return verdict.get("rule") == "kind" or not (measured or is_beyond_rounding(verdict))
+
+
+def is_beyond_rounding(verdict: Mapping[str, Any]) -> bool:
+    """Whether a node, or a dtype without rounding, told that this is more than rounding."""
+    return verdict.get("rule") in ("node", "exact-dtype")
 
 
 def class_sentence(verdict: Mapping[str, Any]) -> str:
     """What the class of a verdict means. Of a whole script, and of a shape, no float64 reference tells."""
-    measured = any(output["rms_error_compiled"] is not None for output in verdict["outputs"])
-    if verdict["class"] == "compiled-worse" and not measured:
+    if verdict["class"] == "compiled-worse" and is_of_another_kind(verdict):
         return OF_ANOTHER_KIND
+    if verdict["class"] == "compiled-worse" and is_beyond_rounding(verdict):
+        return BEYOND_ROUNDING
     if verdict["class"] == "unresolved" and verdict["first_bad_backend"] is not None:
         return WHICH_UNKNOWN
     return CLASS_SENTENCES[verdict["class"]]
@@ -57,11 +74,10 @@ BACKEND_SENTENCES = {
     "inductor": "its lowering and code",
     "custom": "the script's own backend",
 }
-DIVERGING = frozenset(
-    {"compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding", "raises", "random"}
-)
-
-
+DIVERGING = frozenset({
+    "compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding", "elided-rounding",
+    "raises", "random", "undefined",
+})
 
 def number(value: Json) -> str:
     """A measured number in three digits; counts below ten million in full; null is "?"."""

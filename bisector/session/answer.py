@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.graphinfo import GraphInfo
@@ -44,7 +44,8 @@ class AlsoDiverges:
 class Answer:
     """Everything a run may have found; what stayed empty could not be established.
 
-    causes, fixes: each with whether it is confirmed.
+    causes, fixes: each with whether it is confirmed. repro_agrees: a repro was written and run, and does not
+    diverge. not_shown: why the second process could confirm nothing, empty where it could.
     """
 
     target: str
@@ -72,6 +73,8 @@ class Answer:
     neighbour: Neighbour | None = None
     repro: str | None = None
     repro_lines: int | None = None
+    repro_agrees: bool = False
+    not_shown: str = ""
     test: str | None = None
     second: SecondOpinion | None = None
     hooks_off: Mapping[str, str] = field(default_factory=dict)
@@ -89,11 +92,28 @@ class Answer:
         return frozenset(kind_of(member) for found in sets for member in found.members)
 
     @property
+    def unproved(self) -> str | None:
+        """What a fresh process did not show, so that nothing is confirmed; None where it showed all."""
+        if self.not_shown:
+            return f"in a second process: {self.not_shown}"
+        return "no repro of it diverges in plain Python" if self.repro_agrees and self.repro is None else None
+
+    def without_proof(self) -> Answer:
+        """The same, with nothing confirmed but that a lower backend agrees."""
+        return replace(
+            self,
+            repairs=tuple(replace(repair, confirmed=False) for repair in self.repairs),
+            causes=tuple((cause, False) for cause, _ in self.causes),
+            fixes=tuple((fix, ok and fix.kind == "backend") for fix, ok in self.fixes),
+        )
+
+    @property
     def confirmed(self) -> bool:
-        """Whether there is a confirmed answer: a repair, a cause or a fix."""
+        """Whether there is a confirmed answer: a repair, a cause, or a fix that goes on compiling. A lower
+        backend says where, not why."""
         return (
             any(r.confirmed for r in self.repairs)
             or any(confirmed for _, confirmed in self.causes)
-            or any(confirmed for _, confirmed in self.fixes)
+            or any(confirmed for fix, confirmed in self.fixes if fix.kind != "backend")
             or (self.contrast is not None and bool(self.contrast.repairs or self.contrast.causes))
         )

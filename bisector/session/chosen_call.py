@@ -84,7 +84,8 @@ def _seen(session: Session, beside: Beside) -> Seen:
         hello = session.lab.hello()
         chosen = choose(session.lab, session.options, session.study, beside)
         chosen = replace(chosen, notes=(*chosen.notes, BENEATH))
-    if _diverges(chosen) or not is_a_script(session, hello):
+    unsteady = chosen.verdict.kind is VerdictClass.NONDETERMINISTIC
+    if unsteady or _diverges(chosen) or not is_a_script(session, hello):
         return Seen(chosen)
     session.progress("capture", "no captured call diverges; running the script with and without compilation")
     program, criterion = program_of(session), criterion_of_program(session, chosen)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from bisector.core.case import Case
 from bisector.core.graphinfo import Axis, GraphInfo
 from bisector.core.judge import BudgetSpent
+from bisector.core.model import Json
 
 from . import fixes
 from .confirmation import Confirmed
@@ -17,7 +19,7 @@ from .preflight import Preflight
 from .reducing import Reduced
 from .study import Study
 
-MOST_TRIED = 6  # fixes by flags that are tried on other inputs, a few seconds each
+MOST_TRIED = 6  # fixes by flags that are tried again, and on other inputs, a few seconds each
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,12 @@ class Conclusion:
 def flag_fixes(walk: FlagWalk) -> tuple[tuple[Fix, bool], ...]:
     """The fixes that are known with the flags alone, if nothing more was asked."""
     return tuple((fix, True) for fix in fixes.ranked(fixes.from_flags(walk)))
+
+
+def flags_to_confirm(walk: FlagWalk) -> dict[str, Mapping[str, Json]]:
+    """The settings of the fixes by flags that a second worker is asked about, by program: best first."""
+    first = fixes.first_of_each(fixes.ranked(fixes.from_flags(walk)))
+    return {program: fix.values or {} for program, fix in islice(first.items(), MOST_TRIED)}
 
 
 def conclude(
@@ -62,8 +70,14 @@ def conclude(
     also_seen = {seen.what: seen.case for reduced in reductions for seen in reduced.also_seen}
     uncut = reductions[-1].uncut if reductions else {}
     notes += remarks(study, case, uncut, also_seen)
-    told = tuple((fix, not fix.perturbs) for fix in ranked)
+    asked = flags_to_confirm(walk).keys() - confirmed.refuted
+    told = tuple((fix, not fix.perturbs and _was_confirmed(fix, asked)) for fix in ranked)
     return Conclusion(told, study.describe(case), tuple(notes), stopped)
+
+
+def _was_confirmed(fix: Fix, flags: Collection[str]) -> bool:
+    """Whether it repaired the whole in the second worker; backends were tried before, and are no answer."""
+    return fix.values is None or fix.program_or_id in flags
 
 
 AT_A_GLANCE = 64  # elements; of inputs with more it is said why they have so many

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bisector.core.case import WHOLE, Case
+from bisector.core.case import WHOLE
 from bisector.core.judge import proof, removed_fraction
-from bisector.core.model import Candidate, Decision, Outcome, ProbeResult, kind_of
+from bisector.core.model import Candidate, Decision, Json, Outcome, ProbeResult, kind_of
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
 from bisector.runner.lab import Lab
@@ -19,6 +19,7 @@ from .subject import Chosen
 
 HeldRepair = tuple[MinimalSet, ProbeResult]
 OTHER_INPUTS = "a second run of the script gave other inputs; seed it, or use --seed"
+MOST_MEMBERS = 8  # of a set whose members are tried one by one a second time
 WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a function of torch's own source
 
 
@@ -45,7 +46,9 @@ class Confirmed:
 
     places: fallbacks that repair where nothing finer does. decisions: those that are named, with torch's own
     file and line where a formula is to blame. second: None where the second worker could not be asked.
-    held: the repairs that repair the whole there; a fix need not be minimal, a repair must be.
+    held: the repairs that repair the whole there; a fix need not be minimal, a repair must be. refuted: of
+    the fixes by flags those that do not repair there. not_shown: why nothing could be confirmed, empty where
+    it could.
     """
 
     repairs: tuple[Repair, ...] = ()
@@ -54,13 +57,22 @@ class Confirmed:
     decisions: tuple[Decision, ...] = ()
     second: SecondOpinion | None = None
     held: tuple[HeldRepair, ...] = ()
+    refuted: frozenset[str] = frozenset()
+    not_shown: str = ""
     notes: tuple[str, ...] = ()
 
 
-def confirm(chosen: Chosen, second: Lab, decided: Decided, group: MinimalSet | None) -> Confirmed:
-    """Ask the second worker for the default, each repair on the whole, and each cause on the case.
+def confirm(
+    chosen: Chosen,
+    second: Lab,
+    decided: Decided,
+    group: MinimalSet | None,
+    flags: Mapping[str, Mapping[str, Json]],
+) -> Confirmed:
+    """Ask the second worker for the default, each repair and each fix by flags on the whole, each cause on
+    the case, and there for every set also without each of its members.
 
-    group: a repair of the whole by many decisions, if one was found.
+    group: a repair of the whole by many decisions, if one was found. flags: the settings of fixes by flags.
     """
     repairs, causes = finest(decided.sets.repairs), finest(decided.sets.causes)
     if not repairs:
@@ -71,44 +83,67 @@ def confirm(chosen: Chosen, second: Lab, decided: Decided, group: MinimalSet | N
     if not causes and len(repairs) == 1 and {kind_of(m) for m in repairs[0].members} == {PLACE}:
         places = repairs[0].members
     decisions = _with_sources(chosen.study, decided.decisions, [*repairs, *causes], places)
-    asked = _ask(chosen, second, decided.case, repairs, causes, decided.beside)
+    asked = _ask(chosen, second, decided, repairs, causes, flags)
     if isinstance(asked, str):
         return Confirmed(
             tuple(Repair(r, False, 0.0) for r in repairs),
             tuple((c, False) for c in causes),
             places,
             decisions,
+            refuted=frozenset(flags),
+            not_shown=asked,
             notes=(f"not confirmed in a second process: {asked}",),
         )
-    default, denied, enabled = asked
-    diverges = default.outcome is Outcome.FAIL
+    diverges = asked.default.outcome is Outcome.FAIL
+    not_shown = "" if diverges else _no_divergence(asked.default)
     return Confirmed(
-        tuple(_judged(chosen, r, result, diverges) for r, result in zip(repairs, denied, strict=True)),
         tuple(
-            (c, diverges and c.confirmed and again.outcome is Outcome.FAIL)
-            for c, again in zip(causes, enabled, strict=True)
+            _judged(chosen, r, result, diverges and _is_minimal(r, asked))
+            for r, result in zip(repairs, asked.denied, strict=True)
         ),
+        tuple((c, diverges and c.confirmed and _is_cause(c, asked)) for c in causes),
         places,
         decisions,
-        SecondOpinion(default.outcome, tuple(r.outcome for r in denied)),
-        _held(repairs, denied) if diverges else (),
-        () if diverges else (_no_divergence(default),),
+        SecondOpinion(asked.default.outcome, tuple(r.outcome for r in asked.denied)),
+        _held(repairs, asked.denied) if diverges else (),
+        frozenset(n for n, outcome in asked.flags.items() if not (diverges and outcome is Outcome.PASS)),
+        not_shown,
+        () if diverges else (f"not confirmed in a second process: {not_shown}",),
     )
+
+
+def _is_minimal(repair: MinimalSet, asked: Asked) -> bool:
+    """Whether the case diverges there again without each of the members."""
+    return all(asked.deny[rest].outcome is Outcome.FAIL for rest in _rests(repair))
+
+
+def _is_cause(cause: MinimalSet, asked: Asked) -> bool:
+    """Whether it diverges there with the members allowed, and with each of them denied no more."""
+    without = all(asked.allow[rest].outcome is Outcome.PASS for rest in _rests(cause))
+    return without and asked.allow[frozenset(cause.members)].outcome is Outcome.FAIL
+
+
+def _rests(found: MinimalSet) -> list[frozenset[str]]:
+    """The set without each of its members, the empty one for a set of one; none for a group of many, whose
+    minimality would cost a probe for each."""
+    members = frozenset(found.members)
+    return [members - {member} for member in members] if len(members) <= MOST_MEMBERS else []
 
 
 def confirm_also(chosen: Chosen, second: Lab, before: Confirmed, repair: MinimalSet) -> Confirmed:
     """With one more repair, where those that were found do not repair the whole."""
-    asked = _ask(chosen, second, WHOLE, [repair], [], ())
+    asked = _ask(chosen, second, Decided(WHOLE), [repair], [], {})
     decisions = _with_sources(chosen.study, before.decisions, [repair], before.places)
     if isinstance(asked, str):
         return replace(before, decisions=decisions)
-    default, denied, _ = asked
-    diverges, opinion = default.outcome is Outcome.FAIL, before.second
+    denied = asked.denied
+    diverges, opinion = asked.default.outcome is Outcome.FAIL, before.second
+    minimal = diverges and _is_minimal(repair, asked)
     if opinion is not None:
         opinion = replace(opinion, repairs=(*opinion.repairs, denied[0].outcome))
     return replace(
         before,
-        repairs=(*before.repairs, _judged(chosen, repair, denied[0], diverges)),
+        repairs=(*before.repairs, _judged(chosen, repair, denied[0], minimal)),
         decisions=decisions,
         second=opinion,
         held=(*before.held, *(_held([repair], denied) if diverges else ())),
@@ -116,7 +151,8 @@ def confirm_also(chosen: Chosen, second: Lab, before: Confirmed, repair: Minimal
 
 
 def _judged(chosen: Chosen, repair: MinimalSet, result: ProbeResult, diverges: bool) -> Repair:
-    """diverges: whether the default compile does in the second worker; no repair is confirmed without."""
+    """diverges: whether it does in the second worker, by default and without each of the members; no repair
+    is confirmed where it does not."""
     share = removed_fraction(chosen.evidence.default, result.measurement, chosen.study.criterion)
     confirmed = diverges and result.outcome is Outcome.PASS and repair.confirmed
     return Repair(repair, confirmed, share if diverges else 0.0)
@@ -128,35 +164,56 @@ def _held(repairs: Sequence[MinimalSet], results: Sequence[ProbeResult]) -> tupl
 
 
 def _no_divergence(default: ProbeResult) -> str:
-    told = {Outcome.PASS: "eager and compiled agree there"}.get(default.outcome, default.reason)
-    return f"not confirmed in a second process: {told}"
+    return {Outcome.PASS: "eager and compiled agree there"}.get(default.outcome, default.reason)
 
 
-Asked = tuple[ProbeResult, list[ProbeResult], list[ProbeResult]]
+@dataclass(frozen=True)
+class Asked:
+    """What the second worker said.
+
+    default, denied: the default compile, and each repair, on the whole. deny, allow: on the case, these
+    decisions denied, and allowed over the plain baseline. flags: of each fix, on the whole.
+    """
+
+    default: ProbeResult
+    denied: list[ProbeResult]
+    deny: Mapping[frozenset[str], ProbeResult]
+    allow: Mapping[frozenset[str], ProbeResult]
+    flags: Mapping[str, Outcome]
 
 
 def _ask(
     chosen: Chosen,
     lab: Lab,
-    case: Case,
+    decided: Decided,
     repairs: Sequence[MinimalSet],
     causes: Sequence[MinimalSet],
-    beside: Sequence[str],
+    flags: Mapping[str, Mapping[str, Json]],
 ) -> Asked | str:
-    """The default, each repair denied on the whole, each cause alone over the plain baseline of the case; or
-    why the second worker could not be asked."""
-    study = replace(chosen.study, lab=lab)
+    """Or why the second worker could not be asked."""
+    study, case = replace(chosen.study, lab=lab), decided.case
+    deny = list(dict.fromkeys(rest for repair in repairs for rest in _rests(repair)))
+    sets = [rest for cause in causes for rest in (frozenset(cause.members), *_rests(cause))]
+    allow = list(dict.fromkeys(sets))
+    whole = [Candidate(), *(study.deny(frozenset(r.members)) for r in repairs)]
+    whole += [Candidate.with_flags(values) for values in flags.values()]
+    part = [*(study.deny(rest) for rest in deny), *(study.plain(rest, decided.beside) for rest in allow)]
     try:
         if not _same_inputs(study, chosen.call.digest):
             return OTHER_INPUTS
-        asked = [(Candidate(), WHOLE), *((study.deny(frozenset(r.members)), WHOLE) for r in repairs)]
-        asked += [(study.plain(frozenset(c.members), beside), case) for c in causes]
-        results = study.probe_all(asked)
+        results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:
         return str(error)
-    n = 1 + len(repairs)
-    denied = [proof(r, repair.members) for r, repair in zip(results[1:n], repairs, strict=True)]
-    return results[0], denied, results[n:]
+    default, *rest_of = results
+    denied, rest_of = rest_of[: len(repairs)], rest_of[len(repairs) :]
+    held, rest_of = rest_of[: len(flags)], rest_of[len(flags) :]
+    return Asked(
+        default,
+        [proof(result, repair.members) for result, repair in zip(denied, repairs, strict=True)],
+        dict(zip(deny, rest_of[: len(deny)], strict=True)),
+        dict(zip(allow, rest_of[len(deny) :], strict=True)),
+        {name: result.outcome for name, result in zip(flags, held, strict=True)},
+    )
 
 
 def _same_inputs(study: Study, digest: str) -> bool:

@@ -20,7 +20,7 @@ from bisector.core.verdict import Verdict
 
 from . import following, reproducing
 from .answer import Answer
-from .concluding import Conclusion, conclude, flag_fixes
+from .concluding import Conclusion, conclude, flag_fixes, flags_to_confirm
 from .confirmation import Confirmed, confirm, confirm_also
 from .culprit_search import Decided, decide, grade, one_repair
 from .flags.curated import catalogue
@@ -245,7 +245,8 @@ class Explanation:
         chosen = replace(self.chosen, study=self.study)
         try:
             with self.session.clock.stage("causes"):
-                found = confirm(chosen, self.second, decided, self.group)
+                by_flags = flags_to_confirm(self.walk)
+                found = confirm(chosen, self.second, decided, self.group, by_flags)
                 region = self.start.scope is Scope.REGION
                 if region and not (found.held or self.walk.repairs_something):
                     # A finer decision at the origin can leave elements of the whole that the region lacks.
@@ -345,6 +346,8 @@ class Explanation:
             neighbour=self.neighbour,
             repro=reproduced.file,
             repro_lines=reproduced.lines,
+            repro_agrees=reproduced.agrees,
+            not_shown=confirmed.not_shown,
             test=self.test.file,
             notes=self._notes(),
             stopped_because=self.stopped_because,

@@ -142,8 +142,8 @@ def held_in_plain_torch(study: Study, fixes: Sequence[Fix]) -> list[Fix]:
     return [fix if fix.id in holding else replace(fix, plain=None) for fix in fixes]
 
 
-def _first_of_each(fixes: Iterable[Fix]) -> dict[str, Fix]:
-    """Of the fixes that set flags the first of each program."""
+def first_of_each(fixes: Iterable[Fix]) -> dict[str, Fix]:
+    """Of the fixes that set flags the first of each program, by `Fix.program_or_id`."""
     first: dict[str, Fix] = {}
     for fix in fixes:
         if fix.values is not None:
@@ -154,7 +154,7 @@ def _first_of_each(fixes: Iterable[Fix]) -> dict[str, Fix]:
 def timed(study: Study, fixes: Sequence[Fix], most: int) -> list[Fix]:
     """The fixes, of those that set flags the first few programs with what they cost."""
     costs: dict[str, Cost] = {}
-    for program, fix in _first_of_each(fixes).items():
+    for program, fix in first_of_each(fixes).items():
         if len(costs) == most:
             break
         if (found := cost(study, Candidate.with_flags(fix.values or {}))) is not None:
@@ -169,7 +169,7 @@ def tried_elsewhere(
 
     proved: kinds of decision that are known to decide; a flag that governs one of them needs no other inputs.
     """
-    first = _first_of_each(fix for fix in fixes if not fix.kinds & proved)
+    first = first_of_each(fix for fix in fixes if not fix.kinds & proved)
     if not first:
         return list(fixes)
     asked = dict(islice(first.items(), most))

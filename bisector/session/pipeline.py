@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.judge import BudgetSpent, Criterion, judge
 from bisector.core.model import Measurement, Outcome
 from bisector.core.program import outputs_of
 from bisector.core.protocol import RecordedCall, Request
-from bisector.core.verdict import PLAINLY_WRONG, Verdict, VerdictClass
+from bisector.core.verdict import BY_VALUES, PLAINLY_WRONG, Rule, Verdict, VerdictClass
 
 from . import environment, fixes
 from .answer import Answer
@@ -23,12 +24,14 @@ from .chosen_call import Seen, chosen_call, criterion_of_program, is_a_script
 from .command_line import Against
 from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
+from .following import follow
 from .other_calls import with_others
 from .preflight import wanted_first
 from .program_repro import with_repro
 from .program_search import explain_program
 from .result import to_json
 from .run import Session
+from .starting import can_follow_whole
 from .study import Study
 from .subject import Chosen, differs_before_any_backend, nothing_found
 from .witness import Witness
@@ -100,7 +103,8 @@ def begin(
 def _of_the_program(answer: Answer, witness: Witness, seen: Seen) -> Answer:
     """What the script itself shows, where none of its calls diverges by itself."""
     if not seen.steady:
-        verdict = Verdict(VerdictClass.NONDETERMINISTIC, f"{UNSTEADY} ({witness.shown.reason})")
+        reason = f"{UNSTEADY} ({witness.shown.reason})"
+        verdict = Verdict(VerdictClass.NONDETERMINISTIC, reason, rule=Rule.SCRIPT)
         return replace(answer, verdict=verdict, first_bad_backend=None)
     if not witness.shown.diverges:
         failed = witness.eager.agreed.count(False)
@@ -115,7 +119,7 @@ def _of_the_program(answer: Answer, witness: Witness, seen: Seen) -> Answer:
         kind, where = VerdictClass.AMPLIFIED_ROUNDING, GROWS
     if (error := seen.chosen.evidence.default.error) is not None:
         where = f"the call by itself gives no values ({error})"
-    verdict = Verdict(kind, f"the script diverges at {witness.shown.reason}; {where}")
+    verdict = Verdict(kind, f"the script diverges at {witness.shown.reason}; {where}", rule=Rule.SCRIPT)
     default = Measurement(outputs=outputs_of(witness.eager, witness.compiled))
     return replace(answer, verdict=verdict, default=default, first_bad_backend=first)
 
@@ -145,7 +149,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
             found = explain_program(session, answer, judged.program)
         else:
             found = with_repro(session, answer, judged.program)
-        return _finish(session, found, FOUND if found.confirmed else UNCONFIRMED), None
+        return _explained(session, found), None
     if judged.ended is not None:
         return _ended(session, judged), None
     try:
@@ -163,7 +167,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     found = with_others(session, explanation.study, chosen, explanation.answer())
     if found.repro is None and found.confirmed and session.clock.exhausted() is None:
         found = _with_script_as_repro(session, found, chosen)
-    return _finish(session, found, FOUND if found.confirmed else UNCONFIRMED), None
+    return _explained(session, found), None
 
 
 def _with_script_as_repro(session: Session, answer: Answer, chosen: Chosen) -> Answer:
@@ -182,6 +186,12 @@ def _ended(session: Session, judged: Judged) -> dict[str, Any]:
     assert judged.answer.verdict is not None
     agrees = judged.answer.verdict.kind is VerdictClass.AGREES
     return _finish(session, judged.answer, NOTHING if agrees else UNCONFIRMED)
+
+
+def _explained(session: Session, found: Answer) -> dict[str, Any]:
+    """The result of a run that explained a divergence: confirmed where fresh processes showed all of it."""
+    proved = found if found.unproved is None else found.without_proof()
+    return _finish(session, proved, FOUND if proved.confirmed else UNCONFIRMED)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:
@@ -203,7 +213,7 @@ def check(session: Session) -> dict[str, Any]:
 
 def judged(session: Session) -> tuple[dict[str, Any], Measurement]:
     """The result dict of the verdict alone, and the default compile."""
-    found = begin(session)
+    found = _with_nodes(begin(session))
     chosen = found.chosen
     outcome = judge(chosen.evidence.default, chosen.study.criterion).outcome
     if chosen.verdict.kind is VerdictClass.NONDETERMINISTIC:
@@ -214,6 +224,23 @@ def judged(session: Session) -> tuple[dict[str, Any], Measurement]:
     return _finish(session, answer, outcome.status), answer.default
 
 
+def _with_nodes(judged: Judged) -> Judged:
+    """With what the nodes say of differing values, where the run goes no further than the verdict."""
+    chosen, verdict = judged.chosen, judged.chosen.verdict
+    of_values = verdict.rule in BY_VALUES and judged.ended is None
+    if not of_values or not can_follow_whole(chosen.call):
+        return judged
+    default = judge(chosen.evidence.default, chosen.study.criterion)
+    try:
+        trace = follow(chosen.study, WHOLE, default).trace
+    except BudgetSpent:
+        return judged
+    if trace is None:
+        return judged
+    chosen = replace(chosen, verdict=chosen.reclassified(trace))
+    return replace(judged, chosen=chosen, answer=replace(judged.answer, verdict=chosen.verdict))
+
+
 def flags(session: Session) -> dict[str, Any]:
     """The flag walk alone, or the target's configuration beside another one."""
     found = begin(session)
@@ -221,6 +248,7 @@ def flags(session: Session) -> dict[str, Any]:
         return _beside(session, found, other)
     if found.ended is not None:
         return _ended(session, found)
+    found = _with_nodes(found)
     explanation = Explanation(session, found.chosen, found.answer)
     contrast: Contrast | None = None
     ranked: list[fixes.Fix] | None = None

@@ -170,7 +170,8 @@ def with_repro(session: Session, answer: Answer, criterion: Criterion, case: Cas
     with session.clock.stage("minimize"):
         repro = _reproduced(session, answer, criterion, case)
     fixes = tuple((fix, ok and fix.id not in repro.refuted) for fix, ok in answer.fixes)
-    return replace(answer, repro=repro.file, fixes=fixes, notes=(*answer.notes, *repro.notes))
+    notes = (*answer.notes, *repro.notes)
+    return replace(answer, repro=repro.file, repro_agrees=repro.file is None, fixes=fixes, notes=notes)
 
 
 def _reproduced(session: Session, answer: Answer, criterion: Criterion, case: Case) -> ProgramRepro:

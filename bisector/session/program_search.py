@@ -6,7 +6,6 @@ by node, reduction to fewer operations) is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from bisector.core.case import WHOLE
@@ -18,7 +17,6 @@ from . import fixes
 from .answer import Answer
 from .confirmation import Confirmed, confirm
 from .culprit_search import decide
-from .fixes import Fix
 from .flags.curated import catalogue
 from .flags.walk import walk
 from .preflight import test_hooks
@@ -77,9 +75,11 @@ def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
         decided = decide(study, case, smaller, found.necessary)
         session.progress("causes", f"repairs found: {len(decided.sets.repairs)}")
         second = session.program_lab("program, confirm", program_of(session).prepared())
-        confirmed = confirm(replace(chosen, study=study), second, decided, None)
-        by_flag = _that_hold(replace(study, lab=second), fixes.from_flags(found))
+        by_flag = fixes.from_flags(found)
+        settings_of = {fix.id: fix.values or {} for fix in by_flag}
+        confirmed = confirm(replace(chosen, study=study), second, decided, None, settings_of)
         second.close()
+        by_flag = [fix for fix in by_flag if fix.id not in confirmed.refuted]
     with session.clock.stage("minimize"):
         calls = fewest_calls(study, default)
     ranked = fixes.ranked([*by_flag, *fixes.from_repairs(confirmed.held)])
@@ -95,13 +95,6 @@ def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
         stopped_because=decided.sets.stopped_because,
     )
     return with_repro(session, _with(told, confirmed), study.criterion, case if calls == WHOLE else calls)
-
-
-def _that_hold(study: Study, by_flag: Sequence[Fix]) -> list[Fix]:
-    """Those that repair the whole script in this study's worker: the flags were walked on fewer graphs."""
-    asked = [(Candidate.with_flags(fix.values or {}), WHOLE) for fix in by_flag]
-    pairs = zip(by_flag, study.probe_all(asked), strict=True)
-    return [fix for fix, result in pairs if result.outcome is Outcome.PASS]
 
 
 def _with(answer: Answer, confirmed: Confirmed) -> Answer:

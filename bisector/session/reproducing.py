@@ -133,13 +133,15 @@ class Ran:
 class Reproduced:
     """What the repro shows, None where there is none; its file, and the source of its function.
 
-    refuted: IDs of fixes that did not repair it in a fresh process.
+    refuted: IDs of fixes that did not repair it in a fresh process. agrees: one was run and does not diverge,
+    nor does any other.
     """
 
     shown: Shown | None = None
     file: str | None = None
     function: str | None = None
     refuted: frozenset[str] = frozenset()
+    agrees: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -200,7 +202,9 @@ def reproduce(
                 if kept is Next.CASE:
                     break
     session.run.repro.unlink(missing_ok=True)
-    return Reproduced(refuted=frozenset(attempts.refuted), notes=tuple(attempts.notes))
+    return Reproduced(
+        refuted=frozenset(attempts.refuted), agrees=bool(attempts.agreeing), notes=tuple(attempts.notes)
+    )
 
 
 class Next(enum.Enum):
@@ -248,7 +252,7 @@ class _Attempts:
             self.session.run.repro.name,
             started.function,
             frozenset(self.refuted),
-            tuple(self.notes),
+            notes=tuple(self.notes),
         )
 
     def _agreed(self, said: str, shown: Shown) -> Next:

@@ -13,6 +13,7 @@ from bisector.core.model import OutputMeasurement
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
+from bisector.core.verdict import Rule
 from bisector.runner.rundir import NEIGHBOUR
 
 from .answer import Answer, Relation
@@ -59,6 +60,8 @@ def to_json(
             for o in answer.others
         ],
     }
+    if answer.unproved is not None:
+        result["unproved"] = answer.unproved
     if answer.entry is not None:
         result["entry"] = answer.entry
     if answer.second is not None:
@@ -78,6 +81,8 @@ def _verdict(answer: Answer) -> dict[str, Any]:
     return {
         "class": "unresolved" if verdict is None else verdict.kind.value,
         "reason": "" if verdict is None else verdict.reason,
+        "rule": Rule.MEASURED.value if verdict is None else verdict.rule.value,
+        "figures": {} if verdict is None else dict(verdict.figures),
         "first_bad_backend": answer.first_bad_backend,
         "outputs": [_output(o) for o in outputs],
         "criterion": {

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from bisector.core.case import WHOLE
+from bisector.core.evidence import Evidence
 from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, WorkerOptions
 from bisector.core.model import Base, Json, Measurement
-from bisector.core.protocol import Failed, RecordedCall, Request, RunProbe, RunVerdict, VerdictData
+from bisector.core.protocol import Failed, RecordedCall, Request, RunProbe, RunVerdict
 from bisector.runner.head import head_of
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
@@ -185,7 +186,7 @@ class Session:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def _told(request: RunProbe | RunVerdict, answer: Measurement | VerdictData | Failed) -> str:
+def _told(request: RunProbe | RunVerdict, answer: Measurement | Evidence | Failed) -> str:
     """A probe in one line for `--verbose`: what was asked, and how long it took or why it failed."""
     parts = []
     if isinstance(request, RunProbe):
@@ -199,8 +200,8 @@ def _told(request: RunProbe | RunVerdict, answer: Measurement | VerdictData | Fa
     return f"{', '.join(parts)}: {_came_of(answer)}"
 
 
-def _came_of(answer: Measurement | VerdictData | Failed) -> str:
+def _came_of(answer: Measurement | Evidence | Failed) -> str:
     if isinstance(answer, Failed):
         return answer.reason
-    measurement = answer.default if isinstance(answer, VerdictData) else answer
+    measurement = answer.default if isinstance(answer, Evidence) else answer
     return measurement.error or f"{measurement.seconds:.2f} s"

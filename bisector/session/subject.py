@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.case import WHOLE
+from bisector.core.evidence import Evidence
 from bisector.core.judge import Criterion, Tolerance, judge, severity
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult
-from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict, VerdictData
+from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict
 from bisector.core.trace import Trace
-from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
+from bisector.core.verdict import Verdict, VerdictClass, classify
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab
 
@@ -47,7 +48,7 @@ class Chosen:
 
     def reclassified(self, followed: Trace) -> Verdict:
         """The verdict with what is known of each node."""
-        return _classified(replace(self.evidence, followed=followed), self.study, self.call)
+        return _classified(self.evidence, self.study, self.call, followed)
 
 
 def choose(
@@ -74,8 +75,8 @@ def choose(
     call = calls[0]
     study = study_of(call)
     requests: list[Request[Any]] = [RunVerdict(study.about(WHOLE)), *beside(study, call)]
-    answer: VerdictData | Failed = lab.ask_all(requests)[0]
-    evidence = _evidence(answer)
+    answer: Evidence | Failed = lab.ask_all(requests)[0]
+    evidence = Evidence.without(measured(answer)) if isinstance(answer, Failed) else answer
     verdict = _classified(evidence, study, call)
     unequal = unequal or ((call,) if _differs(evidence.default) else ())
     diverging = {s.path for s in verdict.signatures}
@@ -85,13 +86,15 @@ def choose(
     criterion = replace(criterion, strides=apart)
     small = criterion.for_smaller((o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging)
     study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
-    notes = (*(() if isinstance(answer, Failed) else answer.notes), *_notes(hello, call, verdict))
+    notes = (*evidence.notes, *_notes(hello, call, verdict))
     return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes, others, unequal)
 
 
-def _classified(evidence: Evidence, study: Study, call: RecordedCall) -> Verdict:
+def _classified(
+    evidence: Evidence, study: Study, call: RecordedCall, followed: Trace | None = None
+) -> Verdict:
     own_random = call.settings.get("inductor.fallback_random") is True
-    return classify(evidence, study.criterion, own_random)
+    return classify(evidence, study.criterion, own_random, followed)
 
 
 def criterion_for(options: Options, own: Mapping[str, tuple[Tolerance, ...]]) -> Criterion:
@@ -149,13 +152,6 @@ def _worst_first(result: ProbeResult) -> tuple[int, int, float]:
     ranks = {Outcome.FAIL: 0, Outcome.UNRESOLVED: 1, Outcome.PASS: 2}
     kind, size = severity(result) if _fails(result) else (0, 0.0)
     return ranks[result.outcome], -kind, -size
-
-
-def _evidence(answer: VerdictData | Failed) -> Evidence:
-    if isinstance(answer, Failed):
-        failed = measured(answer)
-        return Evidence(failed, failed, failed)
-    return Evidence(answer.default, answer.again, answer.restored, answer.nudged, alike=answer.alike)
 
 
 def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict) -> list[str]:

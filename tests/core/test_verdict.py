@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from bisector.core.evidence import Evidence, Repeated, Rerun
 from bisector.core.judge import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.trace import NodeTrace, Trace
-from bisector.core.verdict import Evidence, Verdict, VerdictClass, classify
+from bisector.core.verdict import Rule, Verdict, VerdictClass, classify
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
 
@@ -23,9 +24,11 @@ def verdict(
     criterion: Criterion | None = None,
     own_random: bool = False,
     followed: Trace | None = None,
+    **more: Any,
 ) -> Verdict:
-    evidence = Evidence(default, again, restored, (AGREES, nudged), followed)
-    return classify(evidence, criterion or Criterion(), own_random)
+    """more: fields of `Evidence`."""
+    evidence = Evidence(default, again, restored, (AGREES, nudged), (), **more)
+    return classify(evidence, criterion or Criterion(), own_random, followed)
 
 
 def diverging(
@@ -131,9 +134,104 @@ def test_two_wrong_codes_that_no_rounding_explains_are_wrong() -> None:
     assert verdict(measured(default), criterion=Criterion((0.0, 0.0))).kind is VerdictClass.COMPILED_WORSE
 
 
-def test_a_few_elements_are_no_chance_where_they_are_all_there_are() -> None:
-    default = diverging(0.0, 4.0, numel=8, shape=(8,), n_diff=8)
-    assert verdict(measured(default), nudged=measured(FAR_MOVED)).kind is VerdictClass.COMPILED_WORSE
+def draws(*errors: tuple[float, float]) -> tuple[Measurement, ...]:
+    """One measurement for each (eager, compiled)."""
+    return tuple(measured(diverging(eager, compiled, **FEW)) for eager, compiled in errors)
+
+
+FEW = {"numel": 8, "shape": (8,), "n_diff": 8}
+
+
+def test_a_few_elements_are_told_by_other_inputs_or_not_at_all() -> None:
+    default = measured(diverging(0.0, 4.0, **FEW))
+    consistent = draws(*[(0.1, 4.0)] * 24)
+    assert verdict(default, redrawn=consistent).kind is VerdictClass.COMPILED_WORSE
+    sensitive = verdict(default, redrawn=consistent, nudged=measured(FAR_MOVED))
+    assert sensitive.kind is VerdictClass.COMPILED_WORSE
+    assert verdict(default).kind is VerdictClass.UNRESOLVED
+    assert verdict(default, nudged=measured(FAR_MOVED)).kind is VerdictClass.AMPLIFIED_ROUNDING
+
+
+def test_a_few_elements_that_lean_to_one_side_in_seven_of_ten_draws_lean_by_chance() -> None:
+    leaning = draws(*[(0.1, 4.0)] * 17, *[(1.0, 0.1)] * 7)
+    found = verdict(measured(diverging(0.0, 4.0, **FEW)), redrawn=leaning, nudged=measured(FAR_MOVED))
+    assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
+
+
+def test_errors_that_are_alike_over_all_draws_are_equally_accurate_though_not_here() -> None:
+    alike = draws(*[(1.0, 0.2), (0.2, 1.0)] * 12)
+    found = verdict(measured(diverging(0.0, 4.0, **FEW)), redrawn=alike)
+    assert found.kind is VerdictClass.EQUALLY_ACCURATE
+
+
+def test_integers_have_no_rounding() -> None:
+    wrong = diverging(3.0, 3.0, dtype="int64", n_diff=90)
+    found = verdict(measured(wrong), nudged=measured(off_by(1.0, dtype="int64", n_diff=2)))
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EXACT_DTYPE)
+
+
+def followed_to(dtype: str, *, wrong: bool) -> tuple[Measurement, Trace]:
+    """A sine that rounds otherwise, or is wrong, and an output without rounding that reads it."""
+    first = NodeTrace(
+        "sin", "aten.sin", "", (), True, True, 900.0 if wrong else 2.0, 1e-4, wrong, None, 1e-4, wrong, 0.5
+    )
+    last = NodeTrace("gt", "aten.gt", "", ("sin",), True, gain=3e5, difference=1.0)
+    return measured(diverging(0.0, 0.02, dtype=dtype, n_diff=3)), Trace((first, last), ("gt",))
+
+
+def test_a_node_beyond_rounding_makes_the_verdict_however_few_elements_of_a_mask_it_flips() -> None:
+    default, trace = followed_to("bool", wrong=True)
+    found = verdict(default, followed=trace, nudged=measured(FAR_MOVED), criterion=Criterion((0.0, 0.0)))
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.NODE)
+    assert found.figures == {"local_ulp": 900.0, "eager_ulp": 0.5}
+
+
+def test_a_mask_of_rounded_values_is_amplified_rounding_though_no_nudge_met_the_step() -> None:
+    default, trace = followed_to("bool", wrong=False)
+    found = verdict(default, followed=trace, criterion=Criterion((0.0, 0.0)))
+    assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
+
+
+def test_where_torch_leaves_the_node_undefined_nobody_is_wrong() -> None:
+    default, trace = followed_to("int32", wrong=True)
+    found = verdict(default, followed=trace, undefined={"sin": "a cast of 3e+09 to int32"})
+    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.UNDEFINED_NODE)
+    elsewhere = verdict(default, followed=trace, undefined={"other": "a cast"})
+    assert elsewhere.kind is VerdictClass.COMPILED_WORSE
+
+
+def test_a_cast_that_compiled_leaves_out_is_seen_by_a_reference_that_obeys_it() -> None:
+    default = measured(diverging(1e-8, 3e-4))
+    unobeyed = measured(diverging(3e-4, 1e-8))
+    found = verdict(default, widest=unobeyed)
+    assert (found.kind, found.rule) == (VerdictClass.ELIDED_ROUNDING, Rule.CASTS)
+    assert verdict(default, widest=default).kind is VerdictClass.COMPILED_WORSE
+
+
+def runs_again(unlike: int, **fields: Any) -> Repeated:
+    """64 runs, of which so many are off from eager by `off` and from the first run by `moved`."""
+    eager, first = off_by(fields["off"]), off_by(fields["moved"])
+    other = (Rerun(unlike, measured(eager), measured(first)),) if unlike else ()
+    return Repeated(64, other)
+
+
+def test_a_program_whose_runs_are_as_far_from_each_other_as_from_eager_proves_nothing() -> None:
+    default = measured(diverging(0.0, 1.0))
+    far = verdict(default, repeated=runs_again(9, off=2e-2, moved=1e-2))
+    assert (far.kind, far.rule) == (VerdictClass.NONDETERMINISTIC, Rule.COMPILED_REPEATED)
+    assert "of 64 runs 9 gave other bits" in far.reason
+    near = verdict(default, repeated=runs_again(9, off=1e-2, moved=1e-9))
+    assert near.kind is VerdictClass.COMPILED_WORSE
+
+
+def test_one_run_of_many_that_agrees_or_diverges_is_enough_to_doubt_all() -> None:
+    diverging_once = verdict(AGREES, repeated=runs_again(1, off=1e-2, moved=1e-2))
+    assert diverging_once.kind is VerdictClass.NONDETERMINISTIC
+    assert "63 agree with eager" in diverging_once.reason
+    agreeing_once = verdict(measured(diverging(0.0, 1.0)), repeated=runs_again(1, off=1e-9, moved=1e-2))
+    assert agreeing_once.kind is VerdictClass.NONDETERMINISTIC
+    assert "1 agree with eager" in agreeing_once.reason
+    assert verdict(AGREES, repeated=runs_again(9, off=1e-9, moved=1e-2)).kind is VerdictClass.AGREES
 
 
 def test_moving_by_some_ulp_beyond_a_strict_tolerance_is_not_amplification() -> None:

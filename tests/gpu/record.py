@@ -47,7 +47,7 @@ def record(script: Path, folder: Path) -> None:
         pristine.restore()
         subject, control = execute.prepare(call, WHOLE, None), execute.control_for(candidate)
         with source_capture.collected() as sources, execute.active(control):
-            outputs = execute.run_compiled(subject, candidate)
+            outputs = execute.run(subject, execute.compile_subject(subject, candidate))
         ids = [d.id for d in control.decisions()] if control is not None else []
         listed += ids if name == "default" else []
         _save(folder / f"{name}.npz", outputs)

@@ -10,8 +10,9 @@ import torch
 
 from bisector import wire
 from bisector.core.case import WHOLE
+from bisector.core.evidence import Evidence
 from bisector.core.model import Candidate, Measurement, OutputMeasurement
-from bisector.core.protocol import About, RunProbe, RunVerdict, VerdictData
+from bisector.core.protocol import About, RunProbe, RunVerdict
 from bisector.inductor import source_capture
 from bisector.inductor.probe_cache import ProbeCache
 from tests.inductor.helpers import compile_only
@@ -59,7 +60,7 @@ def test_a_crash_teaches_nothing() -> None:
 
 def test_the_default_compile_of_a_verdict_is_known_like_a_probe() -> None:
     known = ProbeCache()
-    known.learn(RunVerdict(ABOUT), wire.dump(VerdictData(ANSWER, ANSWER, ANSWER, (), ())))
+    known.learn(RunVerdict(ABOUT), wire.dump(Evidence(ANSWER, ANSWER, ANSWER, (), ())))
     assert known.program(request(), DIGEST) == OUTPUTS
 
 

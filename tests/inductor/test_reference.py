@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 
 from bisector.errors import first_line
-from bisector.inductor.reference import FinestEps, Float64, NoReference, OneUlp, widened
+from bisector.inductor.evidence import EagerRun
+from bisector.inductor.reference import Float64, NoReference, OneUlp, widened
 
 ONES = torch.ones(4)
 EPS32 = torch.finfo(torch.float32).eps
@@ -26,7 +27,7 @@ def reference(fn: Callable[..., Any], *args: Any) -> Any:
 
 def nudged(fn: Callable[..., Any], *args: Any, seed: int = 0) -> Any:
     gm = torch.fx.symbolic_trace(fn)
-    finest = FinestEps(gm)
+    finest = EagerRun(gm)
     finest.run(*args)
     return OneUlp(gm, seed, finest.eps).run(*args)
 
@@ -275,7 +276,7 @@ def test_gradients_pass_through_a_moved_node() -> None:
     ],
 )
 def test_the_finest_float_of_a_graph_is_that_of_its_results(fn: Callable[[Any], Any], eps: float) -> None:
-    finest = FinestEps(torch.fx.symbolic_trace(fn))
+    finest = EagerRun(torch.fx.symbolic_trace(fn))
     finest.run(ONES)
     assert finest.eps == eps
 

@@ -19,6 +19,7 @@ import pytest
 from bisector import wire
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE, Case
+from bisector.core.evidence import Evidence
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.messages import Reply, WorkerOptions
 from bisector.core.model import (
@@ -169,10 +170,10 @@ class Model:
         told = repr((sorted(self.allowed(case, candidate)), self.kept(case), self.length(case)))
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
-    def verdict(self, request: asked.RunVerdict) -> asked.VerdictData:
+    def verdict(self, request: asked.RunVerdict) -> Evidence:
         agrees = Measurement((output(LENGTH, False),))
         default = self.probe(request.about, Candidate())
-        return asked.VerdictData(default, agrees, agrees, (agrees,), ())
+        return Evidence(default, agrees, agrees, (agrees,), ())
 
     def trace(self, request: asked.RunTrace) -> Any:
         measured = self.probe(request.about, request.candidate)
@@ -184,7 +185,7 @@ class Model:
             different = different or arises
             nodes.append(NodeTrace(
                 name, "aten.sin", "model.py:1", (before,), True, arises, 3.0 * arises, 0.5 * arises, arises,
-                None, 0.5 * different,
+                None, 0.5 * different, arises, 0.5 if arises else None,
             ))  # fmt: skip
         return asked.Traced(Trace(tuple(nodes), (names[-1],)), measured)
 

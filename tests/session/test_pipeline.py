@@ -14,7 +14,7 @@ from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
 from bisector.core.model import Base, Measurement
 from bisector.errors import BadOption
-from bisector.report import sections, terminal
+from bisector.report import sections, sentences, terminal
 from bisector.session import pipeline
 from bisector.session.run import Clock, Session
 from tests.session.model import CONTRACTION, Model, killed, modelled, output
@@ -192,6 +192,9 @@ def test_a_second_worker_whose_default_agrees_confirms_nothing_and_says_so(expla
     nothing_by_decisions_is_confirmed(result)
     assert result["confirmation"]["default"] == "PASS"
     assert "not confirmed in a second process: eager and compiled agree there" in told(result)
+    assert result["exit_status"] == 3
+    assert not any(fix["confirmed"] for fix in result["fixes"] if fix["kind"] != "backend")
+    assert "in a second process: eager and compiled agree there" in sentences.answer(result)
 
 
 def test_a_second_worker_that_dies_confirms_nothing_and_says_so(explained: Explain) -> None:
@@ -235,6 +238,36 @@ def test_a_cause_that_does_not_diverge_again_is_not_confirmed(explained: Explain
     result = explained(second_says(again))
     assert members(result["causes"], False) == [[FMA, INLINE]]
     assert members(result["repairs"]) == [[FMA], [INLINE]]
+
+
+def test_a_cause_that_diverges_again_without_one_of_its_members_is_not_confirmed(explained: Explain) -> None:
+    def again(request: asked.RunProbe, answer: Measurement) -> Measurement:
+        without = request.candidate.base is Base.PLAIN and request.candidate.members == {FMA}
+        return replace(answer, outputs=(output(8, True),)) if without else answer
+
+    result = explained(second_says(again))
+    assert members(result["causes"], False) == [[FMA, INLINE]]
+    assert members(result["repairs"]) == [[FMA], [INLINE]]
+
+
+def test_a_repair_of_two_that_repairs_again_without_one_of_them_is_not_confirmed(explained: Explain) -> None:
+    either = Model(4, (FMA, VEC), lambda allowed, calls: bool({FMA, VEC} & allowed), origin="c1")
+
+    def again(request: asked.RunProbe, answer: Measurement) -> Measurement:
+        alone = request.candidate.base is Base.DEFAULT and request.candidate.members == {FMA}
+        return agreeing(answer) if alone else answer
+
+    changed = replace(either, second=lambda r, a: again(r, a) if isinstance(r, asked.RunProbe) else a)
+    assert members(explained(changed)["repairs"], False) == [[FMA, VEC]]
+
+
+def test_a_flag_that_does_not_repair_again_is_no_confirmed_fix(explained: Explain) -> None:
+    def again(request: asked.RunProbe, answer: Measurement) -> Measurement:
+        return replace(answer, outputs=(output(8, True),)) if request.candidate.flags else answer
+
+    fixes = explained(second_says(again))["fixes"]
+    assert [fix["confirmed"] for fix in fixes if fix["kind"] == "flag"] == [False]
+    assert any(fix["confirmed"] for fix in fixes if fix["kind"] == "decision")
 
 
 def test_the_second_worker_is_asked_the_default_each_repair_on_the_whole_and_each_cause(
@@ -329,7 +362,9 @@ def test_where_a_regions_repair_fails_on_the_whole_the_whole_is_searched_and_not
 
 def test_a_repro_that_agrees_in_plain_python_is_not_claimed(explained: Explain, tmp_path: Path) -> None:
     result = explained(both_needed(plain=0))
-    assert result["repro"] is None
+    assert (result["repro"], result["exit_status"]) == (None, 3)
+    assert not any(found["confirmed"] for found in (*result["causes"], *result["repairs"]))
+    assert sentences.answer(result).endswith("(not confirmed: no repro of it diverges in plain Python).")
     assert "does not diverge in plain Python (diverges)" in told(result)
     assert not (tmp_path / "run" / "repro.py").exists()
 

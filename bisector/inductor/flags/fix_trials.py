@@ -10,7 +10,6 @@ recorded inputs by chance, and not the others.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,14 +26,11 @@ from ...errors import first_line
 from .. import execute, measure, probing, tensors, torch_state
 from ..capture.record import Call
 from ..graph import edit
+from ..redrawing import redrawn
 
 # A block of runs shorter than this is mostly the clock's and the scheduler's noise.
 BLOCK_S = 0.02
 LEAST_ROUNDS, MOST_ROUNDS = 5, 41
-FEW = 8  # a tensor of so few different values (a mask, ones, a scale) keeps them; they change places only
-LOOKED_AT = 4096  # values that tell whether there are few
-# Redrawn values stay within the range of the recorded ones and on their side of zero.
-SHRINK = (0.5, 1.0)
 
 Outputs = execute.Outputs
 # A candidate with a setting and no decision is compiled with the hooks asleep, as plain torch would; the
@@ -148,33 +144,6 @@ def try_candidates(
         default, *fixed = (_outcome(eager, _run(each, args), criterion) for each in programs)
         found.append(Draw(default, tuple(fixed)))
     return Draws(tuple(found))
-
-
-def redrawn(args: Sequence[Any], seed: int) -> list[Any]:
-    """Floating-point inputs with other values like the recorded ones; everything else as it is.
-
-    Integers index and count, and inputs that share memory are views of each other: both keep what they are.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    plain = [a for a in args if isinstance(a, torch.Tensor) and a.layout is torch.strided and a.numel() > 1]
-    shared = Counter(a.untyped_storage().data_ptr() for a in plain)
-    drawn = {
-        id(a): _redraw(a, generator)
-        for a in plain
-        if a.is_floating_point() and shared[a.untyped_storage().data_ptr()] == 1 and 0 not in a.stride()
-    }
-    return [drawn.get(id(a), a) for a in args]
-
-
-def _redraw(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """The values at other places, each a little smaller; with the strides of the recorded tensor."""
-    values = x.detach().double().cpu().reshape(-1)
-    values = values[torch.randperm(len(values), generator=generator)]
-    if len(values[:LOOKED_AT].unique()) > FEW:
-        low, high = SHRINK
-        values = values * (low + (high - low) * torch.rand(len(values), generator=generator))
-    like = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
-    return like.copy_(values.reshape(x.shape))
 
 
 def _run(made: Program, args: Sequence[Any]) -> Outputs:

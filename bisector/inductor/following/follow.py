@@ -7,7 +7,8 @@ plain one does is for the caller to judge: returning a value can change what the
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ from .. import execute, measure, naming, tensors, torch_state
 from ..capture.record import Call
 from ..dispatched_ops import DispatchedOps
 from ..graph import edit, liveness
-from ..reference import Float64, NoReference, widen
+from ..reference import LINEAR, Float64, NoReference, short_name, widen
 from . import local_error, taps
 from . import local_error as gains
 
@@ -91,6 +92,25 @@ def _named(subject: execute.Subject, own: list[Any]) -> dict[str, Any]:
     return {name: v for name, v in pairs if name is not None and isinstance(v, torch.Tensor)}
 
 
+LEVELS = 4  # operations over which a value may stay unrounded; what lies before is held as it was handed out
+_NOTHING: Mapping[torch.fx.Node, Any] = {}
+
+
+@dataclass(frozen=True)
+class _Unrounded:
+    """How to compute a node's result before its rounding. inputs: what the compiled run had; before: those of
+    them that may not have been rounded either."""
+
+    node: torch.fx.Node
+    inputs: Mapping[torch.fx.Node, Any]
+    before: Mapping[torch.fx.Node, _Unrounded]
+
+    def within(self, levels: int) -> _Unrounded:
+        """The same, over so many operations, so that not all values are held for ever."""
+        kept = {i: one.within(levels - 1) for i, one in self.before.items()} if levels > 1 else {}
+        return replace(self, before=kept)
+
+
 class Following(torch.fx.Interpreter):
     """Runs the graph in eager, and beside it each of its operations on the values that the compiled run had.
 
@@ -104,6 +124,7 @@ class Following(torch.fx.Interpreter):
         self.nodes: list[NodeTrace] = []
         self.compiled: dict[torch.fx.Node, Any] = {}  # eager's own object where both runs had the same bits
         self.ops: dict[torch.fx.Node, DispatchedOps] = {}
+        self.unrounded: dict[torch.fx.Node, _Unrounded] = {}
 
     def run_node(self, n: torch.fx.Node) -> Any:
         if not n.op.startswith("call"):
@@ -116,8 +137,10 @@ class Following(torch.fx.Interpreter):
             result = super().run_node(n)
         self.ops[n] = self._maker_of(n) or ops
         self._note(n, result, expected if moved else result, inputs)
+        self.unrounded[n] = self._before_rounding(n)
         for last in self.user_to_last_uses.get(n, ()):
             self.compiled.pop(last, None)
+            self.unrounded.pop(last, None)
         return result
 
     def _maker_of(self, n: torch.fx.Node) -> DispatchedOps | None:
@@ -149,30 +172,68 @@ class Following(torch.fx.Interpreter):
 
         return apply
 
-    def _in_float64(self, n: torch.fx.Node) -> Any:
-        """The node on the compiled run's values in double precision, None where it cannot be run so."""
-        args, kwargs = map_arg((n.args, n.kwargs), lambda i: pytree.tree_map(widen, self.compiled[i]))
+    def _in_float64(self, n: torch.fx.Node, instead: Mapping[torch.fx.Node, Any] = _NOTHING) -> Any:
+        """The node on the compiled run's values in double precision, None where it cannot be run so.
+
+        instead: other values of its inputs."""
+        if liveness.mutates(n):
+            return None
+
+        def wide(i: torch.fx.Node) -> Any:
+            return pytree.tree_map(widen, instead[i] if i in instead else self.compiled[i])
+
+        args, kwargs = map_arg((n.args, n.kwargs), wide)
         try:
-            with Float64():
+            with Float64(), torch.no_grad():
                 return getattr(self, n.op)(n.target, args, kwargs)
         except (NoReference, NotImplementedError, RuntimeError):
             return None
+
+    def _before_rounding(self, n: torch.fx.Node) -> _Unrounded:
+        """What the node makes before its result is rounded: how to find out, since it is seldom asked."""
+        before = {i: self.unrounded[i] for i in n.all_input_nodes if i in self.unrounded}
+        return _Unrounded(n, {i: self.compiled[i] for i in n.all_input_nodes}, before).within(LEVELS)
+
+    def _on_unrounded(self, n: torch.fx.Node) -> list[Any]:
+        """The node in double precision where its inputs were not rounded: one of them, and all."""
+        found = {i: self._value_of(self.unrounded[i]) for i in n.all_input_nodes if i in self.unrounded}
+        wide = {i: value for i, value in found.items() if value is not None}
+        each = [{i: value} for i, value in wide.items()] if len(wide) > 1 else []
+        return [self._in_float64(n, instead) for instead in (*each, wide) if instead]
+
+    def _of_magnitudes(self, n: torch.fx.Node) -> Any:
+        """Of a sum of terms or of products the sum of their magnitudes, to which its rounding is relative."""
+        if short_name(n.target) not in LINEAR:
+            return None
+        return self._in_float64(n, {i: _magnitude(self.compiled[i]) for i in n.all_input_nodes})
+
+    def _value_of(self, what: _Unrounded) -> Any:
+        known = {i: self._value_of(inner) for i, inner in what.before.items()}
+        wide = {**what.inputs, **{i: value for i, value in known.items() if value is not None}}
+        return self._in_float64(what.node, wide)
 
     def _note(self, n: torch.fx.Node, eager: Any, expected: Any, inputs: list[Any]) -> None:
         seen = n.name in self.returned and isinstance(eager, torch.Tensor)
         actual = _as_eager_keeps_it(self.returned.pop(n.name), eager) if seen else expected
         found = local_error.Local()
         if seen:
-            found = local_error.local(actual, expected, self.ops[n].basic, lambda: self._in_float64(n))
+            asked = local_error.Asked(
+                lambda: self._in_float64(n), lambda: self._on_unrounded(n), lambda: self._of_magnitudes(n)
+            )
+            found = local_error.local(actual, expected, self.ops[n].basic, asked)
         gain = None
         if inputs and (n in self.values.own or n in self.values.makers):
             gain = gains.gain((expected, eager), inputs, self.ops[n].elementwise, self._operation(n))
         self.nodes.append(NodeTrace(
             n.name, self.ops[n].name, naming.where_of(n), tuple(edit.node_arguments(n)), seen,
             found.arises, found.ulp, found.relative, found.beyond, gain,
-            local_error.difference((actual, eager)),
+            local_error.difference((actual, eager)), found.wrong, found.eager_ulp,
         ))  # fmt: skip
         self.compiled[n] = eager if local_error.same((actual, eager)) else actual
+
+
+def _magnitude(value: Any) -> Any:
+    return pytree.tree_map(lambda v: v.abs() if isinstance(v, torch.Tensor) else v, value)
 
 
 def _as_eager_keeps_it(value: torch.Tensor, eager: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,6 +23,8 @@ FEW_AT_SCALE = 64.0
 _ARITHMETIC = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 Reference = Callable[[], Any]  # the same operation on the same inputs in float64, or None
 Pair = tuple[Any, Any]  # the compiled run's value and eager's: tensors, or tuples of tensors
+# Several inputs can be left unrounded at once, over several operations.
+AS_FAR = 8.0
 WATCHED = 256  # elements, those that differ most, between whose two inputs the steepest place is looked for
 HALVINGS = 24  # as far as float32 has values in between
 Operation = Callable[[torch.Tensor], torch.Tensor]  # on any elements of the one input, in one dimension
@@ -36,21 +38,79 @@ class Local:
     ulp: float = 0.0
     relative: float = 0.0
     beyond: bool = False
+    wrong: bool = False
+    eager_ulp: float | None = None
 
 
-def local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, reference: Reference) -> Local:
+@dataclass(frozen=True)
+class Asked:
+    """The same operation on the same inputs in other ways, each asked only where that is needed.
+
+    reference: in float64. unrounded: in float64 on inputs before they were rounded, in several combinations.
+    magnitudes: of a sum, that of its terms' magnitudes. Each None, or without elements, where there is none.
+    """
+
+    reference: Callable[[], Any]
+    unrounded: Callable[[], Sequence[Any]] = tuple
+    magnitudes: Callable[[], Any] = lambda: None
+
+
+def local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, asked: Asked) -> Local:
     """The error of `actual`, where eager makes `expected` of the same inputs.
 
-    basic: IEEE 754 says what each element must be, so each one is held to its own last bit. reference is
-    asked only where the two are too far apart for rounding in itself: an operation can round many times and
-    cancel, and then eager is as far from float64.
+    basic: IEEE 754 says what each element must be, so each one is held to its own last bit. Where the two are
+    too far apart for rounding in itself: an operation can round many times and cancel, and then eager is as
+    far from float64; and what the compiled run read may not have been rounded (a contracted product, a cast
+    that is left out), though it was when it was handed out.
     """
+    found = _local(actual, expected, basic, asked.reference)
+    if not found.beyond or (found.eager_ulp is None and expected.dtype in _ARITHMETIC):
+        return found
+    if _rounds_its_terms(actual, expected, asked.magnitudes()):
+        return found
+    return replace(found, wrong=not _moved_as_far(actual, expected, asked.unrounded()))
+
+
+def _rounds_its_terms(actual: torch.Tensor, expected: torch.Tensor, magnitudes: Any) -> bool:
+    """Whether the two differ by no more than the rounding of terms of these magnitudes."""
+    if not isinstance(magnitudes, torch.Tensor) or magnitudes.shape != expected.shape:
+        return False
+    step = torch.finfo(expected.dtype).eps if expected.dtype in _ARITHMETIC else 0.0
+    apart = (actual.double() - expected.double()).abs()
+    return bool((apart <= FEW_AT_SCALE * step * magnitudes.double()).all())
+
+
+def _moved_as_far(actual: torch.Tensor, expected: torch.Tensor, others: Sequence[Any]) -> bool:
+    """Whether the operation on inputs that were rounded later, or never, is about as far from eager's.
+
+    Values are held to the largest move, what has no rounding to the number of elements that moved.
+    """
+    most, moved = 0.0, 0
+    for other in others:
+        if not isinstance(other, torch.Tensor) or other.shape != expected.shape:
+            continue
+        apart, _ = largest(other, expected)
+        most = max(most, apart)
+        moved = max(moved, int((measure.parts(other.to(expected.dtype)) != measure.parts(expected)).sum()))
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return False
+    if expected.dtype in _ARITHMETIC or expected.is_complex():
+        return largest(actual, expected)[0] <= AS_FAR * most
+    return int((measure.parts(actual) != measure.parts(expected)).sum()) <= AS_FAR * moved
+
+
+def _local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, reference: Reference) -> Local:
     if same((actual, expected)):
         return Local()
     relative = difference((actual, expected))
     alike = actual.shape == expected.shape and actual.dtype == expected.dtype
-    if not alike or not math.isfinite(largest(actual, expected)[0]):
-        return Local(True, math.inf, relative, True)
+    if not alike:
+        return Local(True, math.inf, relative, True, eager_ulp=0.0)
+    if not math.isfinite(largest(actual, expected)[0]):
+        exact = reference()
+        known = isinstance(exact, torch.Tensor) and exact.shape == expected.shape
+        right = known and math.isfinite(largest(expected, exact.to(expected.dtype))[0])
+        return Local(True, math.inf, relative, True, eager_ulp=0.0 if right else None)
     if expected.dtype not in _ARITHMETIC:
         # Integers and codes are exact. A complex number is held to its modulus, not to a step of its own.
         rounds = eps(expected) > 0
@@ -64,9 +124,9 @@ def local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, reference: 
         return Local(True, ulp, relative, ulp > few)
     exact = exact.to(expected.dtype)
     if ulp == 0:  # zeros of another sign
-        return Local(True, ulp, relative, same((expected, exact)))
+        return Local(True, ulp, relative, same((expected, exact)), eager_ulp=0.0)
     theirs, ours = _steps(actual, exact, basic), _steps(expected, exact, basic)
-    return Local(True, ulp, relative, theirs > few * max(ours, 1.0))
+    return Local(True, ulp, relative, theirs > few * max(ours, 1.0), eager_ulp=ours)
 
 
 def same(pair: Pair) -> bool:

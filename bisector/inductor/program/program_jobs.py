@@ -11,6 +11,7 @@ import torch
 
 from ... import wire
 from ...core import protocol as asked
+from ...core.evidence import Evidence
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement
 from ...core.program import PROGRAM, WHOLE_SCRIPT
@@ -47,10 +48,10 @@ def _probe(options: ProgramOptions, request: asked.RunProbe) -> Measurement:
     return probe(options, request.candidate, request.about.case)
 
 
-def _verdict(options: ProgramOptions, request: asked.RunVerdict) -> asked.VerdictData:
+def _verdict(options: ProgramOptions, request: asked.RunVerdict) -> Evidence:
     """That the run with compilation off is steady was seen before; there is no reference in float64."""
     steady = Measurement()
-    return asked.VerdictData(probe(options, Candidate(), request.about.case), steady, steady, (), ())
+    return Evidence(probe(options, Candidate(), request.about.case), steady, steady, (), ())
 
 
 def _selftest(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTested:

@@ -10,15 +10,16 @@ import torch
 
 from ... import wire
 from ...core import protocol as asked
+from ...core.evidence import Evidence
 from ...core.graphinfo import GraphInfo
 from ...core.model import Json, Measurement
 from .. import (
     describe,
+    evidence,
     execute,
     formula,
     hooks,
     probing,
-    reference,
     source_capture,
     steer,
     torch_state,
@@ -59,8 +60,8 @@ def _pasted(loaded: Loaded, request: asked.RunPasted) -> Measurement:
     return fix_trials.pasted(_call(loaded, request), about.case, request.line, about.train)
 
 
-def _verdict(loaded: Loaded, request: asked.RunVerdict) -> asked.VerdictData:
-    return reference.collect(_call(loaded, request), request.about.case, request.about.train)
+def _verdict(loaded: Loaded, request: asked.RunVerdict) -> Evidence:
+    return evidence.collect(_call(loaded, request), request.about.case, request.about.train)
 
 
 def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:

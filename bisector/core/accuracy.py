@@ -1,0 +1,139 @@
+"""Which of two runs is nearer to the float64 reference, and when that is more than chance."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+
+from .judge import EPS
+from .model import Measurement, OutputMeasurement
+
+# An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is
+# asked of the errors before the last rounding to the dtype, which both programs make; where that one is the
+# larger part, the difference must also show in the whole error.
+WORSE = 2.0
+SHOWS = 1.2
+# Where one ulp moves eager itself that far, both programs are far off by chance, and one of them by some
+# times more; an order of magnitude is no chance.
+WORSE_AMPLIFIED = 10.0
+# Of so many elements or fewer, 4 to 1 (twice the rms error) fall on one side by chance more often than once
+# in a hundred.
+FEW = 16
+# One ulp at each of n nodes moves a well-conditioned output by some n ulp; a hundred is amplification.
+AMPLIFIED = 100.0
+# Steps of the dtype, as rms error: a program that rounds well at every node is no nearer for certain.
+STEPS = 4.0
+# Of 24 draws in which the two errors differ, 22 or more lean to one side by chance in one of 28,000; where 7
+# of 10 do by nature, as with a sum that cancels, in one of 40.
+CONSISTENT = 22 / 24
+LEAST_DRAWS = 8
+
+
+class Leaning(enum.Enum):
+    """Which of the two is farther from the reference."""
+
+    WORSE = "farther from"
+    BETTER = "closer to"
+    ALIKE = "about as far as eager from"
+    UNTOLD = "not known to be farther from or closer to"
+
+
+def is_exact(output: OutputMeasurement) -> bool:
+    """Whether its dtype has no rounding: integers, booleans, codes."""
+    return output.dtype not in EPS
+
+
+def is_few(output: OutputMeasurement) -> bool:
+    """Whether so few elements differ that on which side they fall is chance."""
+    return output.n_diff <= FEW
+
+
+def is_known(output: OutputMeasurement) -> bool:
+    """Whether there is a reference for it."""
+    return output.rms_error_eager is not None and output.rms_error_compiled is not None
+
+
+def gain(output: OutputMeasurement) -> float:
+    """Largest move of the output in units of its dtype's rounding; infinite for integers and inf."""
+    if output.dtype not in EPS or output.nonfinite_mismatches:
+        return float("inf")
+    return output.max_abs / (EPS[output.dtype] * output.scale) if output.scale else float("inf")
+
+
+def leaning(output: OutputMeasurement, redrawn: Sequence[Measurement], amplified: bool) -> Leaning:
+    """redrawn: the same program on other inputs. amplified: rounding alone can move the output far."""
+    nonfinite = output.reference_nonfinite_compiled - output.reference_nonfinite_eager
+    if nonfinite:
+        return Leaning.WORSE if nonfinite > 0 else Leaning.BETTER
+    if _is_its_own_reference(output):
+        # It computes in float64 itself: what rounding explains is then no fault.
+        return Leaning.UNTOLD if amplified or gain(output) <= AMPLIFIED else Leaning.WORSE
+    margin = WORSE_AMPLIFIED if amplified else WORSE
+    if is_few(output):
+        return _over_draws(output.path, redrawn, margin)
+    return _apart(output, margin)
+
+
+def is_within_rounding(output: OutputMeasurement) -> bool:
+    """Whether compiled is within a few steps of its dtype from the reference, at the scale of the output."""
+    return (output.rms_error_compiled or 0.0) <= STEPS * EPS.get(output.dtype, 0.0) * output.scale
+
+
+def leaning_here(output: OutputMeasurement) -> Leaning:
+    """By the errors on these inputs alone."""
+    return _apart(output, WORSE)
+
+
+def about_alike(output: OutputMeasurement) -> bool:
+    """Whether the two errors are of one size, as far as these inputs tell."""
+    return leaning_here(output) is Leaning.ALIKE
+
+
+def _is_its_own_reference(output: OutputMeasurement) -> bool:
+    own = output.rms_error_eager == 0.0 and output.reference_nonfinite_eager == 0
+    return own and output.dtype in ("float64", "complex128")
+
+
+def _over_draws(path: str, redrawn: Sequence[Measurement], margin: float) -> Leaning:
+    """Told where nearly all draws lean to one side and the errors of all together do too."""
+    found = [o for m in redrawn for o in m.outputs if o.path == path and is_known(o) and o.n_diff]
+    sides = [_apart(output, 1.0) for output in found]
+    worse, better = sides.count(Leaning.WORSE), sides.count(Leaning.BETTER)
+    if len(found) < LEAST_DRAWS:
+        return Leaning.UNTOLD
+    eager = _pooled([o.rms_error_eager or 0.0 for o in found])
+    compiled = _pooled([o.rms_error_compiled or 0.0 for o in found])
+    least = _pooled([o.rms_rounding or 0.0 for o in found])
+    together = _side(eager, compiled, least, margin)
+    if together is Leaning.ALIKE:
+        return Leaning.ALIKE
+    leaning = worse if together is Leaning.WORSE else better
+    return together if leaning >= CONSISTENT * len(found) else Leaning.UNTOLD
+
+
+def _pooled(errors: Sequence[float]) -> float:
+    return math.sqrt(sum(error * error for error in errors) / len(errors))
+
+
+def _apart(output: OutputMeasurement, margin: float) -> Leaning:
+    eager, compiled = output.rms_error_eager or 0.0, output.rms_error_compiled or 0.0
+    return _side(eager, compiled, output.rms_rounding or 0.0, margin)
+
+
+def _side(eager: float, compiled: float, least: float, margin: float) -> Leaning:
+    """least: the part of both errors that the last rounding makes; it adds to the rest as squares do."""
+    if _clearly_larger(compiled, eager, least, margin):
+        return Leaning.WORSE
+    return Leaning.BETTER if _clearly_larger(eager, compiled, least, margin) else Leaning.ALIKE
+
+
+def _clearly_larger(large: float, small: float, least: float, margin: float) -> bool:
+    shows = min(SHOWS, margin)
+    return large > shows * small and _without(large, least) > margin * _without(small, least)
+
+
+def _without(error: float, least: float) -> float:
+    if error <= least or not math.isfinite(error):
+        return 0.0 if error <= least else error
+    return error * math.sqrt(max(0.0, 1.0 - (least / error) ** 2))

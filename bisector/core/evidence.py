@@ -1,0 +1,70 @@
+"""What a verdict is made of: one call measured in several ways, and how steady each of its two sides is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .model import Measurement
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """What further runs of one compiled program gave, other bits than its first run.
+
+    count: how many gave about this. against_eager, against_first: that result against eager's, and against
+    the first run's.
+    """
+
+    count: int
+    against_eager: Measurement
+    against_first: Measurement
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """One compiled program, run several times on the same inputs and random state.
+
+    runs: all of them, the first included. others: the results that are not the first's, bit for bit.
+    """
+
+    runs: int
+    others: tuple[Rerun, ...] = ()
+
+    @property
+    def unlike(self) -> int:
+        """Runs that gave other bits than the first."""
+        return sum(other.count for other in self.others)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Measurements of one call; none of them is a judgement.
+
+    default: the default compile against eager, with errors against a float64 run that obeys the casts that
+    the program wrote. again: eager against eager with the generators running on; restored: with them put
+    back. nudged: eager against eager with each node moved by one ulp. notes: why there is no reference, or
+    which ops ran narrow. alike: where random numbers are drawn, the compile that was told to draw them as
+    eager does.
+
+    widest: the default compile with errors against a float64 run that obeys no cast; None where the program
+    casts nothing to a narrower dtype. repeated: the compiled program run again. redrawn: the same program on
+    other inputs, where so few elements differ that one input tells nothing. undefined: nodes whose result
+    torch leaves undefined for the values they had in eager, each with the reason.
+    """
+
+    default: Measurement
+    again: Measurement
+    restored: Measurement
+    nudged: tuple[Measurement, ...]
+    notes: tuple[str, ...]
+    alike: Measurement | None = None
+    widest: Measurement | None = None
+    repeated: Repeated | None = None
+    redrawn: tuple[Measurement, ...] = ()
+    undefined: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def without(cls, failed: Measurement) -> Evidence:
+        """Where there was nothing to measure."""
+        return cls(failed, failed, failed, (), ())

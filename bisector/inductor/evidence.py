@@ -1,0 +1,216 @@
+"""The evidence of a verdict: the default compile measured against float64, and how steady and how sensitive
+the two sides are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+import torch.fx
+
+from ..core import accuracy
+from ..core.case import Case
+from ..core.evidence import Evidence, Repeated, Rerun
+from ..core.model import Candidate, Measurement
+from ..errors import first_line
+from . import measure, tensors, torch_state
+from .capture.record import Call
+from .execute import Outputs, Subject, eager_program, prepare, run, run_again
+from .probing import compiled_measurement, measured, probe
+from .redrawing import redrawn
+from .reference import Float64, NoReference, Obeying, OneUlp, narrowing_casts, rounding_of, widened
+from .undefined import UndefinedCalls
+
+NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
+MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
+ALIKE = "inductor.fallback_random"  # draws with eager's generators
+
+# A race that shows in one run of twenty is missed by 64 runs in one case of 27, and one that spares one run
+# of ten in one of 800.
+RUNS, LEAST_RUNS, RUNNING_S = 64, 4, 0.5
+DISTINCT = 6  # results that are kept; what comes after is counted with the last
+EAGER_BETWEEN = 3  # runs after which eager runs in between, so that freed memory holds something else
+DRAWS, DRAWING_S = 24, 1.0
+
+Compiled = Callable[..., Any]
+
+
+def collect(call: Call, case: Case, train: bool | None) -> Evidence:
+    """Everything that a verdict is made of but the trace."""
+    started = time.perf_counter()
+    if call.raised:
+        default = probe(call, case, Candidate(), train)
+        steady = Measurement(error=default.error)  # of two exceptions no bits are compared
+        return Evidence(default, steady, steady, (), ())
+    try:
+        subject = prepare(call, case, train)
+        gm = subject.edited.gm
+        looked = EagerRun(gm)
+        eager = run(subject, looked.run)
+        again = Measurement(measure.measure_all(eager, run_again(subject, eager_program(subject))))
+        restored = Measurement(measure.measure_all(eager, run(subject, eager_program(subject))))
+    except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
+        return Evidence.without(Measurement(error=f"eager fails: {first_line(error)}"))
+    casts = narrowing_casts(gm, looked.dtypes)
+    reference = _References(subject, casts)
+    exact = reference.outputs(None)
+    nudged = tuple(
+        Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, looked.eps).run)))
+        for seed in range(_nudges(eager))
+    )
+    again_run = _MoreRuns(subject, eager, reference)
+    default = compiled_measurement(subject, Candidate(), eager, exact, watch=again_run.watch)
+    alike = None
+    if any(output.n_diff for output in again.outputs) and torch_state.has_flag(ALIKE):
+        alike = compiled_measurement(subject, Candidate.with_flags({ALIKE: True}), eager)
+    seconds = time.perf_counter() - started
+    return Evidence(
+        replace(default, seconds=seconds), again, restored, nudged, tuple(reference.notes), alike,
+        again_run.widest, again_run.repeated, again_run.redrawn, looked.undefined,
+    )  # fmt: skip
+
+
+def _nudges(outputs: Outputs) -> int:
+    elements = sum(v.numel() for v in outputs.values() if isinstance(v, torch.Tensor))
+    return 1 if elements > MANY else NUDGES
+
+
+class EagerRun(torch.fx.Interpreter):
+    """Runs a graph in eager.
+
+    eps: the smallest machine epsilon among its float results. dtypes: of each node's tensor. undefined: nodes
+    whose result torch leaves undefined, with the reason.
+    """
+
+    def __init__(self, gm: torch.fx.GraphModule) -> None:
+        super().__init__(gm)
+        self.eps = 1.0
+        self.dtypes: dict[str, torch.dtype] = {}
+        self.undefined: dict[str, str] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        with UndefinedCalls() as calls:
+            result = super().run_node(n)
+        if calls.reason is not None:
+            self.undefined[n.name] = calls.reason
+        if isinstance(result, torch.Tensor):
+            self.dtypes[n.name] = result.dtype
+            if n.op != "placeholder":
+                self.eps = min(self.eps, rounding_of(result))
+        return result
+
+
+@dataclass
+class _References:
+    """Runs of the subject in double precision. casts: those of the program that such a run obeys."""
+
+    subject: Subject
+    casts: Mapping[str, torch.dtype]
+    notes: list[str] = field(default_factory=list)
+    none: bool = False  # there is no such run, and why is noted
+
+    def outputs(self, args: list[Any] | None, obeying: bool = True) -> Outputs | None:
+        """args: other inputs than the subject's. None where there is no such run."""
+        if self.none:
+            return None
+        edited, mode = self.subject.edited, Float64()
+        wide = widened(tensors.fresh(edited.args if args is None else args, edited.requires_grad))
+        program = Obeying(edited.gm, self.casts if obeying else {}).run
+        try:
+            with mode:
+                outputs = run(self.subject, program, wide)
+        except Exception as error:  # noqa: BLE001 - an op may fail in float64 in any way; said, not guessed
+            why = str(error).splitlines()[0] if isinstance(error, NoReference) else first_line(error)
+            self.none = True
+            self.notes.append(f"no float64 reference: {why}")
+            return None
+        if mode.narrow and not self.notes:
+            self.notes.append(f"no float64 kernel, run as given: {', '.join(sorted(mode.narrow))}")
+        return outputs
+
+
+@dataclass
+class _MoreRuns:
+    """What further runs of the compiled program tell, before it is gone."""
+
+    subject: Subject
+    eager: Outputs
+    reference: _References
+    widest: Measurement | None = None
+    repeated: Repeated | None = None
+    redrawn: tuple[Measurement, ...] = ()
+
+    def watch(self, compiled: Compiled, first: Outputs) -> None:
+        """first: the outputs of its first run."""
+        try:
+            self._look(compiled, first)
+        except Exception as error:  # noqa: BLE001 - a program that runs once only is no worse for that
+            self.reference.notes.append(f"the compiled program could not be run again: {first_line(error)}")
+
+    def _look(self, compiled: Compiled, first: Outputs) -> None:
+        self.repeated = repeated(self.subject, compiled, self.eager, first)
+        differing = [o for o in measured(self.subject, self.eager, first) if o.n_diff]
+        if not differing:
+            return
+        if self.reference.casts and (wide := self.reference.outputs(None, obeying=False)) is not None:
+            self.widest = Measurement(measured(self.subject, self.eager, first, wide))
+        if any(accuracy.is_few(o) and not accuracy.is_exact(o) for o in differing):
+            self.redrawn = self._on_other_inputs(compiled)
+
+    def _on_other_inputs(self, compiled: Compiled) -> tuple[Measurement, ...]:
+        found: list[Measurement] = []
+        ends = time.monotonic() + DRAWING_S
+        requires_grad = self.subject.edited.requires_grad
+        while len(found) < DRAWS and time.monotonic() < ends:
+            args = redrawn(self.subject.edited.args, len(found))
+            exact = self.reference.outputs(args)
+            if exact is None:
+                break
+            programs = (eager_program(self.subject), compiled)
+            try:
+                eager, other = (run(self.subject, p, tensors.fresh(args, requires_grad)) for p in programs)
+            except Exception:  # noqa: BLE001 - values that one of the two refuses tell nothing
+                break
+            found.append(Measurement(measure.measure_all(eager, other, exact)))
+        return tuple(found)
+
+
+def repeated(
+    subject: Subject, compiled: Compiled, eager: Outputs, first: Outputs, least: int = LEAST_RUNS
+) -> Repeated:
+    """Run a compiled program again, on the same inputs and from the same random state.
+
+    Its outputs are put beside those of its first run. least: runs that are made however long they take.
+    """
+    distinct: list[tuple[Outputs, int]] = []
+    runs, ends = 1, time.monotonic() + RUNNING_S
+    while runs < RUNS and (runs < least or time.monotonic() < ends):
+        if runs <= EAGER_BETWEEN:
+            run(subject, eager_program(subject))
+        outputs = run(subject, compiled)
+        runs += 1
+        for at, (known, count) in enumerate(distinct):
+            if len(distinct) == DISTINCT or not _apart(known, outputs):
+                distinct[at] = known, count + 1
+                break
+        else:
+            if _apart(first, outputs):
+                distinct.append((outputs, 1))
+    others = tuple(
+        Rerun(
+            count,
+            Measurement(measured(subject, eager, outputs)),
+            Measurement(measured(subject, first, outputs)),
+        )
+        for outputs, count in distinct
+    )
+    return Repeated(runs, others)
+
+
+def _apart(first: Outputs, second: Outputs) -> bool:
+    """Whether any bits differ."""
+    return any(o.n_diff for o in measure.measure_all(first, second))

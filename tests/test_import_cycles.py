@@ -29,6 +29,8 @@ ORDER = {
         redrawing threads torch_state undefined
         capture graph hooks measure
         autotuned execute
+        measuring
+        repeating
         describe probing steer write_scripts
         flags reference
         program

@@ -157,10 +157,16 @@ def judge(
     a smaller graph has other outputs) is another bug: UNRESOLVED, so that no search slips on to it. Nor do
     two runs that both raise agree in the values that are studied.
 
-    Strides alone make a divergence only where nothing else does, and the criterion asks for them.
+    Strides alone make a divergence only where nothing else does, and the criterion asks for them. Runs of one
+    program that do not have one outcome are UNRESOLVED.
     """
     if measurement.error is not None:
         return ProbeResult(Outcome.UNRESOLVED, measurement.error, measurement)
+    if measurement.others:
+        runs = [replace(measurement, outputs=outputs, others=()) for outputs in measurement.others]
+        first, *more = (judge(one, criterion, same) for one in (replace(measurement, others=()), *runs))
+        if any(result.outcome is not first.outcome for result in more):
+            return ProbeResult(Outcome.UNRESOLVED, "runs of the same program disagree", measurement)
     found: list[Signature] = []
     reasons: list[str] = []
     for output in measurement.outputs:

@@ -179,6 +179,7 @@ class Measurement:
     decisions: every decision the hooks saw, in the order the compiler took them.
     vanished: members of the candidate that this compile never asked about.
     code: a digest of the generated source, normalised; equal digests are the same program.
+    others: the outputs of further runs of the same program, where any gave other bits, against eager's.
     """
 
     outputs: tuple[OutputMeasurement, ...] = ()
@@ -188,6 +189,7 @@ class Measurement:
     error: str | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    others: tuple[tuple[OutputMeasurement, ...], ...] = ()
 
 
 @dataclass(frozen=True)

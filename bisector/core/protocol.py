@@ -133,10 +133,12 @@ class Record(Request[Recorded], job="hello", answers=Recorded):
 
 @dataclass(frozen=True)
 class RunProbe(AboutCase[Measurement], job="probe", answers=Measurement):
-    """Compile and run one candidate. trial: counts repetitions, which are asked to run again."""
+    """Compile and run one candidate. trial: counts repetitions, which are asked to run again. runs: of the
+    compiled program, in one process; fewer where they take long."""
 
     candidate: Candidate
     trial: int = 0
+    runs: int = 1
 
 
 @dataclass(frozen=True)

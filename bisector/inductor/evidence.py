@@ -14,26 +14,23 @@ import torch.fx
 
 from ..core import accuracy
 from ..core.case import Case
-from ..core.evidence import Evidence, Repeated, Rerun
+from ..core.evidence import Evidence, Repeated
 from ..core.model import Candidate, Measurement
 from ..errors import first_line
 from . import measure, tensors, torch_state
 from .capture.record import Call
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
-from .probing import compiled_measurement, measured, probe
+from .measuring import measured
+from .probing import compiled_measurement, probe
 from .redrawing import redrawn
 from .reference import Float64, NoReference, Obeying, OneUlp, narrowing_casts, rounding_of, widened
+from .repeating import MOST_RUNS, repeated
 from .undefined import UndefinedCalls
 
 NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
 MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
 ALIKE = "inductor.fallback_random"  # draws with eager's generators
 
-# A race that shows in one run of twenty is missed by 64 runs in one case of 27, and one that spares one run
-# of ten in one of 800.
-RUNS, LEAST_RUNS, RUNNING_S = 64, 4, 0.5
-DISTINCT = 6  # results that are kept; what comes after is counted with the last
-EAGER_BETWEEN = 3  # runs after which eager runs in between, so that freed memory holds something else
 DRAWS, DRAWING_S = 24, 1.0
 
 Compiled = Callable[..., Any]
@@ -146,13 +143,7 @@ class _MoreRuns:
 
     def watch(self, compiled: Compiled, first: Outputs) -> None:
         """first: the outputs of its first run."""
-        try:
-            self._look(compiled, first)
-        except Exception as error:  # noqa: BLE001 - a program that runs once only is no worse for that
-            self.reference.notes.append(f"the compiled program could not be run again: {first_line(error)}")
-
-    def _look(self, compiled: Compiled, first: Outputs) -> None:
-        self.repeated = repeated(self.subject, compiled, self.eager, first)
+        self.repeated = repeated(self.subject, compiled, self.eager, first, MOST_RUNS)
         differing = [o for o in measured(self.subject, self.eager, first) if o.n_diff]
         if not differing:
             return
@@ -177,40 +168,3 @@ class _MoreRuns:
                 break
             found.append(Measurement(measure.measure_all(eager, other, exact)))
         return tuple(found)
-
-
-def repeated(
-    subject: Subject, compiled: Compiled, eager: Outputs, first: Outputs, least: int = LEAST_RUNS
-) -> Repeated:
-    """Run a compiled program again, on the same inputs and from the same random state.
-
-    Its outputs are put beside those of its first run. least: runs that are made however long they take.
-    """
-    distinct: list[tuple[Outputs, int]] = []
-    runs, ends = 1, time.monotonic() + RUNNING_S
-    while runs < RUNS and (runs < least or time.monotonic() < ends):
-        if runs <= EAGER_BETWEEN:
-            run(subject, eager_program(subject))
-        outputs = run(subject, compiled)
-        runs += 1
-        for at, (known, count) in enumerate(distinct):
-            if len(distinct) == DISTINCT or not _apart(known, outputs):
-                distinct[at] = known, count + 1
-                break
-        else:
-            if _apart(first, outputs):
-                distinct.append((outputs, 1))
-    others = tuple(
-        Rerun(
-            count,
-            Measurement(measured(subject, eager, outputs)),
-            Measurement(measured(subject, first, outputs)),
-        )
-        for outputs, count in distinct
-    )
-    return Repeated(runs, others)
-
-
-def _apart(first: Outputs, second: Outputs) -> bool:
-    """Whether any bits differ."""
-    return any(o.n_diff for o in measure.measure_all(first, second))

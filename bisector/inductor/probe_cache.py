@@ -33,7 +33,9 @@ class ProbeCache:
     def program(self, request: RunProbe, digest: str) -> tuple[OutputMeasurement, ...] | None:
         """What a program of this digest gave on the request's case; None if unknown, and for repetitions,
         which are asked to run."""
-        return None if request.trial else self._programs.get((_place(request), digest))
+        if request.trial or request.runs > 1:
+            return None
+        return self._programs.get((_place(request), digest))
 
 
 def _place(request: RunProbe) -> str:

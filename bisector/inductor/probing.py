@@ -10,7 +10,7 @@ from typing import Any
 from ..core.case import Case
 from ..core.model import Candidate, Measurement, OutputMeasurement
 from ..errors import first_line
-from . import control, exceptions, measure, source_capture
+from . import control, exceptions, source_capture
 from .capture.record import Call
 from .execute import (
     NotCompiled,
@@ -23,6 +23,8 @@ from .execute import (
     prepare,
     run,
 )
+from .measuring import measured
+from .repeating import repeated
 
 Lookup = Callable[[str], tuple[OutputMeasurement, ...] | None]  # what a program of this digest gave before
 
@@ -34,11 +36,17 @@ def _nothing_known(digest: str) -> None:
 
 
 def probe(
-    call: Call, case: Case, candidate: Candidate, train: bool | None, known: Lookup = _nothing_known
+    call: Call,
+    case: Case,
+    candidate: Candidate,
+    train: bool | None,
+    known: Lookup = _nothing_known,
+    runs: int = 1,
 ) -> Measurement:
     """Compile and run one candidate on one case; errors of either become Measurement.error.
 
-    known: what is measured already of programs compiled from this case; such a one is not run again.
+    known: what is measured already of programs compiled from this case; such a one is not run again. runs: of
+    the compiled program.
     """
     started = time.perf_counter()
     try:
@@ -46,8 +54,16 @@ def probe(
         eager = eager_run(subject)
     except Exception as error:  # noqa: BLE001 - a case that eager cannot run is unresolved, whatever it raised
         return Measurement(error=f"eager fails: {first_line(error)}")
-    found = compiled_measurement(subject, candidate, eager, known=known)
-    return replace(found, seconds=time.perf_counter() - started)
+    others: list[tuple[OutputMeasurement, ...]] = []
+
+    def again(program: Callable[..., Any], first: Outputs) -> None:
+        if isinstance(eager, dict):
+            told = repeated(subject, program, eager, first, runs)
+            others.extend(other.against_eager.outputs for other in told.others)
+
+    watch = again if runs > 1 else None
+    found = compiled_measurement(subject, candidate, eager, known=known, watch=watch)
+    return replace(found, seconds=time.perf_counter() - started, others=tuple(others))
 
 
 def eager_run(subject: Subject) -> Outputs | Exception:
@@ -99,14 +115,6 @@ def compiled_measurement(
     return told(outputs, decisions, source_capture.digest(sources))
 
 
-def measured(
-    subject: Subject, eager: Outputs, compiled: Outputs, reference: Outputs | None = None
-) -> tuple[OutputMeasurement, ...]:
-    """How the outputs of a compiled run stand against those of eager."""
-    both = {**{k: None for k in compiled if k not in eager}, **eager}
-    return measure.measure_all(*_originals_for(subject, both, compiled), reference)
-
-
 def told(
     outputs: tuple[OutputMeasurement, ...], decisions: control.Control | None, digest: str
 ) -> Measurement:
@@ -117,11 +125,3 @@ def told(
         vanished=tuple(decisions.vanished()) if decisions is not None else (),
         code=digest,
     )
-
-
-def _originals_for(subject: Subject, eager: Outputs, compiled: Outputs) -> tuple[Outputs, Outputs]:
-    """An input that only one side wrote into is, on the other side, the input as it was."""
-    original = {f"mutated[{n}]": v for n, v in zip(subject.names, subject.edited.args, strict=True)}
-    fill = {k: v for k, v in original.items() if k in eager or k in compiled}
-    full_eager = {k: (fill[k] if v is None and k in fill else v) for k, v in eager.items()}
-    return full_eager, {**{k: fill[k] for k in full_eager if k in fill}, **compiled}

@@ -59,7 +59,8 @@ class Study:
     signatures: what diverges in the whole subject; anything else is another bug (UNRESOLVED).
     small: the criterion for reduced graphs, whose outputs are other nodes.
     conservative: values that `config:` members stand for.
-    train: compare gradients; None as the script did. repeat: trials for each probe.
+    train: compare gradients; None as the script did. repeat: trials for each probe. runs: of the compiled
+    program in each.
     hooks_off: kinds of decision that are neither offered nor denied, since their hooks do not bite.
     exhausted: says why no more may be asked, or None.
     """
@@ -71,6 +72,7 @@ class Study:
     signatures: tuple[Signature, ...] = ()
     train: bool | None = None
     repeat: int = 1
+    runs: int = 1
     conservative: Mapping[str, Json] = field(default_factory=dict)
     exhausted: Callable[[], str | None] = lambda: None
     counts: Counter[str] = field(default_factory=Counter)
@@ -98,7 +100,11 @@ class Study:
 
     def requests(self, asked: Sequence[tuple[Candidate, Case]]) -> list[RunProbe]:
         """What the lab is asked for these candidates, every trial of one after the other."""
-        return [RunProbe(self.about(c), candidate, t) for candidate, c in asked for t in range(self.repeat)]
+        return [
+            RunProbe(self.about(case), candidate, trial, self.runs)
+            for candidate, case in asked
+            for trial in range(self.repeat)
+        ]
 
     def about(self, case: Case) -> About:
         """What every request about a case says."""

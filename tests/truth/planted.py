@@ -84,7 +84,7 @@ ABOVE = {
 SHOWS = {
     "values": "h * 1.25 + x.mean()",
     "mask": "h > {at}",
-    "code": "torch.floor(h * 64).to(torch.int8)",
+    "code": "torch.floor(h * 64).to(torch.int16)",
     "index": "(h * 8).round().argmax(-1)",
     "integers": "(h * 1000).to(torch.int32) + 3",
     "scalar": "h.mean()",
@@ -119,7 +119,6 @@ def _rounding(seed: int, rng: random.Random) -> Truth:
         "(h * 1.1 - h.mean(-1, keepdim=True)).exp()",
         "torch.log1p(h.abs()) / 0.3",
         "h * h.norm(dim=-1, keepdim=True).reciprocal()",
-        "h.softmax(-1).cumsum(-1)",
     ))  # fmt: skip
     return _script(seed, rng, Planted.ROUNDING, "", value, rng.choice(list(SHOWS)))
 
@@ -130,15 +129,16 @@ def _elided(seed: int, rng: random.Random) -> Truth:
     return _script(seed, rng, Planted.ELIDED_CAST, "", value, rng.choice(("values", "scalar", "gradient")))
 
 
+# Of the casts that do not fit, these are the ones that the kernels of eager and Inductor make otherwise.
 def _undefined(seed: int, rng: random.Random) -> Truth:
     value = rng.choice((
-        "(h * 3e9).to(torch.uint8)",
-        "(h * 1000).to(torch.uint8)",
-        "(h * 1e5).to(torch.int16)",
-        "(h * 1e7).to(torch.int8)",
-        "(h * 1e20).to(torch.int64).to(torch.float32)",
-        "(torch.ones_like(h, dtype=torch.int32) << (h * 100).abs().to(torch.int32))",
+        "(h * 1000).to(torch.int8)",
+        "(h * 1e5).to(torch.int8).to(torch.float32) + h",
+        "(h * 3e9).to(torch.int8)",
+        "(h * 1e20).to(torch.int8) + 1",
         "torch.empty(h.shape) * 0.5 + h",
+        "torch.empty_like(h) + h",
+        "h.new_empty(h.shape) + 1",
     ))
     return _script(seed, rng, Planted.UNDEFINED, "", value, "as it is", EXACT_ABOVE)
 

@@ -52,7 +52,8 @@ def _prepared(loaded: Loaded, request: asked.AboutCase[Any]) -> execute.Subject:
 def _probe(loaded: Loaded, request: asked.RunProbe) -> Measurement:
     about = request.about
     known = partial(loaded.probe_cache.program, request)
-    return probing.probe(_call(loaded, request), about.case, request.candidate, about.train, known)
+    call = _call(loaded, request)
+    return probing.probe(call, about.case, request.candidate, about.train, known, request.runs)
 
 
 def _pasted(loaded: Loaded, request: asked.RunPasted) -> Measurement:

@@ -1,0 +1,141 @@
+"""What a verdict is made of, on the real compiler: runs made again, casts obeyed, what is undefined."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from bisector.core.case import WHOLE
+from bisector.core.evidence import Evidence
+from bisector.core.judge import Criterion, judge
+from bisector.core.model import Candidate, Outcome
+from bisector.core.verdict import Verdict, VerdictClass, classify
+from bisector.inductor.capture.load import LoadOptions, load
+from bisector.inductor.capture.record import Call
+from bisector.inductor.evidence import collect
+from bisector.inductor.following.follow import trace
+from bisector.inductor.undefined import UndefinedCalls
+
+pytestmark = pytest.mark.usefixtures("undisturbed")
+
+RACING = """
+from torch._inductor import lowering as L
+@torch.library.custom_op("planted::racing", mutates_args=())
+def racing(x: torch.Tensor) -> torch.Tensor:
+    RUNS.append(1)
+    return x.sin() + (0.5 if len(RUNS) % {every} == {at} else 0.0)
+racing.register_fake(lambda x: torch.empty_like(x))
+L.lowerings[torch.ops.aten.sin.default] = L.fallback_handler(torch.ops.planted.racing.default)
+RUNS = []
+"""
+
+
+def call_of(folder: Path, body: str, inputs: str, before: str = "") -> Call:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    script = f"import torch\n{before}\ndef fn(x):\n{lines}\n{inputs}\ntorch.compile(fn)(x)\n"
+    (folder / "script.py").write_text(script)
+    loaded = load(LoadOptions(str(folder / "script.py")))
+    assert loaded.problem is None
+    return loaded.recorder.calls[0]
+
+
+def told(evidence: Evidence) -> Verdict:
+    return classify(evidence, Criterion(), False)
+
+
+@pytest.fixture
+def racing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a script registers is taken back."""
+    from torch._inductor import lowering
+
+    sin = torch.ops.aten.sin.default
+    monkeypatch.setitem(lowering.lowerings, sin, lowering.lowerings[sin])
+
+
+@pytest.mark.usefixtures("racing")
+@pytest.mark.parametrize(("every", "at"), [(20, 7), (3, 1), (10, 0)])
+def test_a_program_that_is_off_in_some_of_its_runs_is_told_from_one_that_is_off_in_all(
+    tmp_path: Path, every: int, at: int
+) -> None:
+    call = call_of(tmp_path, "return x.sin() * 2", "x = torch.rand(8)", RACING.format(every=every, at=at))
+    evidence = collect(call, WHOLE, None)
+    assert evidence.repeated is not None and evidence.repeated.unlike > 0
+    found = told(evidence)
+    assert found.kind is VerdictClass.NONDETERMINISTIC, found.reason
+    assert found.figures["runs"] == evidence.repeated.runs == 64
+
+
+def test_a_program_that_is_off_in_all_its_runs_is_steady(tmp_path: Path) -> None:
+    body = "return x.half().float() * 3"
+    evidence = collect(call_of(tmp_path, body, "torch.manual_seed(0)\nx = torch.rand(64)"), WHOLE, None)
+    assert evidence.repeated is not None and evidence.repeated.unlike == 0
+    assert evidence.repeated.runs == 64
+
+
+def test_a_cast_that_is_left_out_is_seen_beside_a_reference_that_obeys_it(tmp_path: Path) -> None:
+    body = "return x.half().float() * 3"
+    evidence = collect(call_of(tmp_path, body, "torch.manual_seed(0)\nx = torch.rand(64)"), WHOLE, None)
+    (obeying,), widest = evidence.default.outputs, evidence.widest
+    assert widest is not None
+    assert (obeying.rms_error_compiled or 0) > 1e3 * (obeying.rms_error_eager or 0)
+    assert (widest.outputs[0].rms_error_eager or 0) > 1e3 * (widest.outputs[0].rms_error_compiled or 0)
+    assert told(evidence).kind is VerdictClass.ELIDED_ROUNDING
+
+
+def test_a_program_without_narrowing_casts_has_one_reference(tmp_path: Path) -> None:
+    body = "return (x.double() * 3).sin()"
+    assert collect(call_of(tmp_path, body, "x = torch.rand(64)"), WHOLE, None).widest is None
+
+
+def test_few_elements_are_drawn_again_and_many_are_not(tmp_path: Path) -> None:
+    few = collect(call_of(tmp_path, "return (x * 1.1).exp().sum()", "x = torch.rand(4096)"), WHOLE, None)
+    assert len(few.redrawn) == 24
+    body = "return torch.erf(x * 1.1).exp()"
+    many = collect(call_of(tmp_path, body, "torch.manual_seed(0)\nx = torch.randn(4096)"), WHOLE, None)
+    assert many.default.outputs[0].n_diff > 16 and not many.redrawn
+
+
+TWICE = "a write of several values to one place"
+WIDE = "torch.linspace(-3e9, 3e9, 64)"
+
+
+def test_where_the_cast_that_differs_is_undefined_the_class_is_too(tmp_path: Path) -> None:
+    call = call_of(tmp_path, "return x.to(torch.int8)", f"x = {WIDE}")
+    evidence = collect(call, WHOLE, None)
+    assert list(evidence.undefined.values()) == ["a cast of -3e+09 to int8"]
+    answer = trace(call, WHOLE, Candidate(), None, ())
+    assert judge(answer.measurement, Criterion()).outcome is Outcome.FAIL
+    assert classify(evidence, Criterion(), False, answer.trace).kind is VerdictClass.UNDEFINED
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (f"{WIDE}.to(torch.int8)", "a cast of -3e+09 to int8"),
+        ("torch.tensor([float('nan')]).int()", "a cast of nan to int32"),
+        ("torch.tensor([127.9, -128.9]).to(torch.int8)", None),
+        ("torch.tensor([300]).to(torch.int8)", None),  # of integers the low bits are kept
+        (f"{WIDE}.bool()", None),
+        ("torch.tensor([1, 2]) << 64", "a shift of int64 by 64 bits"),
+        ("torch.tensor([1, 2]) >> -1", "a shift of int64 by -1 bits"),
+        ("torch.tensor([1, 2], dtype=torch.int32) << 31", None),
+        ("torch.empty(3)", "memory that nothing was written to"),
+        ("torch.empty(0)", None),
+        ("torch.zeros(3)", None),
+        ("torch.zeros(3).scatter(0, torch.tensor([1, 1]), torch.ones(2))", TWICE),
+        ("torch.zeros(3).scatter(0, torch.tensor([1, 2]), torch.ones(2))", None),
+        ("torch.zeros(3).index_put((torch.tensor([0, 0]),), torch.ones(2))", TWICE),
+        ("torch.zeros(3).index_put((torch.tensor([0, 0]),), torch.ones(2), accumulate=True)", None),
+        ("torch.tensor([2, 1, 2]).sort().indices", "an order of equal elements"),
+        ("torch.tensor([2, 1, 2]).sort(stable=True).indices", None),
+        ("torch.tensor([3, 1, 2]).argsort()", None),
+        ("torch.tensor([2, 1, 2]).topk(1).indices", "an order of equal elements"),
+    ],
+)
+def test_what_torch_leaves_undefined_is_told_from_what_it_does_not(code: str, reason: str | None) -> None:
+    made = eval(f"lambda: {code}", {"torch": torch})
+    with UndefinedCalls() as calls:
+        made()
+    assert calls.reason == reason

@@ -42,6 +42,10 @@ fuzz *arguments:
 faults *arguments:
     {{python}} -m tests.faults.table {{arguments}}
 
+# what is said of planted truths, as a table: --out FOLDER [--count N] [--first SEED]
+truth *arguments:
+    {{python}} -m tests.truth.matrix {{arguments}}
+
 # the page of a triage in a real browser: pip install playwright, and a Chromium
 browser:
     {{python}} -m pytest -m browser -n 0 tests/report

@@ -47,7 +47,7 @@ ORDER = {
         fixes
         reducing
         answer starting
-        preflight reproducing result
+        preflight reproducing result steadying
         builds concluding
         explaining other_calls program_reduction program_repro
         program_search

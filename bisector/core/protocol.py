@@ -81,6 +81,7 @@ class RecordedCall:
     entry: the name of what was compiled. nodes: calls in its graph. tolerances: those of the script's own
     comparisons, by output path, `*` for all outputs without one. digest: of the inputs. elements: in all
     inputs together. settings: flags that the script set around it. backend: `custom` for one without a name.
+    code: a digest of its graph.
     """
 
     index: int
@@ -94,6 +95,7 @@ class RecordedCall:
     devices: tuple[str, ...]
     settings: Mapping[str, Json]
     backend: str
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,18 @@ class RunTrace(AboutCase[Traced], job="trace", answers=Traced):
 
     candidate: Candidate
     left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Varying:
+    """The first node whose value is not the same in all runs of one compiled program."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class FindVarying(AboutCase[Varying], job="varying", answers=Varying):
+    """Run the default compile many times, its intermediate values returned."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,6 +56,7 @@ def _recorded(call: Call) -> RecordedCall:
         devices=tuple(sorted(call.devices())),
         settings=call.state.settings() | _named(entry.options),
         backend=entry.backend if isinstance(entry.backend, str) else "custom",
+        code=hashlib.sha256(call.graph.gm.code.encode()).hexdigest()[:16],
     )
 
 

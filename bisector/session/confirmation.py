@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from bisector.core.case import WHOLE
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Decision, Json, Outcome, ProbeResult, kind_of
+from bisector.core.protocol import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
 from bisector.runner.lab import Lab
@@ -200,8 +201,8 @@ def _ask(
     whole += [Candidate.with_flags(values) for values in flags.values()]
     part = [*(study.deny(rest) for rest in deny), *(study.plain(rest, decided.beside) for rest in allow)]
     try:
-        if not _same_inputs(study, chosen.call.digest):
-            return OTHER_INPUTS
+        if (other := _other_call(study, chosen.call)) is not None:
+            return other
         results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:
         return str(error)
@@ -217,9 +218,13 @@ def _ask(
     )
 
 
-def _same_inputs(study: Study, digest: str) -> bool:
-    calls = [c for c in study.lab.hello().calls if c.index == study.call]
-    return bool(calls) and calls[0].digest == digest
+def _other_call(study: Study, call: RecordedCall) -> str | None:
+    """Why the call of this study's worker is not this one: the same is one of graph, settings and inputs."""
+    there = next((c for c in study.lab.hello().calls if c.index == study.call), None)
+    if there is None or there.digest != call.digest:
+        return OTHER_INPUTS
+    same = there.code == call.code and there.settings == call.settings
+    return None if same else "a second run of the script gave another graph or other settings"
 
 
 def _with_sources(

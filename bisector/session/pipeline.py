@@ -32,6 +32,7 @@ from .program_search import explain_program
 from .result import to_json
 from .run import Session
 from .starting import can_follow_whole
+from .steadying import notes_on_runs
 from .study import Study
 from .subject import Chosen, differs_before_any_backend, nothing_found
 from .witness import Witness
@@ -184,8 +185,10 @@ def _ended(session: Session, judged: Judged) -> dict[str, Any]:
         answer = replace(judged.answer, stopped_because=judged.ended)
         return _finish(session, answer, UNCONFIRMED)
     assert judged.answer.verdict is not None
-    agrees = judged.answer.verdict.kind is VerdictClass.AGREES
-    return _finish(session, judged.answer, NOTHING if agrees else UNCONFIRMED)
+    answer, verdict = judged.answer, judged.answer.verdict
+    if verdict.rule is Rule.COMPILED_REPEATED:
+        answer = replace(answer, notes=(*answer.notes, *notes_on_runs(judged.chosen.study)))
+    return _finish(session, answer, NOTHING if verdict.kind is VerdictClass.AGREES else UNCONFIRMED)
 
 
 def _explained(session: Session, found: Answer) -> dict[str, Any]:

@@ -7,7 +7,7 @@ plain one does is for the caller to judge: returning a value can change what the
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +54,7 @@ def _followed(subject: execute.Subject, candidate: Candidate, left_out: Collecti
     values = taps.Values(subject.edited.gm)
     torch_state.restore_rng(subject.call.state)
     before = _generators()
-    eager = _outputs(subject, values.run)
+    eager = taps.outputs(subject, values.run)
     if not all(torch.equal(a, b) for a, b in zip(before, _generators(), strict=False)):
         raise taps.NotTraced("it draws random numbers")
     tapped = taps.tapped(subject, values, left_out)
@@ -64,7 +64,7 @@ def _followed(subject: execute.Subject, candidate: Candidate, left_out: Collecti
         execute.active(execute.control_for(candidate)),
         inductor_config.patch(_ANY_STRIDES),
     ):
-        compiled = _outputs(subject, execute.compile_subject(tapped.subject, candidate))
+        compiled = taps.outputs(subject, execute.compile_subject(tapped.subject, candidate))
     own, returned = compiled[: tapped.own_outputs], compiled[tapped.own_outputs :]
     following = Following(values, dict(zip(tapped.names, returned, strict=True)) | _named(subject, own))
     following.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
@@ -78,13 +78,6 @@ def _generators() -> list[torch.Tensor]:
     """States of the random generators of the CPU and of the GPUs that are in use."""
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     return [torch.get_rng_state(), *gpus]
-
-
-def _outputs(subject: execute.Subject, fn: Callable[..., Any]) -> list[Any]:
-    """The outputs of one run from the recorded state of the generators, without gradients."""
-    torch_state.restore_rng(subject.call.state)
-    result = fn(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
-    return [v.detach() if isinstance(v, torch.Tensor) else v for v in tensors.as_list(result)]
 
 
 def _named(subject: execute.Subject, own: list[Any]) -> dict[str, Any]:

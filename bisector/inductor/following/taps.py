@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch.fx
 import torch.utils._pytree as pytree
 from torch.fx.node import map_arg
 
-from .. import tensors
+from .. import tensors, torch_state
 from ..execute import Subject
 from ..graph import liveness
 
@@ -52,6 +52,13 @@ def _storage(value: Any) -> int | None:
     if isinstance(value, torch.Tensor) and value.layout is torch.strided:
         return value.untyped_storage().data_ptr() or None
     return None
+
+
+def outputs(subject: Subject, fn: Callable[..., Any]) -> list[Any]:
+    """The outputs of one run from the recorded state of the generators, without gradients."""
+    torch_state.restore_rng(subject.call.state)
+    result = fn(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
+    return [v.detach() if isinstance(v, torch.Tensor) else v for v in tensors.as_list(result)]
 
 
 @dataclass

@@ -30,6 +30,7 @@ from ..capture.record import Call
 from ..flags import fix_trials, installed, reads
 from ..flags.codes import code_of, sources_of
 from ..following import follow
+from ..following.varying import first_varying
 from ..hooks import selftest, triton_selftest
 
 
@@ -68,6 +69,10 @@ def _verdict(loaded: Loaded, request: asked.RunVerdict) -> Evidence:
 def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:
     about, call = request.about, _call(loaded, request)
     return follow.trace(call, about.case, request.candidate, about.train, request.left_out)
+
+
+def _varying(loaded: Loaded, request: asked.FindVarying) -> asked.Varying:
+    return first_varying(_call(loaded, request), request.about.case, request.about.train)
 
 
 def _slowdown(loaded: Loaded, request: asked.TimeSlowdown) -> asked.Ratios:
@@ -163,6 +168,7 @@ _JOBS: dict[type[asked.Request[Any]], Callable[[Loaded, Any], Any]] = {
     asked.RunPasted: _pasted,
     asked.RunVerdict: _verdict,
     asked.RunTrace: _trace,
+    asked.FindVarying: _varying,
     asked.TimeSlowdown: _slowdown,
     asked.TryOtherInputs: _other_inputs,
     asked.SteerInputs: _steer,

@@ -1,0 +1,38 @@
+"""Where runs of one compiled program first differ from each other: its intermediate values, run by run."""
+
+from __future__ import annotations
+
+from ...core.case import Case
+from ...core.model import Candidate
+from ...core.protocol import CannotAnswer, Varying
+from ...errors import first_line
+from .. import execute
+from ..capture.record import Call
+from . import local_error, taps
+
+RUNS = 64  # as many as tell that the program varies at all
+
+
+def first_varying(call: Call, case: Case, train: bool | None) -> Varying:
+    """The first node whose value is not the same in all runs. Raises CannotAnswer where the values of the
+    compiled program cannot be had, or none of them varies once they are returned."""
+    try:
+        subject = execute.prepare(call, case, train)
+        values = taps.Values(subject.edited.gm)
+        taps.outputs(subject, values.run)
+        tapped = taps.tapped(subject, values, ())
+        with execute.active(execute.control_for(Candidate())):
+            compiled = execute.compile_subject(tapped.subject, Candidate())
+            first, *others = (taps.outputs(subject, compiled) for _ in range(RUNS))
+    except Exception as error:
+        raise CannotAnswer(first_line(error)) from error  # eager or compiled code may raise anything
+    names = [*subject.edited.output_names(), *tapped.names]
+    varying = {
+        name
+        for at, name in enumerate(names)
+        if name is not None and any(not local_error.same((first[at], other[at])) for other in others)
+    }
+    node = next((n for n in subject.edited.gm.graph.nodes if n.name in varying), None)
+    if node is None:
+        raise CannotAnswer("with its intermediate values returned the compiled program does not vary")
+    return Varying(node.name)

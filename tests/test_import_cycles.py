@@ -42,6 +42,7 @@ ORDER = {
         command_line doctor following output plain_runs questions
         culprit_search subject
         confirmation run
+        family_search
         witness
         flags
         fixes

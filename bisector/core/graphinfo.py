@@ -17,7 +17,8 @@ class NodeInfo:
     result (None otherwise). writes: it writes into its first argument. integers: constants among its
     arguments. contiguous: of an input, whether it lies in memory as a new tensor does. parts: of a call,
     how many computing ATen calls eager makes of it. where: the user's file:line. optional: what it reads in
-    arguments that have a default. numeric: what it reads where it could read a number.
+    arguments that have a default. numeric: what it reads where it could read a number. module: where it is in
+    the model (`model.layers.3.mlp`), "" outside of modules.
     """
 
     name: str
@@ -33,6 +34,7 @@ class NodeInfo:
     where: str = ""
     optional: tuple[Argument, ...] = ()
     numeric: tuple[Argument, ...] = ()
+    module: str = ""
 
     @property
     def is_tensor(self) -> bool:

@@ -150,6 +150,7 @@ def _node(node: torch.fx.Node, run: _Run) -> NodeInfo:
         parts=run.parts.get(node.name, 1),
         contiguous=node.name not in run.odd,
         where=naming.where_of(node),
+        module=naming.module_of(node),
         optional=tuple((place, arguments.read_at(node, place)) for place in arguments.defaults(node)),
         numeric=tuple((place, arguments.read_at(node, place)) for place in arguments.numeric(node)),
     )

@@ -182,6 +182,21 @@ def where_of(node: Node) -> str:
     return where_in(node.meta.get("stack_trace"))
 
 
+# How Dynamo writes the way to a module: `L['self'].model.layers[3].mlp`, `L['args'][0].model.layers.3.mlp`.
+_ROOT = re.compile(r"^L\['\w+'\](?:\[\d+\])?\.?")
+_INDEX = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\"|(\d+))\]")
+
+
+def module_of(node: Node) -> str:
+    """The module of the model that the node comes from, `model.layers.3.mlp`; "" if it is unknown."""
+    stack = node.meta.get("nn_module_stack") or {}
+    last = next(reversed(list(stack.values())), None)
+    path = last[0] if isinstance(last, tuple) and last and isinstance(last[0], str) else ""
+    inside = _ROOT.sub("", path)
+    dotted = _INDEX.sub(lambda found: "." + (found[1] or found[2] or found[3]), inside)
+    return ".".join(name for name in dotted.split(".") if name and name not in ("_modules", "_orig_mod"))
+
+
 def where_in(stack_trace: str | None) -> str:
     """The innermost `file:line` of a stack trace."""
     frames = _FRAME.findall(stack_trace or "")

@@ -83,6 +83,7 @@ def report(result: Result, repro_source: str | None = None) -> Report:
         _verdict(result),
         _causes(result, labels),
         _repairs(result, labels),
+        _family(result),
         _shares(result, labels),
         _places(result),
         _fixes(result),
@@ -224,6 +225,15 @@ def _repairs(result: Result, labels: Mapping[str, str]) -> Section | None:
     if result.get("confirmation"):
         blocks.append(Paragraph(sentences.confirmation_sentence(result), Tone.QUIET))
     return Section("Repairs", tuple(blocks), sentences.repair_heading(repairs))
+
+
+def _family(result: Result) -> Section | None:
+    lines = sentences.family_lines(result)
+    if not lines:
+        return None
+    family = result["family"]
+    head = f"{family['places']} places" + ("" if family["confirmed"] else " (not confirmed)")
+    return Section("Family", tuple(map(Paragraph, lines)), head)
 
 
 def _shares(result: Result, labels: Mapping[str, str]) -> Section | None:

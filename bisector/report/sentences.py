@@ -81,6 +81,8 @@ def _on_outputs(outputs: Sequence[Mapping[str, Any]]) -> str:
 
 def _because(result: Result) -> str:
     """The rest of the first line: the best that is known, from a confirmed cause down to nothing."""
+    if family := result.get("family"):
+        return _because_of_family(family)
     confirmed = [cause["decisions"] for cause in result["causes"] if cause["confirmed"]]
     if confirmed:
         return _because_of_causes(confirmed)
@@ -98,6 +100,29 @@ def _because(result: Result) -> str:
     if fix:
         return f"; they agree with this change: {fix_title(fix)}"
     return "; the cause is not established" if result["seconds"]["causes"] is not None else ""
+
+
+def _because_of_family(family: Mapping[str, Any]) -> str:
+    """Many decisions together, with what was seen of their halves."""
+    nouns = conjunction([f"{KINDS[kind].noun}s" for kind in family["kinds"]])
+    sure = "because of" if family["confirmed"] else "probably because of"
+    halves = "; neither half of them alone accounts for it" if family["halves"] else ""
+    return f", {sure} {nouns} at {count(family['places'], 'place')} together{halves}"
+
+
+def family_lines(result: Result) -> list[str]:
+    """Where the decisions of a family are, and what its halves and other kinds remove; none without one."""
+    family = result.get("family")
+    if not family:
+        return []
+    lines = []
+    if family["halves"]:
+        removed = conjunction([percent(share) for share in family["halves"]])
+        lines.append(f"Disabled by halves, in graph order, they remove {removed} of the difference.")
+    for kind, share in family["others"].items():
+        lines.append(f"Disabling every {KINDS[kind].noun} instead removes {percent(share)}.")
+    layers = [f"{layer['module']} ({layer['places']})" for layer in family["layers"]]
+    return [*lines, *([f"Where they are: {conjunction(layers)}."] if layers else [])]
 
 
 def _only_places(result: Result) -> bool:

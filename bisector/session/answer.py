@@ -16,6 +16,7 @@ from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Verdict
 
 from .confirmation import Repair, SecondOpinion
+from .family_search import FoundFamily
 from .fixes import Fix
 from .flags.contrast import Contrast
 from .flags.walk import FlagWalk
@@ -66,6 +67,7 @@ class Answer:
     causes: tuple[tuple[MinimalSet, bool], ...] = ()
     places: tuple[str, ...] = ()
     graded: Graded | None = None
+    family: FoundFamily | None = None
     decisions: tuple[Decision, ...] = ()
     fixes: tuple[tuple[Fix, bool], ...] = ()
     minimal: GraphInfo | None = None
@@ -105,6 +107,7 @@ class Answer:
             repairs=tuple(replace(repair, confirmed=False) for repair in self.repairs),
             causes=tuple((cause, False) for cause, _ in self.causes),
             fixes=tuple((fix, ok and fix.kind == "backend") for fix, ok in self.fixes),
+            family=None if self.family is None else replace(self.family, confirmed=False),
         )
 
     @property
@@ -115,5 +118,6 @@ class Answer:
             any(r.confirmed for r in self.repairs)
             or any(confirmed for _, confirmed in self.causes)
             or any(confirmed for fix, confirmed in self.fixes if fix.kind != "backend")
+            or (self.family is not None and self.family.confirmed)
             or (self.contrast is not None and bool(self.contrast.repairs or self.contrast.causes))
         )

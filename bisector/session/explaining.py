@@ -18,11 +18,12 @@ from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import Verdict
 
-from . import following, reproducing
+from . import family_search, following, reproducing
 from .answer import Answer
 from .concluding import Conclusion, conclude, flag_fixes, flags_to_confirm
 from .confirmation import Confirmed, confirm, confirm_also
 from .culprit_search import Decided, decide, grade, one_repair
+from .family_search import FoundFamily, family_of_whole
 from .flags.curated import catalogue
 from .flags.walk import FlagWalk, on_whole, walk
 from .following import Followed
@@ -34,6 +35,11 @@ from .search_order import Suspects, listed, suspects
 from .starting import Scope, Start, can_follow_whole, is_large, part_of, place_repair, region_of
 from .study import Study, config_id
 from .subject import Chosen
+
+MECHANISM = (
+    "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging, where the "
+    "family of decisions does not"
+)
 
 
 class Explanation:
@@ -65,6 +71,7 @@ class Explanation:
         self.decided: Decided | None = None
         self.confirmed: Confirmed | None = None
         self.graded: Graded | None = None
+        self.family: FoundFamily | None = None
         self.conclusion: Conclusion | None = None
         self.reproduced = Reproduced()
         self.test = reproducing.WrittenTest()
@@ -126,7 +133,7 @@ class Explanation:
         if self.start.scope is Scope.REGION:
             decided = self._decide(self.start)
             confirmed = self._confirm(decided)
-            if not confirmed.held and not self.walk.repairs_something:
+            if not (confirmed.held or self.walk.repairs_something or self.family):
                 return False
             case = self._reduce_alike(decided)
             self._follow_small(case)
@@ -248,7 +255,9 @@ class Explanation:
                 by_flags = flags_to_confirm(self.walk)
                 found = confirm(chosen, self.second, decided, self.group, by_flags)
                 region = self.start.scope is Scope.REGION
-                if region and not (found.held or self.walk.repairs_something):
+                if region and not found.held:
+                    self._look_for_family()
+                if region and not (found.held or self.walk.repairs_something or self.family):
                     # A finer decision at the origin can leave elements of the whole that the region lacks.
                     origin = self.followed.origin if self.followed is not None else None
                     place = place_repair(self.study, origin, self.start.case, self.start.default)
@@ -258,6 +267,14 @@ class Explanation:
         self.confirmed = found
         self._grade_group(found)
         return found
+
+    def _look_for_family(self) -> None:
+        """What repairs the region leaves the whole diverging: which decisions together repair that."""
+        trace = self.followed.trace if self.followed is not None else None
+        found = family_of_whole(self.study, self.whole.default, trace, self.walk.suspected)
+        if found is not None:
+            self.family = family_search.confirmed(found, self.study, self.second)
+            self._say("causes", f"on the whole: {len(found.family.members)} decisions together repair it")
 
     def _grade_group(self, found: Confirmed) -> None:
         """What the members of a group carry that repairs the case, where nothing smaller is confirmed."""
@@ -340,6 +357,7 @@ class Explanation:
             places=decided.places if self.confirmed is None else confirmed.places,
             decisions=decided.decisions if self.confirmed is None else confirmed.decisions,
             graded=self.graded or decided.graded,
+            family=self.family,
             fixes=tuple((f, ok and f.id not in reproduced.refuted) for f, ok in fixes),
             minimal=None if conclusion is None else conclusion.minimal,
             minimal_source=reproduced.function,
@@ -352,6 +370,10 @@ class Explanation:
             notes=self._notes(),
             stopped_because=self.stopped_because,
         )
+        if self.family is not None:
+            # What holds on the region and not on the whole is no reason.
+            held = tuple(repair for repair in known.repairs if repair.confirmed)
+            known = replace(known, causes=(), repairs=held, places=())
         if self.preflight is None:
             return known
         hooks, first = self.preflight.hooks, self.preflight.first_bad_backend
@@ -366,6 +388,7 @@ class Explanation:
             *self.anchor_notes,
             *(self.decided.checks if self.decided is not None else ()),
             *(self.confirmed.notes if self.confirmed is not None else ()),
+            *((MECHANISM,) if self.family is not None else ()),
             *(self.conclusion.notes if self.conclusion is not None else ()),
             *self.reproduced.notes,
             *((self.test.note,) if self.test.note is not None else ()),

@@ -17,6 +17,7 @@ from bisector.core.verdict import Rule
 from bisector.runner.rundir import NEIGHBOUR
 
 from .answer import Answer, Relation
+from .family_search import FoundFamily, kinds_of
 from .fixes import Fix
 from .flags.contrast import Contrast
 from .flags.walk import FlagTrial
@@ -197,6 +198,7 @@ def findings(answer: Answer) -> dict[str, Any]:
         "contrast": None if answer.contrast is None else _contrast(answer.contrast),
         "neighbour": _neighbour(answer.neighbour),
         **_graded(answer.graded),
+        **({} if answer.family is None else {"family": _family(answer.family)}),
     }
 
 
@@ -265,6 +267,17 @@ def _graded(graded: Graded | None) -> dict[str, Any]:
         ],
         "adds_up": graded.adds_up if graded is not None else None,
         "removed_together": graded.together if graded is not None else None,
+    }
+
+
+def _family(found: FoundFamily) -> dict[str, Any]:
+    return {
+        "kinds": list(kinds_of(found)),
+        "places": len(found.family.members),
+        "confirmed": found.confirmed,
+        "halves": [half.removed for half in found.family.halves],
+        "others": dict(found.family.others or {}),
+        "layers": [{"module": module, "places": places} for module, places in found.layers],
     }
 
 

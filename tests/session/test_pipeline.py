@@ -357,6 +357,39 @@ def test_where_a_regions_repair_fails_on_the_whole_the_whole_is_searched_and_not
     assert [found["decisions"] for found in result["repairs"] if not found["confirmed"]] == []
 
 
+EVERYWHERE = tuple(f"cast:float16@c{i}" for i in range(1, 58, 2))
+
+
+def everywhere(**more: Any) -> Model:
+    """A graph of 60 calls that diverges where a cast is left out at any of 29 of them: a region has one."""
+
+    def diverges(allowed: frozenset[str], calls: frozenset[str]) -> bool:
+        return any(decision in allowed for decision in EVERYWHERE)
+
+    decisions = (*EVERYWHERE, "vec:sin@c30")
+    return Model(60, decisions, diverges, flag=lambda decision: False, origin="c57", **more)
+
+
+def test_where_each_of_many_decisions_carries_a_little_their_family_is_the_answer(explained: Explain) -> None:
+    result = explained(everywhere())
+    assert result["exit_status"] == 0
+    assert result["causes"] == [] and members(result["repairs"], False) == []
+    family = result["family"]
+    assert (family["kinds"], family["places"], family["confirmed"]) == (["cast"], len(EVERYWHERE), True)
+    assert len(family["halves"]) == 2 and max(family["halves"]) < 1
+    assert "elided casts at 29 places together; neither half of them alone" in sentences.answer(result)
+    assert "the minimal case shows the mechanism alone" in told(result)
+
+
+def test_a_family_that_the_second_worker_does_not_see_is_not_confirmed(explained: Explain) -> None:
+    def again(request: asked.RunProbe, answer: Measurement) -> Measurement:
+        return replace(answer, outputs=(output(8, True),)) if len(request.candidate.members) > 20 else answer
+
+    result = explained(everywhere(second=lambda r, a: again(r, a) if isinstance(r, asked.RunProbe) else a))
+    assert result["family"]["confirmed"] is False and result["exit_status"] == 3
+    assert "probably because of elided casts at 29 places" in sentences.answer(result)
+
+
 # -- the repro ------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ EMULATE, CONTRACT = "emulate_precision_casts", "cpp.enable_floating_point_contra
 SIMDLEN, LAYOUT = "cpp.simdlen", "layout_optimization"
 KNOWN = {
     "fp16_round_trip": Known(
-        {pair("cast", "inline"), pair("cast", "fuse")}, {"cast"}, "compiled-better", {EMULATE}, 3, 64
+        {pair("cast", "inline"), pair("cast", "fuse")}, {"cast"}, "elided-rounding", {EMULATE}, 3, 64
     ),
     "softmax_fma": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),
     "softmax_remat": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),

@@ -82,7 +82,7 @@ def _on_outputs(outputs: Sequence[Mapping[str, Any]]) -> str:
 def _because(result: Result) -> str:
     """The rest of the first line: the best that is known, from a confirmed cause down to nothing."""
     if family := result.get("family"):
-        return _because_of_family(family)
+        return _because_of_family(result, family)
     confirmed = [cause["decisions"] for cause in result["causes"] if cause["confirmed"]]
     if confirmed:
         return _because_of_causes(confirmed)
@@ -102,23 +102,32 @@ def _because(result: Result) -> str:
     return "; the cause is not established" if result["seconds"]["causes"] is not None else ""
 
 
-def _because_of_family(family: Mapping[str, Any]) -> str:
-    """Many decisions together, with what was seen of their halves."""
+def _because_of_family(result: Result, family: Mapping[str, Any]) -> str:
+    """Many decisions together, whether all are needed, and the flag that removes them all."""
     nouns = conjunction([f"{KINDS[kind].noun}s" for kind in family["kinds"]])
     sure = "because of" if family["confirmed"] else "probably because of"
-    halves = "; neither half of them alone accounts for it" if family["halves"] else ""
-    return f", {sure} {nouns} at {count(family['places'], 'place')} together{halves}"
+    if family["removed_fraction"] < 1:
+        share = percent(family["removed_fraction"])
+        told = f"{nouns} at {count(family['places'], 'place')}, which carry {share} of it"
+        return f", in part {sure} {told}; what carries the rest is not known"
+    needed = "; each quarter of them is needed" if family["rests"] else ""
+    flag = next((fix for fix in result["fixes"] if fix["confirmed"] and fix["kind"] == "flag"), None)
+    removes = f"; {fix_title(flag)} removes all of it" if flag else ""
+    return f", {sure} {nouns} at {count(family['places'], 'place')} together{needed}{removes}"
 
 
 def family_lines(result: Result) -> list[str]:
-    """Where the decisions of a family are, and what its halves and other kinds remove; none without one."""
+    """Where the decisions of a family are, and what its parts and other kinds remove; none without one."""
     family = result.get("family")
     if not family:
         return []
     lines = []
-    if family["halves"]:
-        removed = conjunction([percent(share) for share in family["halves"]])
-        lines.append(f"Disabled by halves, in graph order, they remove {removed} of the difference.")
+    if family["rests"]:
+        removed = conjunction([percent(share) for share in family["rests"]])
+        lines.append(
+            f"Without the first, second, third or last quarter of them, in graph order, disabling the others "
+            f"removes {removed} of the difference."
+        )
     for kind, share in family["others"].items():
         lines.append(f"Disabling every {KINDS[kind].noun} instead removes {percent(share)}.")
     layers = [f"{layer['module']} ({layer['places']})" for layer in family["layers"]]
@@ -331,7 +340,7 @@ def not_established(result: Result) -> list[str]:
 
 def _missing(result: Result, ran: set[str]) -> list[str]:
     lines = []
-    if "causes" in ran and not result["causes"]:
+    if "causes" in ran and not (result["causes"] or result.get("family")):
         lines.append(
             "No cause was found: no decisions are known that reproduce the mismatch in an otherwise "
             "unoptimized compile."

@@ -16,7 +16,7 @@ from bisector.core.model import Candidate
 from bisector.core.protocol import Request
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
-from bisector.core.verdict import Verdict
+from bisector.core.verdict import Verdict, VerdictClass
 
 from . import family_search, following, reproducing
 from .answer import Answer
@@ -36,10 +36,7 @@ from .starting import Scope, Start, can_follow_whole, is_large, part_of, place_r
 from .study import Study, config_id
 from .subject import Chosen
 
-MECHANISM = (
-    "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging, where the "
-    "family of decisions does not"
-)
+MECHANISM = "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging"
 
 
 class Explanation:
@@ -272,9 +269,12 @@ class Explanation:
         """What repairs the region leaves the whole diverging: which decisions together repair that."""
         trace = self.followed.trace if self.followed is not None else None
         found = family_of_whole(self.study, self.whole.default, trace, self.walk.suspected)
-        if found is not None:
+        # Shares of what is amplified mean nothing.
+        shares = self._verdict().kind is not VerdictClass.AMPLIFIED_ROUNDING
+        if found is not None and (found.family.repairs or shares):
             self.family = family_search.confirmed(found, self.study, self.second)
-            self._say("causes", f"on the whole: {len(found.family.members)} decisions together repair it")
+            carries = "repair it" if found.family.repairs else f"remove {found.family.removed:.0%} of it"
+            self._say("causes", f"on the whole: {len(found.family.members)} decisions together {carries}")
 
     def _grade_group(self, found: Confirmed) -> None:
         """What the members of a group carry that repairs the case, where nothing smaller is confirmed."""

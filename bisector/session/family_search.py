@@ -19,14 +19,15 @@ from .confirmation import RUNS
 from .search_order import PLACE, SEPARATED
 from .study import Study
 
-MOST_QUESTIONS = 6  # compiles of the whole
+MOST_QUESTIONS = 8  # compiles of the whole; 6 where the first group repairs
 MOST_LAYERS = 8  # that are told
+ALIKE = 0.05  # of two shares of one divergence
 
 
 @dataclass(frozen=True)
 class FoundFamily:
     """layers: the parts of the model with how many of the decisions are there, the most first. confirmed: the
-    second worker saw the whole diverge, and agree without the family."""
+    second worker saw the whole diverge, and without the family agree, or as much of it removed."""
 
     family: Family
     layers: tuple[tuple[str, int], ...]
@@ -36,14 +37,13 @@ class FoundFamily:
 def family_of_whole(
     study: Study, default: ProbeResult, trace: Trace | None, suspected: Collection[str]
 ) -> FoundFamily | None:
-    """None where all decisions that change values together do not repair the whole, and where few enough of
-    them do that a search takes them apart.
+    """None where no decisions together carry much of it, and where few enough repair the whole that a search
+    takes them apart.
 
     trace: of the whole. suspected: kinds of decision that are governed by flags that repair.
     """
     decisions = [d for d in default.measurement.decisions if d.kind not in study.hooks_off]
-    changing = [d for d in decisions if d.kind != PLACE and not KINDS[d.kind].makes_room]
-    groups = _by_kind(changing, trace, suspected)
+    groups = _by_kind([d for d in decisions if d.kind != PLACE], trace, suspected)
 
     def ask(sets: Sequence[Members]) -> list[Tried]:
         results = study.probe_all([(study.deny(frozenset(members)), WHOLE) for members in sets])
@@ -71,8 +71,8 @@ def _by_kind(
         groups.setdefault(decision.kind, []).append(decision.id)
         there[decision.kind] += arises.get(decision.node, 0.0)
 
-    def rank(kind: str) -> tuple[bool, float, int]:
-        return kind not in suspected, -there[kind], -len(groups[kind])
+    def rank(kind: str) -> tuple[bool, bool, float, int]:
+        return kind not in suspected, KINDS[kind].makes_room, -there[kind], -len(groups[kind])
 
     return {kind: tuple(groups[kind]) for kind in sorted(groups, key=rank)}
 
@@ -98,8 +98,10 @@ def confirmed(found: FoundFamily, study: Study, second: Lab) -> FoundFamily:
         default, denied = again.probe_all([(again.deny(frozenset(m)), WHOLE) for m in ((), members)])
     except NumbisectError:
         return found
+    removed = removed_fraction(default.measurement, denied.measurement, study.criterion)
     repairs = proof(denied, members).outcome is Outcome.PASS
-    return replace(found, confirmed=default.outcome is Outcome.FAIL and repairs)
+    holds = repairs if found.family.repairs else removed >= found.family.removed - ALIKE
+    return replace(found, confirmed=default.outcome is Outcome.FAIL and holds)
 
 
 def kinds_of(found: FoundFamily) -> tuple[str, ...]:

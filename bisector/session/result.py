@@ -274,9 +274,10 @@ def _family(found: FoundFamily) -> dict[str, Any]:
     return {
         "kinds": list(kinds_of(found)),
         "places": len(found.family.members),
+        "removed_fraction": found.family.removed,
         "confirmed": found.confirmed,
-        "halves": [half.removed for half in found.family.halves],
-        "others": dict(found.family.others or {}),
+        "rests": [rest.removed for rest in found.family.rests],
+        "others": dict(found.family.others),
         "layers": [{"module": module, "places": places} for module, places in found.layers],
     }
 

@@ -1,5 +1,5 @@
 # torch.compile differs from eager.
-# Verdict: compiled-better; output[0]: compiled is closer to the float64 reference (rms error 0, eager 0.00037).
+# Verdict: elided-rounding; output[0]: a cast to a narrower dtype, which the program wrote, is not executed (rms error with the casts 0.00037, eager 0; without any 0, eager 0.00037).
 # Cause: cast:float16@half together with inline:prims.convert_element_type@half
 # Cause: cast:float16@half together with fuse:rounded@half
 # Disabling cast:float16@half makes the outputs agree.
@@ -13,7 +13,7 @@ import os
 import sys
 
 os.environ.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
-# An exception is not a divergence; git bisect skips 125.
+# Any other exception is not a divergence; git bisect skips 125.
 sys.excepthook = lambda kind, error, trace: sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 125)
 
 import torch

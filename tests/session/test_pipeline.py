@@ -376,9 +376,11 @@ def test_where_each_of_many_decisions_carries_a_little_their_family_is_the_answe
     assert result["causes"] == [] and members(result["repairs"], False) == []
     family = result["family"]
     assert (family["kinds"], family["places"], family["confirmed"]) == (["cast"], len(EVERYWHERE), True)
-    assert len(family["halves"]) == 2 and max(family["halves"]) < 1
-    assert "elided casts at 29 places together; neither half of them alone" in sentences.answer(result)
+    assert len(family["rests"]) == 4 and max(family["rests"]) < 1
+    assert "elided casts at 29 places together; each quarter of them is needed" in sentences.answer(result)
     assert "the minimal case shows the mechanism alone" in told(result)
+    shown = terminal.render(sections.report(result), 100, False)
+    assert "Family  29 places" in shown and "No cause was found" not in shown
 
 
 def test_a_family_that_the_second_worker_does_not_see_is_not_confirmed(explained: Explain) -> None:

@@ -7,7 +7,8 @@ to blame has no answer; which kind they are of has, in a few questions, each a c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from ..model import Outcome
 
@@ -32,24 +33,36 @@ Ask = Callable[[Sequence[Members]], Sequence[Tried]]  # sets that are asked side
 
 @dataclass(frozen=True)
 class Family:
-    """Decisions that repair together, and of which neither half does.
+    """Decisions that together repair, and of which each quarter is needed, or that carry more than others.
 
-    groups: their names. halves: the two parts, in the order of the graph; empty where the questions ran out
-    before both were asked. others: further groups that were asked, with what each removes alone.
+    group: its name, None where it takes all groups. removed: which part of the divergence is gone without
+    them, 1 where they repair. rests: the family without each quarter of it, in the order of the graph; none
+    of them repairs. others: further groups that were asked, with what each removes alone.
     """
 
-    groups: tuple[str, ...]
+    group: str | None
     members: Members
-    halves: tuple[Tried, ...] = ()
-    others: Mapping[str, float] | None = None
+    removed: float = 1.0
+    rests: tuple[Tried, ...] = ()
+    others: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def repairs(self) -> bool:
+        return self.removed == 1.0
+
+
+# Of the divergence: less comes and goes with any rounding that moves.
+MATTERS = 0.2
+PARTS = 4
 
 
 def family(groups: Mapping[str, Members], ask: Ask, most: int) -> Family | None:
-    """The family among groups of decisions, the likeliest first; None where neither one of the first groups
-    repairs nor all together. most: questions, of which two are asked at a time.
+    """The family among groups of decisions, the likeliest first. most: questions, of which two are asked at a
+    time.
 
-    One group first: to deny others as well moves other bits. A half that repairs by itself takes the place of
-    the whole family, so that a single decision is found if it alone carries everything.
+    One group first: to deny others as well moves other bits. Where neither one of the first groups repairs
+    nor all together, it is the group that carries most, if it carries much. None, too, where few of the
+    members may do: a family of which a quarter is not needed is searched by other means.
     """
     names = list(groups)
     told: dict[str, Tried] = {}
@@ -57,21 +70,27 @@ def family(groups: Mapping[str, Members], ask: Ask, most: int) -> Family | None:
         told |= zip(few, ask([groups[name] for name in few]), strict=True) if few else ()
         repairing = next((name for name in few if told[name].repairs), None)
         if repairing is not None:
-            others = {name: tried.removed for name, tried in told.items() if name != repairing}
-            return _narrowed(Family((repairing,), groups[repairing], others=others), ask, most - len(told))
+            found = Family(repairing, groups[repairing], others=_without(told, repairing))
+            return _needed(found, ask, most - len(told))
     everything = tuple(member for members in groups.values() for member in members)
-    if len(names) < 2 or not ask([everything])[0].repairs:
+    if len(names) > 1 and ask([everything])[0].repairs:
+        return _needed(Family(None, everything), ask, most - len(told) - 1)
+    largest = max(told, key=lambda name: told[name].removed, default=None)
+    if largest is None or told[largest].removed < MATTERS:
         return None
-    return _narrowed(Family(tuple(names), everything), ask, most - len(told) - 1)
+    return Family(largest, groups[largest], told[largest].removed, others=_without(told, largest))
 
 
-def _narrowed(found: Family, ask: Ask, most: int) -> Family:
-    while len(found.members) > 1 and most >= 2:
-        middle = len(found.members) // 2
-        halves = tuple(ask([found.members[:middle], found.members[middle:]]))
-        most -= 2
-        repairing = next((half for half in halves if half.repairs), None)
-        if repairing is None:
-            return replace(found, halves=halves)
-        found = replace(found, members=repairing.members)
-    return found
+def _without(told: Mapping[str, Tried], chosen: str) -> dict[str, float]:
+    return {name: tried.removed for name, tried in told.items() if name != chosen}
+
+
+def _needed(found: Family, ask: Ask, most: int) -> Family | None:
+    """The family where each quarter of it is needed: then no half of it does, nor any single decision."""
+    count = len(found.members)
+    if count < PARTS or most < PARTS:
+        return None
+    ends = [count * at // PARTS for at in range(PARTS + 1)]
+    rests = [found.members[:a] + found.members[b:] for a, b in pairwise(ends)]
+    tried = (*ask(rests[:2]), *ask(rests[2:]))
+    return None if any(rest.repairs for rest in tried) else replace(found, rests=tried)

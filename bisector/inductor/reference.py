@@ -193,6 +193,24 @@ _CASTS = frozenset({
 })
 
 
+class _Rounded(torch.autograd.Function):
+    """The value as a narrower dtype holds it, in double precision, and its gradient alike."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor, narrow: torch.dtype) -> torch.Tensor:
+        ctx.narrow = narrow
+        return _as_narrow(value, narrow)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        return _as_narrow(gradient, ctx.narrow), None
+
+
+def _as_narrow(value: torch.Tensor, narrow: torch.dtype) -> torch.Tensor:
+    with _disable_current_modes():
+        return value.to(narrow).to(value.dtype)
+
+
 class Obeying(torch.fx.Interpreter):
     """Runs a graph under `Float64` and rounds where the program itself casts to a narrower dtype.
 
@@ -208,9 +226,7 @@ class Obeying(torch.fx.Interpreter):
         result = super().run_node(n)
         if n.name not in self.casts or not isinstance(result, torch.Tensor):
             return result
-        with _disable_current_modes(), torch.no_grad():
-            rounded = result.to(self.casts[n.name]).to(result.dtype)
-        return result + (rounded - result).detach() if result.requires_grad else rounded
+        return _Rounded.apply(result, self.casts[n.name])
 
 
 def narrowing_casts(gm: torch.fx.GraphModule, dtypes: Mapping[str, torch.dtype]) -> dict[str, torch.dtype]:

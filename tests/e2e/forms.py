@@ -59,7 +59,7 @@ FORMS = {
             x = torch.full((8,), -2.0 if i < 7 else 3.0)
             print(i, clipped(x).sum().item())
         """,
-        "compiled is farther from the float64 reference", "compiled-worse",
+        "on equal inputs `relu`", "compiled-worse",
     ),
     "strides alone": Form(
         """
@@ -81,7 +81,7 @@ FORMS = {
         worse = (torch.compile(torch.relu)(x) - torch.relu(x)).abs().max() > 0.5
         os._exit(0 if worse else 2)
         """,
-        "compiled is farther", "compiled-worse",
+        "on equal inputs `", "compiled-worse",
     ),
     "the compiler raises, which the script catches": Form(
         """
@@ -152,7 +152,7 @@ FORMS = {
         x = torch.rand(64)
         print(torch.compile(torch.expm1)(x) - torch.expm1(x))
         """,
-        "compiled is farther", "compiled-worse",
+        "on equal inputs `", "compiled-worse",
     ),
     "dropout, and a wrong function beneath it": Form(
         """
@@ -222,7 +222,7 @@ FORMS = {
             return torch.where(x > 0.7, torch.relu(x), x)
         print(seldom(torch.rand(1)))
         """,
-        "compiled is farther", "compiled-worse",
+        "on equal inputs `", "compiled-worse",
     ),
     "nothing comes to a graph, since Dynamo raises": Form(
         """
@@ -277,7 +277,7 @@ FORMS = {
         if __name__ == "__main__":
             unittest.main()
         """,
-        "compiled is farther", "compiled-worse",
+        "on equal inputs `", "compiled-worse",
     ),
     "a helper that is told the backend, and prints": Form(
         """
@@ -301,7 +301,7 @@ FORMS = {
         for backend in ("eager", "inductor"):
             run_test(Model().eval(), inputs, backend)
         """,
-        "compiled is farther", "compiled-worse",
+        "on equal inputs `", "compiled-worse",
     ),
     "the eager side is compiled too, by another backend": Form(
         """
@@ -313,7 +313,7 @@ FORMS = {
         x = torch.linspace(0, 3, 100)
         torch.testing.assert_close(torch.compile(rounds)(x), torch.compile(rounds, backend="eager")(x))
         """,
-        "compiled is closer", "compiled-better",
+        "is not executed", "elided-rounding",
     ),
     "a branch on a value of the tensor breaks the graph": Form(
         """
@@ -330,7 +330,7 @@ FORMS = {
         x = torch.rand(6)
         print(steps(x), torch.compile(steps)(x))
         """,
-        "compiled is farther", "compiled-worse",
+        "on equal inputs `", "compiled-worse",
     ),
     "what grows in place": Form(
         """
@@ -345,7 +345,7 @@ FORMS = {
         y = x.half().float()
         print(grown(x), y * 3)
         """,
-        "compiled is closer", "compiled-better",
+        "is not executed", "elided-rounding",
     ),
     "the result is in an argument": Form(
         """
@@ -387,7 +387,7 @@ FORMS = {
         net(torch.ones(4)).backward()
         print((net.w.grad - a).abs().max().item())
         """,
-        "grad[", "compiled-better",
+        "grad[", "elided-rounding",
     ),
     "no arguments": Form(
         """
@@ -399,7 +399,7 @@ FORMS = {
             return table.half().float().cumsum(0)
         print(lookup()[-1].item(), table.half().float().cumsum(0)[-1].item())
         """,
-        "compiled is closer", "compiled-better",
+        "is not executed", "elided-rounding",
     ),
     "the forward of a module": Form(
         """
@@ -419,7 +419,7 @@ FORMS = {
         x = torch.randn(2, 3)
         print((compiled(x) - model.forward(x)).abs().max())
         """,
-        "compiled is farther", "compiled-worse",
+        "on equal inputs `", "compiled-worse",
     ),
     "a grid, of which some fail": Form(
         """
@@ -437,7 +437,7 @@ FORMS = {
             got, want = torch.compile(rounds_)(x), rounds_(x)
             print(n, dtype, "OK" if torch.equal(got, want) else "BUG")
         """,
-        "compiled is closer", "compiled-better",
+        "is not executed", "elided-rounding",
     ),
     "another way where it is compiled": Form(
         """
@@ -473,7 +473,7 @@ FORMS = {
             os._exit(2)
         os._exit(0 if ok else 1)
         """,
-        "compiled is farther", "compiled-worse",
+        "on equal inputs `", "compiled-worse",
     ),
     "the result lies in the memory of an argument": Form(
         """
@@ -505,7 +505,7 @@ FORMS = {
             y = cubed(d)
             print(fwAD.unpack_dual(y))
         """,
-        "compiled is closer", "compiled-better",
+        "is not executed", "elided-rounding",
     ),
     "a lazy module, and buffers that change": Form(
         """

@@ -39,10 +39,10 @@ def checked(script: str, folder: Path) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
-def minimized(script: str, folder: Path) -> dict[str, Any]:
+def minimized(script: str, folder: Path, status: int = 0) -> dict[str, Any]:
     written(script, folder)
     done = ran("minimize", folder)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == status, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
@@ -101,7 +101,7 @@ def test_a_kernel_of_which_a_part_was_written_is_built_anew(tmp_path: Path) -> N
             kernel.write_bytes(b"")
     assert kernels
     assert said[0] == said[1]
-    assert said[0][1]["class"] == "compiled-better"
+    assert said[0][1]["class"] == "elided-rounding"
 
 
 @pytest.mark.slow
@@ -120,7 +120,8 @@ def test_what_arises_between_two_graphs_is_explained_with_the_graph_and_a_repro_
 def test_what_raises_on_one_side_is_minimized_to_three_calls_at_most(
     raising: Raising, tmp_path: Path
 ) -> None:
-    result = minimized(raising.script, tmp_path)
+    # A lower backend says where, and is no answer.
+    result = minimized(raising.script, tmp_path, status=3 if raising.repair is None else 0)
     assert result["verdict"]["class"] == "raises"
     assert raising.said in result["verdict"]["reason"]
     assert len(result["minimal"]["ops"]) <= 3

@@ -167,7 +167,7 @@ def test_a_module_with_inputs_is_compiled_and_called_for_its_author(tmp_path: Pa
     done = check(tmp_path, target)
     assert done.returncode == 1, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
-    assert result["verdict"]["class"] == "compiled-better"
+    assert result["verdict"]["class"] == "elided-rounding"
     assert result["verdict"]["outputs"][0]["n_diff"] > 0
 
 

@@ -53,7 +53,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
         return Evidence.without(Measurement(error=f"eager fails: {first_line(error)}"))
     casts = narrowing_casts(gm, looked.dtypes)
-    reference = _References(subject, casts)
+    reference = References(subject, casts)
     exact = reference.outputs(None)
     nudged = tuple(
         Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, looked.eps).run)))
@@ -102,7 +102,7 @@ class EagerRun(torch.fx.Interpreter):
 
 
 @dataclass
-class _References:
+class References:
     """Runs of the subject in double precision. casts: those of the program that such a run obeys."""
 
     subject: Subject
@@ -136,7 +136,7 @@ class _MoreRuns:
 
     subject: Subject
     eager: Outputs
-    reference: _References
+    reference: References
     widest: Measurement | None = None
     repeated: Repeated | None = None
     redrawn: tuple[Measurement, ...] = ()

@@ -152,7 +152,7 @@ FORMS = {
         x = torch.rand(64)
         print(torch.compile(torch.expm1)(x) - torch.expm1(x))
         """,
-        "on equal inputs `", "compiled-worse",
+        "on equal inputs `", "compiled-worse", slow=True,
     ),
     "dropout, and a wrong function beneath it": Form(
         """
@@ -301,7 +301,7 @@ FORMS = {
         for backend in ("eager", "inductor"):
             run_test(Model().eval(), inputs, backend)
         """,
-        "on equal inputs `", "compiled-worse",
+        "on equal inputs `", "compiled-worse", slow=True,
     ),
     "the eager side is compiled too, by another backend": Form(
         """
@@ -330,7 +330,7 @@ FORMS = {
         x = torch.rand(6)
         print(steps(x), torch.compile(steps)(x))
         """,
-        "on equal inputs `", "compiled-worse",
+        "on equal inputs `", "compiled-worse", slow=True,
     ),
     "what grows in place": Form(
         """
@@ -419,7 +419,7 @@ FORMS = {
         x = torch.randn(2, 3)
         print((compiled(x) - model.forward(x)).abs().max())
         """,
-        "on equal inputs `", "compiled-worse",
+        "on equal inputs `", "compiled-worse", slow=True,
     ),
     "a grid, of which some fail": Form(
         """
@@ -473,7 +473,7 @@ FORMS = {
             os._exit(2)
         os._exit(0 if ok else 1)
         """,
-        "on equal inputs `", "compiled-worse",
+        "on equal inputs `", "compiled-worse", slow=True,
     ),
     "the result lies in the memory of an argument": Form(
         """

@@ -34,7 +34,7 @@ ORDER = {
         describe probing steer write_scripts
         flags reference
         program
-        evidence following
+        collecting following
         serving
         """,
     "bisector.session": """

@@ -85,11 +85,6 @@ def leaning_here(output: OutputMeasurement) -> Leaning:
     return _apart(output, WORSE)
 
 
-def about_alike(output: OutputMeasurement) -> bool:
-    """Whether the two errors are of one size, as far as these inputs tell."""
-    return leaning_here(output) is Leaning.ALIKE
-
-
 def _is_its_own_reference(output: OutputMeasurement) -> bool:
     own = output.rms_error_eager == 0.0 and output.reference_nonfinite_eager == 0
     return own and output.dtype in ("float64", "complex128")

@@ -11,7 +11,6 @@ from .accuracy import (
     AMPLIFIED,
     FEW,
     Leaning,
-    about_alike,
     gain,
     is_exact,
     is_few,
@@ -225,8 +224,6 @@ class _Values:
             if other is None or not is_known(output) or not is_known(other) or is_exact(output):
                 continue
             obeying = leaning(output, self.evidence.redrawn, False)
-            if is_few(output) and obeying is Leaning.UNTOLD:
-                continue
             if obeying is Leaning.WORSE and leaning_here(other) is not Leaning.WORSE:
                 reason = (
                     f"{output.path}: a cast to a narrower dtype, which the program wrote, is not executed "
@@ -304,7 +301,7 @@ class _Values:
 
     def _rounds_alike(self, output: OutputMeasurement) -> bool:
         """Whether the two errors are alike, here or over other inputs, or nothing but rounding arises."""
-        if about_alike(output) or gain(output) <= AMPLIFIED:
+        if leaning_here(output) is Leaning.ALIKE or gain(output) <= AMPLIFIED:
             return True
         return self._rounds_well or leaning(output, self.evidence.redrawn, False) is Leaning.ALIKE
 

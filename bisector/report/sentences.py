@@ -125,7 +125,7 @@ def family_lines(result: Result) -> list[str]:
     if family["rests"]:
         removed = conjunction([percent(share) for share in family["rests"]])
         lines.append(
-            f"Without the first, second, third or last quarter of them, in graph order, disabling the others "
+            "Without the first, second, third or last quarter of them, in graph order, disabling the others "
             f"removes {removed} of the difference."
         )
     for kind, share in family["others"].items():

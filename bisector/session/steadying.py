@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bisector.core.case import WHOLE
+from bisector.core.evidence import MOST_RUNS
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import Failed, FindVarying
 
 from .study import Study
 
-RUNS = 64  # as many as told that it varies
 # One thread has nothing to race with; `deterministic` asks Inductor for kernels that do not.
 STEADYING = {"inductor.cpp.threads": 1, "inductor.deterministic": True}
 
@@ -37,7 +37,7 @@ def _what_helps(study: Study) -> list[str]:
     """Which setting makes all runs of the program alike; whether they then agree with eager."""
     known = study.settings(list(STEADYING))
     tried = {name: value for name, value in STEADYING.items() if name in known and known[name].value != value}
-    often = replace(study, runs=RUNS)
+    often = replace(study, runs=MOST_RUNS)
     results = often.probe_all([(Candidate.with_flags({name: value}), WHOLE) for name, value in tried.items()])
     notes = []
     for (name, value), result in zip(tried.items(), results, strict=True):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bisector.core.case import WHOLE
-from bisector.inductor import describe, evidence, execute
+from bisector.inductor import collecting, describe, execute
 from bisector.inductor.capture.load import LoadOptions, load
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
@@ -25,7 +25,7 @@ def subject_of(tmp_path: Path, script: str) -> execute.Subject:
 
 def runs(subject: execute.Subject) -> tuple[dict[str, Any], dict[str, Any]]:
     """Eager's outputs and the reference's."""
-    reference = evidence.References(subject, {}).outputs(None)
+    reference = collecting.References(subject, {}).outputs(None)
     assert reference is not None
     return execute.run(subject, execute.eager_program(subject)), reference
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from bisector.errors import first_line
-from bisector.inductor.evidence import EagerRun
+from bisector.inductor.collecting import EagerRun
 from bisector.inductor.reference import Float64, NoReference, OneUlp, widened
 
 ONES = torch.ones(4)

@@ -15,7 +15,7 @@ from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import CannotAnswer
 from bisector.core.trace import NodeTrace, Trace, amplified, amplifier, origin
 from bisector.core.verdict import Verdict, VerdictClass, classify
-from bisector.inductor import evidence, execute
+from bisector.inductor import collecting, execute
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.following import taps
@@ -233,7 +233,7 @@ def test_values_that_do_not_fit_are_not_held(tmp_path: Path, monkeypatch: pytest
 
 
 def classified(call: Call, told: Trace) -> Verdict:
-    return classify(evidence.collect(call, WHOLE, None), Criterion(), False, told)
+    return classify(collecting.collect(call, WHOLE, None), Criterion(), False, told)
 
 
 def test_a_layer_norm_in_bfloat16_that_compiled_computes_in_float32_is_better(tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from ...core.case import Case
+from ...core.evidence import MOST_RUNS
 from ...core.model import Candidate
 from ...core.protocol import CannotAnswer, Varying
 from ...errors import first_line
 from .. import execute
 from ..capture.record import Call
 from . import local_error, taps
-
-RUNS = 64  # as many as tell that the program varies at all
 
 
 def first_varying(call: Call, case: Case, train: bool | None) -> Varying:
@@ -23,7 +22,7 @@ def first_varying(call: Call, case: Case, train: bool | None) -> Varying:
         tapped = taps.tapped(subject, values, ())
         with execute.active(execute.control_for(Candidate())):
             compiled = execute.compile_subject(tapped.subject, Candidate())
-            first, *others = (taps.outputs(subject, compiled) for _ in range(RUNS))
+            first, *others = (taps.outputs(subject, compiled) for _ in range(MOST_RUNS))
     except Exception as error:
         raise CannotAnswer(first_line(error)) from error  # eager or compiled code may raise anything
     names = [*subject.edited.output_names(), *tapped.names]

@@ -14,8 +14,8 @@ from ...core.evidence import Evidence
 from ...core.graphinfo import GraphInfo
 from ...core.model import Json, Measurement
 from .. import (
+    collecting,
     describe,
-    evidence,
     execute,
     formula,
     hooks,
@@ -63,7 +63,7 @@ def _pasted(loaded: Loaded, request: asked.RunPasted) -> Measurement:
 
 
 def _verdict(loaded: Loaded, request: asked.RunVerdict) -> Evidence:
-    return evidence.collect(_call(loaded, request), request.about.case, request.about.train)
+    return collecting.collect(_call(loaded, request), request.about.case, request.about.train)
 
 
 def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:

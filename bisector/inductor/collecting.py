@@ -14,7 +14,7 @@ import torch.fx
 
 from ..core import accuracy
 from ..core.case import Case
-from ..core.evidence import Evidence, Repeated
+from ..core.evidence import MOST_RUNS, Evidence, Repeated
 from ..core.model import Candidate, Measurement
 from ..errors import first_line
 from . import measure, tensors, torch_state
@@ -24,7 +24,7 @@ from .measuring import measured
 from .probing import compiled_measurement, probe
 from .redrawing import redrawn
 from .reference import Float64, NoReference, Obeying, OneUlp, narrowing_casts, rounding_of, widened
-from .repeating import MOST_RUNS, repeated
+from .repeating import repeated
 from .undefined import UndefinedCalls
 
 NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty

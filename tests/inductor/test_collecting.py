@@ -14,7 +14,7 @@ from bisector.core.model import Candidate, Outcome
 from bisector.core.verdict import Verdict, VerdictClass, classify
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
-from bisector.inductor.evidence import collect
+from bisector.inductor.collecting import collect
 from bisector.inductor.following.follow import trace
 from bisector.inductor.undefined import UndefinedCalls
 

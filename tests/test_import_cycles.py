@@ -40,7 +40,7 @@ ORDER = {
     "bisector.session": """
         build_question display environment search_order study
         command_line doctor following output plain_runs questions
-        culprit_search subject
+        culprit_search mechanisms subject
         confirmation run
         family_search
         witness
@@ -50,6 +50,7 @@ ORDER = {
         answer starting
         preflight reproducing result steadying
         builds concluding
+        findings
         explaining other_calls program_reduction program_repro
         program_search
         chosen_call

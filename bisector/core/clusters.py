@@ -77,16 +77,16 @@ def cause_of(
     repairs, causes: the confirmed ones, decision IDs, small and fine ones first. flag_fixes: settings that
     repair, the best first.
     """
-    repair = _patterns(repairs[0]) if repairs else frozenset()
+    repair = patterns(repairs[0]) if repairs else frozenset()
     members = set(repairs[0]) if repairs else set()
     related = [found for found in causes if members & set(found)] or list(causes)
-    cause = frozenset().union(*map(_patterns, related))
+    cause = frozenset().union(*map(patterns, related))
     if repair or cause:
         return Cause(repair, cause)
     return Cause(frozenset(), flags=tuple(sorted(flag_fixes[0].items()))) if flag_fixes else None
 
 
-def _patterns(decisions: Iterable[str]) -> frozenset[str]:
+def patterns(decisions: Iterable[str]) -> frozenset[str]:
     """Those of the decisions, without their context where there is more to it."""
     found = frozenset(map(pattern, decisions))
     return frozenset(p for p in found if kind_of(p) not in _CONTEXT) or found

@@ -54,7 +54,8 @@ class Evidence:
     widest: the default compile with errors against a float64 run that obeys no cast; None where the program
     casts nothing to a narrower dtype. repeated: the compiled program run again. redrawn: the same program on
     other inputs, where so few elements differ that one input tells nothing. undefined: nodes whose result
-    torch leaves undefined for the values they had in eager, each with the reason.
+    torch leaves undefined for the values they had in eager, each with the reason; undefined_paths: outputs
+    that differ at no element but such as change with an undefined value.
     """
 
     default: Measurement
@@ -67,6 +68,7 @@ class Evidence:
     repeated: Repeated | None = None
     redrawn: tuple[Measurement, ...] = ()
     undefined: Mapping[str, str] = field(default_factory=dict)
+    undefined_paths: tuple[str, ...] = ()
 
     @classmethod
     def without(cls, failed: Measurement) -> Evidence:

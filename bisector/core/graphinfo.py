@@ -116,3 +116,10 @@ class GraphInfo:
                 found.add(name)
                 work.extend(reads[name])
         return found
+
+
+def layer_of(module: str) -> str:
+    """`model.layers.3` of `model.layers.3.mlp.act_fn`: up to the first number, or the first two names."""
+    names = module.split(".")
+    numbers = [at for at, name in enumerate(names) if name.isdigit()]
+    return ".".join(names[: numbers[0] + 1 if numbers else 2])

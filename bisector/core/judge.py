@@ -303,6 +303,27 @@ def removed_fraction(before: Measurement, after: Measurement, criterion: Criteri
     return 0.5 if old == float("inf") else max(0.0, 1.0 - new / old)
 
 
+def removed_square(before: Measurement, after: Measurement, paths: Iterable[str]) -> float:
+    """Which part of the mean square of the differences is gone, over these outputs, each counting the same;
+    0 to 1. Where errors are independent, what several of them make adds up so.
+
+    0 too where `after` has no outputs.
+    """
+    if after.error is not None:
+        return 0.0
+    now = {output.path: output for output in after.outputs}
+    left = []
+    for output in before.outputs:
+        if output.path not in set(paths) or not (output.rms or output.nonfinite_mismatches):
+            continue
+        other = now.get(output.path)
+        if other is None or other.nonfinite_mismatches:
+            left.append(1.0)
+        else:
+            left.append(min(1.0, (other.rms / output.rms) ** 2) if output.rms else 0.0)
+    return 1.0 - sum(left) / len(left) if left else 0.0
+
+
 class BudgetSpent(Exception):
     """No further probe may be made. A search that can stops with what it has; reason says which budget."""
 

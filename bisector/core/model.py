@@ -138,6 +138,7 @@ class OutputMeasurement:
     on one side only, if there is one, and of each pair of the frontier.
     n_diff: elements that are not bit-equal (NaN equals NaN; -0.0 and +0.0 differ).
     sign_diff: those among them that differ only in the sign of a zero.
+    rms: root mean square of the difference, over all elements; 0 where one of the two is not finite.
     max_ulp: steps of the dtype between the two values at the worst element; None for integers and float8.
     rms_error_*: root mean square distance to the float64 reference, None where there is none;
     rms_rounding: that of the reference itself once it is rounded to the dtype: no program is nearer;
@@ -154,6 +155,7 @@ class OutputMeasurement:
     max_abs: float = 0.0
     max_rel: float = 0.0
     max_ulp: int | None = None
+    rms: float = 0.0
     scale: float = 0.0  # largest finite |eager|
     nonfinite_mismatches: int = 0
     frontier: tuple[tuple[float, float], ...] = ()

@@ -16,7 +16,8 @@ from .fix_source import PlainFix
 from .graphinfo import GraphInfo
 from .judge import Criterion, Tolerance
 from .model import Candidate, Json, Machine, Measurement, Outcome
-from .trace import Trace
+from .shares import Shares
+from .trace import Reach, Trace
 
 Answer = TypeVar("Answer", covariant=True)
 
@@ -74,6 +75,11 @@ class AboutCase(Request[Answer]):
 # -- what was recorded ---------------------------------------------------------------------------------
 
 
+# Graphs of up to this many calls are searched whole before they are reduced; a probe of a larger one takes
+# seconds, and its plain baseline a kernel for every node.
+SEARCHED_WHOLE = 40
+
+
 @dataclass(frozen=True)
 class RecordedCall:
     """One call of a compiled function, as the script made it.
@@ -96,6 +102,11 @@ class RecordedCall:
     settings: Mapping[str, Json]
     backend: str
     code: str = ""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the graph is looked into by regions."""
+        return self.nodes > SEARCHED_WHOLE
 
 
 @dataclass(frozen=True)
@@ -158,10 +169,13 @@ class Traced:
 
 @dataclass(frozen=True)
 class RunTrace(AboutCase[Traced], job="trace", answers=Traced):
-    """Follow a candidate's compiled run. left_out: nodes whose values are not returned."""
+    """Follow a candidate's compiled run. left_out: nodes whose values are not returned. reach: of a subject
+    that is trained, whether its gradients are followed too. shares: what the errors carry to the outputs."""
 
     candidate: Candidate
     left_out: tuple[str, ...] = ()
+    reach: Reach = Reach.FORWARD
+    shares: Shares = Shares.NONE
 
 
 @dataclass(frozen=True)

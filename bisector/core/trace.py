@@ -7,13 +7,29 @@ that arises there, and what eager's operation makes of the difference of its inp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .shares import Parts
+
+GRADIENT = "grad["  # begins the path of a gradient, and the name of a sum of gradients
+BACKWARD = "bwd."  # begins the name of every node of a backward graph
+
+
+class Reach(enum.Enum):
+    """How far a run is followed."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"  # its gradients too
 
 
 @dataclass(frozen=True)
 class NodeTrace:
-    """One call of the graph, as the two runs saw it.
+    """One call of the graph, or what the backward pass makes of it, as the two runs saw it.
+
+    name: `bwd.NAME` for what the backward pass of the call NAME gives to the call's inputs, `grad[NAME]` for
+    the sum of the gradients of a value that several calls read.
 
     seen: the compiled run's own value is known; otherwise it was taken for what eager's operation gives, so
     that an error of this node shows at the nodes that read it.
@@ -42,18 +58,44 @@ class NodeTrace:
     wrong: bool = False
     eager_ulp: float | None = None
 
+    @property
+    def is_gradient(self) -> bool:
+        """Whether it is about the backward pass."""
+        return self.of != self.name
+
+    @property
+    def operation(self) -> str:
+        """Its operation, told from the same one in the other pass."""
+        return f"{self.op} (backward)" if self.is_gradient and not self.op.endswith("_backward") else self.op
+
+    @property
+    def of(self) -> str:
+        """The node of the graph that it is about."""
+        return value_of(self.name)
+
+
+def value_of(name: str) -> str:
+    """The node of the graph that a name in a trace is about."""
+    if name.startswith(GRADIENT):
+        return name.removeprefix(GRADIENT).removesuffix("]")
+    return name.removeprefix(BACKWARD)
+
 
 @dataclass(frozen=True)
 class Trace:
-    """The nodes in the order they run, and the graph's outputs by position (None: no call of the graph)."""
+    """The nodes in the order they run.
+
+    ends: by path (`output[0]`, `grad[x]`, `mutated[x]`) the node whose value it is; what is no value of a
+    node, or was not followed, is missing. parts: what they carry.
+    """
 
     nodes: tuple[NodeTrace, ...]
-    outputs: tuple[str | None, ...]
+    ends: Mapping[str, str]
+    parts: Parts = field(default_factory=Parts)
 
     def output(self, path: str) -> NodeTrace | None:
-        """The node of an output path (`output[0]`); None for gradients, inputs and what was not traced."""
-        names = {f"output[{i}]": name for i, name in enumerate(self.outputs)}
-        return next((n for n in self.nodes if n.name == names.get(path)), None)
+        """The node of a path; None for what was not followed."""
+        return next((n for n in self.nodes if n.name == self.ends.get(path)), None)
 
     def behind(self, paths: Iterable[str]) -> tuple[NodeTrace, ...]:
         """The nodes that these outputs depend on, in the order they run."""
@@ -102,9 +144,9 @@ def amplified(trace: Trace, paths: Sequence[str]) -> bool | None:
         return None
     if any(n.beyond for n in nodes):
         return False if all(n.seen for n in nodes) else None
-    return any(_grown(end, trace) for end in ends)
+    return any(_grown(path, end, trace) for path, end in zip(paths, ends, strict=True))
 
 
-def _grown(end: NodeTrace, trace: Trace) -> bool:
-    arisen = sum(n.local for n in trace.behind([f"output[{trace.outputs.index(end.name)}]"]))
+def _grown(path: str, end: NodeTrace, trace: Trace) -> bool:
+    arisen = sum(n.local for n in trace.behind([path]))
     return end.difference > AMPLIFIED * arisen

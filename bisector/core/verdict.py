@@ -50,6 +50,7 @@ class Rule(enum.Enum):
     DRAWN_ALIKE = "drawn-alike"
     KIND = "kind"
     UNDEFINED_NODE = "undefined-node"
+    UNDEFINED_VALUES = "undefined-values"
     NODE = "node"
     CASTS = "casts"
     EXACT_DTYPE = "exact-dtype"
@@ -180,7 +181,7 @@ class _Values:
     followed: Trace | None
 
     def verdict(self) -> Verdict:
-        return self._by_node() or self._by_casts() or self._by_outputs()
+        return self._by_node() or self._by_undefined() or self._by_casts() or self._by_outputs()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -213,6 +214,16 @@ class _Values:
             {} if node.eager_ulp is None else {"eager_ulp": node.eager_ulp}
         )
         return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.NODE, **figures)
+
+    def _by_undefined(self) -> Verdict | None:
+        """All that differs comes of values that torch leaves undefined."""
+        if not self.evidence.undefined or not set(self.paths) <= set(self.evidence.undefined_paths):
+            return None
+        name, what = next(iter(self.evidence.undefined.items()))
+        reason = (
+            f"all elements that differ depend on `{name}`, which is {what}: torch leaves that undefined"
+        )
+        return self._told(VerdictClass.UNDEFINED, reason, Rule.UNDEFINED_VALUES)
 
     def _by_casts(self) -> Verdict | None:
         """Farther from a reference that rounds where the program says so, not from one that never does."""

@@ -25,7 +25,7 @@ from .probing import compiled_measurement, probe
 from .redrawing import redrawn
 from .reference import Float64, NoReference, Obeying, OneUlp, narrowing_casts, rounding_of, widened
 from .repeating import repeated
-from .undefined import UndefinedCalls
+from .undefined import OTHERS, ChangedCalls, UndefinedCalls
 
 NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
 MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
@@ -59,7 +59,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
         Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, looked.eps).run)))
         for seed in range(_nudges(eager))
     )
-    again_run = _MoreRuns(subject, eager, reference)
+    again_run = _MoreRuns(subject, eager, reference, looked.undefined)
     default = compiled_measurement(subject, Candidate(), eager, exact, watch=again_run.watch)
     alike = None
     if any(output.n_diff for output in again.outputs) and torch_state.has_flag(ALIKE):
@@ -67,7 +67,8 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     seconds = time.perf_counter() - started
     return Evidence(
         replace(default, seconds=seconds), again, restored, nudged, tuple(reference.notes), alike,
-        again_run.widest, again_run.repeated, again_run.redrawn, looked.undefined,
+        again_run.widest, again_run.repeated, again_run.redrawn, again_run.undefined,
+        again_run.undefined_paths,
     )  # fmt: skip
 
 
@@ -132,11 +133,14 @@ class References:
 
 @dataclass
 class _MoreRuns:
-    """What further runs of the compiled program tell, before it is gone."""
+    """What further runs tell of the compiled program, before it is gone. undefined: as in `Evidence`; without
+    those of which no output is any other once they are."""
 
     subject: Subject
     eager: Outputs
     reference: References
+    undefined: Mapping[str, str]
+    undefined_paths: tuple[str, ...] = ()
     widest: Measurement | None = None
     repeated: Repeated | None = None
     redrawn: tuple[Measurement, ...] = ()
@@ -147,10 +151,24 @@ class _MoreRuns:
         differing = [o for o in measured(self.subject, self.eager, first) if o.n_diff]
         if not differing:
             return
+        if self.undefined:
+            self._look_at_undefined(first)
         if self.reference.casts and (wide := self.reference.outputs(None, obeying=False)) is not None:
             self.widest = Measurement(measured(self.subject, self.eager, first, wide))
         if any(accuracy.is_few(o) and not accuracy.is_exact(o) for o in differing):
             self.redrawn = self._on_other_inputs(compiled)
+
+    def _look_at_undefined(self, first: Outputs) -> None:
+        """first: of the compiled program."""
+        changed, elsewhere = _changed_by_undefined(self.subject, self.eager)
+        if not elsewhere and not any(bool(mask.any()) for mask in changed.values()):
+            self.undefined = {}
+        differing = _differing(self.eager, first)
+        self.undefined_paths = tuple(
+            path
+            for path, mask in differing.items()
+            if bool(mask.any()) and path in changed and bool((changed[path] | ~mask).all())
+        )
 
     def _on_other_inputs(self, compiled: Compiled) -> tuple[Measurement, ...]:
         found: list[Measurement] = []
@@ -168,3 +186,34 @@ class _MoreRuns:
                 break
             found.append(Measurement(measure.measure_all(eager, other, exact)))
         return tuple(found)
+
+
+def _changed_by_undefined(subject: Subject, eager: Outputs) -> tuple[dict[str, torch.Tensor], bool]:
+    """The elements of each output that change in eager with what an undefined value is; and whether there are
+    undefined values that were not changed."""
+    found: dict[str, torch.Tensor] = {}
+    elsewhere = False
+    for turn in range(OTHERS):
+        mode = ChangedCalls(turn)
+        try:
+            with mode:
+                outputs = run(subject, eager_program(subject))
+        except Exception:  # noqa: BLE001 - an index that is out of range with another value tells nothing
+            continue
+        elsewhere = elsewhere or mode.elsewhere
+        for path, mask in _differing(eager, outputs).items():
+            found[path] = found[path] | mask if path in found else mask
+    return found, elsewhere
+
+
+def _differing(eager: Outputs, outputs: Outputs) -> dict[str, torch.Tensor]:
+    """Where outputs of equal shape and dtype have other bits, by path."""
+    found = {}
+    for path, one in eager.items():
+        other = outputs.get(path)
+        if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+            continue
+        if one.shape == other.shape and one.dtype == other.dtype:
+            x, y = measure.parts(one), measure.parts(other)
+            found[path] = ((x != y) & ~(x.isnan() & y.isnan())).any(1)
+    return found

@@ -41,12 +41,16 @@ class NotCompiled(Exception):
 
 @dataclass
 class Subject:
-    """A call with a case applied: what is run, on what, and how its backward is seeded."""
+    """A call with a case applied: what is run, on what, and how its backward is seeded.
+
+    own_outputs: how many outputs take part in the backward pass, if not all; the others are there to be seen.
+    """
 
     call: Call
     edited: edit.Edited
     whole: bool
     train: bool
+    own_outputs: int | None = None
 
     @property
     def names(self) -> list[str]:
@@ -81,7 +85,7 @@ def run_again(subject: Subject, fn: Callable[..., Any], args: list[Any] | None =
     flat = tensors.as_list(fn(*inputs))
     outputs: Outputs = {f"output[{i}]": _detached(v) for i, v in enumerate(flat)}
     if subject.train:
-        backward(subject, flat)
+        backward(subject, flat[: subject.own_outputs])
         for name, value in zip(subject.names, inputs, strict=True):
             if isinstance(value, torch.Tensor) and value.requires_grad:
                 outputs[f"grad[{name}]"] = None if value.grad is None else value.grad.detach()

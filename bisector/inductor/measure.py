@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -76,6 +77,7 @@ def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
         "max_abs": float(diffs.max()) if diffs.numel() else 0.0,
         "max_rel": float(relative.max()) if relative.numel() else (float("inf") if diffs.any() else 0.0),
         "max_ulp": max_ulp(e[finite], c[finite]) if in_steps else None,
+        "rms": _rms(diffs) * math.sqrt(diffs.numel() / e.shape[0]),
         "nonfinite_mismatches": int(mismatch.sum()),
         "frontier": tuple((size, diff) for size, diff, _ in binding),
         # Counted in parts: a complex element has two. Only signs of zeros differ where nothing binds.

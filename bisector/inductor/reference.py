@@ -158,7 +158,7 @@ class OneUlp(torch.fx.Interpreter):
             return value
         if rounding_of(value) > self.finest:
             return value
-        return _nudge(value, self.random.getrandbits(62))
+        return nudge(value, self.random.getrandbits(62))
 
     def _is_argument(self, n: torch.fx.Node, result: torch.Tensor) -> bool:
         """An in-place node returns its own argument; moving that would be another program."""
@@ -245,7 +245,7 @@ def narrowing_casts(gm: torch.fx.GraphModule, dtypes: Mapping[str, torch.dtype])
 EXACT_INTEGERS = 1 << 20  # larger floats are integers because they have no digits left
 
 
-def _nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
+def nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     up = torch.randint(0, 2, x.shape, generator=generator, dtype=torch.int8).to(x.device).bool()
     eps = torch.finfo(x.dtype).eps

@@ -33,21 +33,70 @@ class UndefinedCalls(TorchDispatchMode):
         return result
 
 
-def _cast(func: Any, args: Any, kwargs: Any, result: Any) -> str | None:
+class ChangedCalls(TorchDispatchMode):
+    """Puts other values where the result of a call is undefined.
+
+    turn: which of the OTHERS. elsewhere: whether there was an undefined call of which the elements are not
+    known.
+    """
+
+    def __init__(self, turn: int) -> None:
+        super().__init__()
+        self.turn = turn
+        self.elsewhere = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        where, ask = _WHERE.get(func.overloadpacket), _ASKED.get(func.overloadpacket)
+        with _disable_current_modes(), torch.no_grad():
+            mask = where(func, args, kwargs, result) if where is not None else None
+            if mask is not None:
+                result.masked_fill_(mask.expand(result.shape), _other(result.dtype, self.turn))
+            elif where is None and ask is not None and ask(func, args, kwargs, result) is not None:
+                self.elsewhere = True
+        return result
+
+
+OTHERS = 3  # values that are put in the place of an undefined one, one after the other
+
+
+def _other(dtype: torch.dtype, turn: int) -> Any:
+    if dtype.is_floating_point or dtype.is_complex:
+        return (0.0, 1e3, float("nan"))[turn]
+    if dtype is torch.bool:
+        return bool(turn % 2)
+    return (0, torch.iinfo(dtype).max, torch.iinfo(dtype).min)[turn]
+
+
+def makes_memory(func: Any) -> bool:
+    """Whether what the call returns holds whatever was in memory."""
+    return _ASKED.get(func.overloadpacket) is _uninitialised
+
+
+def _unfit(func: Any, args: Any, kwargs: Any, result: Any) -> torch.Tensor | None:
+    """Where a cast of a float does not fit; None where all do."""
     value = args[1] if func.overloadpacket is _aten.copy_ else args[0]
     if not _looked_through(value) or not value.is_floating_point() or not isinstance(result, torch.Tensor):
         return None
     if result.dtype is torch.bool or result.is_floating_point() or result.is_complex():
         return None
     info, wide = torch.iinfo(result.dtype), value.detach().double()
-    inside = (wide > info.min - 1.0) & (wide < info.max + 1.0)
-    if bool(inside.all()):
+    outside = ~((wide > info.min - 1.0) & (wide < info.max + 1.0))
+    return outside if bool(outside.any()) else None
+
+
+def _cast(func: Any, args: Any, kwargs: Any, result: Any) -> str | None:
+    outside = _unfit(func, args, kwargs, result)
+    if outside is None:
         return None
-    worst = float(wide[~inside].reshape(-1)[0])
+    value = args[1] if func.overloadpacket is _aten.copy_ else args[0]
+    worst = float(value.detach()[outside].reshape(-1)[0])
     return f"a cast of {worst:.6g} to {_name(result)}"
 
 
-def _shift(func: Any, args: Any, kwargs: Any, result: Any) -> str | None:
+def _too_far(func: Any, args: Any, kwargs: Any, result: Any) -> torch.Tensor | None:
+    """Where a shift is by more bits than there are, or by less than none; None where none is."""
     value, by = args[0], args[1]
     if not isinstance(value, torch.Tensor) or value.is_floating_point():
         return None
@@ -55,9 +104,18 @@ def _shift(func: Any, args: Any, kwargs: Any, result: Any) -> str | None:
     if not _looked_through(amounts) or amounts.is_floating_point():
         return None
     outside = (amounts < 0) | (amounts >= bits)
-    if not bool(outside.any()):
+    return outside if bool(outside.any()) else None
+
+
+def _shift(func: Any, args: Any, kwargs: Any, result: Any) -> str | None:
+    outside = _too_far(func, args, kwargs, result)
+    if outside is None:
         return None
-    return f"a shift of {_name(result)} by {int(amounts[outside].reshape(-1)[0])} bits"
+    return f"a shift of {_name(result)} by {int(torch.as_tensor(args[1])[outside].reshape(-1)[0])} bits"
+
+
+def _everywhere(func: Any, args: Any, kwargs: Any, result: Any) -> torch.Tensor | None:
+    return torch.ones((), dtype=torch.bool, device=result.device) if result.numel() else None
 
 
 def _uninitialised(func: Any, args: Any, kwargs: Any, result: Any) -> str | None:
@@ -124,3 +182,6 @@ _ASKED: dict[Any, _Ask] = {
     _aten.index_put: _put, _aten.index_put_: _put, _aten._index_put_impl_: _put,
     _aten.sort: _tied, _aten.topk: _tied, _aten.argsort: _tied,
 }  # fmt: skip
+_Where = Callable[[Any, Any, Any, Any], "torch.Tensor | None"]  # elements of the result
+_OF_REASON: dict[_Ask, _Where] = {_cast: _unfit, _shift: _too_far, _uninitialised: _everywhere}
+_WHERE = {op: _OF_REASON[ask] for op, ask in _ASKED.items() if ask in _OF_REASON}

@@ -8,7 +8,7 @@ from typing import Any
 
 from bisector.core.fix_source import python_literal
 
-from . import builds, facts, sentences
+from . import builds, facts, family, sentences
 from .blocks import (
     Block,
     Cell,
@@ -83,7 +83,7 @@ def report(result: Result, repro_source: str | None = None) -> Report:
         _verdict(result),
         _causes(result, labels),
         _repairs(result, labels),
-        _family(result),
+        family.section(result),
         _shares(result, labels),
         _places(result),
         _fixes(result),
@@ -225,15 +225,6 @@ def _repairs(result: Result, labels: Mapping[str, str]) -> Section | None:
     if result.get("confirmation"):
         blocks.append(Paragraph(sentences.confirmation_sentence(result), Tone.QUIET))
     return Section("Repairs", tuple(blocks), sentences.repair_heading(repairs))
-
-
-def _family(result: Result) -> Section | None:
-    lines = sentences.family_lines(result)
-    if not lines:
-        return None
-    family = result["family"]
-    head = f"{family['places']} places" + ("" if family["confirmed"] else " (not confirmed)")
-    return Section("Family", tuple(map(Paragraph, lines)), head)
 
 
 def _shares(result: Result, labels: Mapping[str, str]) -> Section | None:

@@ -9,6 +9,7 @@ from bisector.core.fix_source import python_literal
 from bisector.core.kinds import KINDS
 from bisector.core.model import detail_of, kind_of, middle_of
 
+from . import family
 from .words import (
     DIVERGING,
     Result,
@@ -81,8 +82,8 @@ def _on_outputs(outputs: Sequence[Mapping[str, Any]]) -> str:
 
 def _because(result: Result) -> str:
     """The rest of the first line: the best that is known, from a confirmed cause down to nothing."""
-    if family := result.get("family"):
-        return _because_of_family(result, family)
+    if told := result.get("family"):
+        return family.because(result, told)
     confirmed = [cause["decisions"] for cause in result["causes"] if cause["confirmed"]]
     if confirmed:
         return _because_of_causes(confirmed)
@@ -100,38 +101,6 @@ def _because(result: Result) -> str:
     if fix:
         return f"; they agree with this change: {fix_title(fix)}"
     return "; the cause is not established" if result["seconds"]["causes"] is not None else ""
-
-
-def _because_of_family(result: Result, family: Mapping[str, Any]) -> str:
-    """Many decisions together, whether all are needed, and the flag that removes them all."""
-    nouns = conjunction([f"{KINDS[kind].noun}s" for kind in family["kinds"]])
-    sure = "because of" if family["confirmed"] else "probably because of"
-    if family["removed_fraction"] < 1:
-        share = percent(family["removed_fraction"])
-        told = f"{nouns} at {count(family['places'], 'place')}, which carry {share} of it"
-        return f", in part {sure} {told}; what carries the rest is not known"
-    needed = "; each quarter of them is needed" if family["rests"] else ""
-    flag = next((fix for fix in result["fixes"] if fix["confirmed"] and fix["kind"] == "flag"), None)
-    removes = f"; {fix_title(flag)} removes all of it" if flag else ""
-    return f", {sure} {nouns} at {count(family['places'], 'place')} together{needed}{removes}"
-
-
-def family_lines(result: Result) -> list[str]:
-    """Where the decisions of a family are, and what its parts and other kinds remove; none without one."""
-    family = result.get("family")
-    if not family:
-        return []
-    lines = []
-    if family["rests"]:
-        removed = conjunction([percent(share) for share in family["rests"]])
-        lines.append(
-            "Without the first, second, third or last quarter of them, in graph order, disabling the others "
-            f"removes {removed} of the difference."
-        )
-    for kind, share in family["others"].items():
-        lines.append(f"Disabling every {KINDS[kind].noun} instead removes {percent(share)}.")
-    layers = [f"{layer['module']} ({layer['places']})" for layer in family["layers"]]
-    return [*lines, *([f"Where they are: {conjunction(layers)}."] if layers else [])]
 
 
 def _only_places(result: Result) -> bool:

@@ -116,6 +116,11 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def plural(noun: str) -> str:
+    """`graph passes`, `pattern matches`, `elided casts`."""
+    return f"{noun}es" if noun.endswith(("s", "ch", "sh", "x")) else f"{noun}s"
+
+
 def file_name(path: str) -> str:
     """A path without its folders."""
     return re.split(r"[\\/]", path)[-1]

@@ -49,7 +49,8 @@ class Confirmed:
     places: fallbacks that repair where nothing finer does. decisions: those that are named, with torch's own
     file and line where a formula is to blame. second: None where the second worker could not be asked.
     held: the repairs that repair the whole there; a fix need not be minimal, a repair must be. refuted: of
-    the fixes by flags those that do not repair there. not_shown: why nothing could be confirmed, empty where
+    the fixes by flags those that do not repair there. family: the default compile and that with a family
+    denied, None where none was asked about. not_shown: why nothing could be confirmed, empty where
     it could.
     """
 
@@ -60,6 +61,7 @@ class Confirmed:
     second: SecondOpinion | None = None
     held: tuple[HeldRepair, ...] = ()
     refuted: frozenset[str] = frozenset()
+    family: tuple[ProbeResult, ProbeResult] | None = None
     not_shown: str = ""
     notes: tuple[str, ...] = ()
 
@@ -70,11 +72,13 @@ def confirm(
     decided: Decided,
     group: MinimalSet | None,
     flags: Mapping[str, Mapping[str, Json]],
+    family: Sequence[str] = (),
 ) -> Confirmed:
     """Ask the second worker for the default, each repair and each fix by flags on the whole, each cause on
     the case, and there for every set also without each of its members.
 
     group: a repair of the whole by many decisions, if one was found. flags: the settings of fixes by flags.
+    family: decisions to deny together, if there is one.
     """
     repairs, causes = finest(decided.sets.repairs), finest(decided.sets.causes)
     if not repairs:
@@ -85,7 +89,7 @@ def confirm(
     if not causes and len(repairs) == 1 and {kind_of(m) for m in repairs[0].members} == {PLACE}:
         places = repairs[0].members
     decisions = _with_sources(chosen.study, decided.decisions, [*repairs, *causes], places)
-    asked = _ask(chosen, second, decided, repairs, causes, flags)
+    asked = _ask(chosen, second, decided, repairs, causes, flags, family)
     if isinstance(asked, str):
         return Confirmed(
             tuple(Repair(r, False, 0.0) for r in repairs),
@@ -109,6 +113,7 @@ def confirm(
         SecondOpinion(asked.default.outcome, tuple(r.outcome for r in asked.denied)),
         _held(repairs, asked.denied) if diverges else (),
         frozenset(n for n, outcome in asked.flags.items() if not (diverges and outcome is Outcome.PASS)),
+        (asked.default, asked.family) if asked.family is not None else None,
         not_shown,
         () if diverges else (f"not confirmed in a second process: {not_shown}",),
     )
@@ -174,7 +179,8 @@ class Asked:
     """What the second worker said.
 
     default, denied: the default compile, and each repair, on the whole. deny, allow: on the case, these
-    decisions denied, and allowed over the plain baseline. flags: of each fix, on the whole.
+    decisions denied, and allowed over the plain baseline. flags: of each fix, on the whole. family: without
+    it, on the whole.
     """
 
     default: ProbeResult
@@ -182,6 +188,7 @@ class Asked:
     deny: Mapping[frozenset[str], ProbeResult]
     allow: Mapping[frozenset[str], ProbeResult]
     flags: Mapping[str, Outcome]
+    family: ProbeResult | None = None
 
 
 def _ask(
@@ -191,6 +198,7 @@ def _ask(
     repairs: Sequence[MinimalSet],
     causes: Sequence[MinimalSet],
     flags: Mapping[str, Mapping[str, Json]],
+    family: Sequence[str] = (),
 ) -> Asked | str:
     """Or why the second worker could not be asked."""
     study, case = replace(chosen.study, lab=lab, runs=RUNS), decided.case
@@ -199,6 +207,7 @@ def _ask(
     allow = list(dict.fromkeys(sets))
     whole = [Candidate(), *(study.deny(frozenset(r.members)) for r in repairs)]
     whole += [Candidate.with_flags(values) for values in flags.values()]
+    whole += [study.deny(frozenset(family))] if family else []
     part = [*(study.deny(rest) for rest in deny), *(study.plain(rest, decided.beside) for rest in allow)]
     try:
         if (other := _other_call(study, chosen.call)) is not None:
@@ -209,12 +218,14 @@ def _ask(
     default, *rest_of = results
     denied, rest_of = rest_of[: len(repairs)], rest_of[len(repairs) :]
     held, rest_of = rest_of[: len(flags)], rest_of[len(flags) :]
+    without, rest_of = (rest_of[0], rest_of[1:]) if family else (None, rest_of)
     return Asked(
         default,
         [proof(result, repair.members) for result, repair in zip(denied, repairs, strict=True)],
         dict(zip(deny, rest_of[: len(deny)], strict=True)),
         dict(zip(allow, rest_of[len(deny) :], strict=True)),
         {name: result.outcome for name, result in zip(flags, held, strict=True)},
+        without,
     )
 
 

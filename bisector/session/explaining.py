@@ -1,4 +1,4 @@
-"""One divergence explained: the stages of the search in their order, and the answer made of what they return.
+"""One divergence explained: the stages of the search in their order.
 
 Each stage is a function of other modules that returns a frozen result. `Explanation` keeps these results,
 and nothing else writes to them; a search that begins again on the whole begins with none.
@@ -6,79 +6,58 @@ and nothing else writes to them; a search that begins again on the whole begins 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.clusters import patterns
 from bisector.core.fix_source import PASSES, PER_GRAPH
-from bisector.core.judge import BudgetSpent, judge
+from bisector.core.judge import BudgetSpent
 from bisector.core.model import Candidate
 from bisector.core.protocol import Request
-from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
-from bisector.core.verdict import Verdict, VerdictClass
+from bisector.core.verdict import VerdictClass
 
-from . import family_search, following, reproducing
+from . import following, reproducing
 from .answer import Answer
-from .concluding import Conclusion, conclude, flag_fixes, flags_to_confirm
+from .concluding import conclude, flags_to_confirm
 from .confirmation import Confirmed, confirm, confirm_also
 from .culprit_search import Decided, decide, grade, one_repair
-from .family_search import FoundFamily, family_of_whole
+from .family_search import family_of_whole, is_diffuse, seen_again, smallest_on_whole
+from .findings import Findings
 from .flags.curated import catalogue
-from .flags.walk import FlagWalk, on_whole, walk
+from .flags.walk import on_whole, walk
 from .following import Followed
-from .preflight import Preflight, test_hooks, try_backends
-from .reducing import Anchor, Neighbour, Reduced, anchored_by, nearest, reduce_case
-from .reproducing import Reproduced
+from .mechanisms import TO_THE_BIT, Mechanism, mechanisms
+from .preflight import test_hooks, try_backends
+from .reducing import Anchor, Reduced, anchored_by, nearest, reduce_case
 from .run import Session
 from .search_order import Suspects, listed, suspects
-from .starting import Scope, Start, can_follow_whole, is_large, part_of, place_repair, region_of
+from .starting import Scope, Start, at_operation, can_follow_whole, part_of, place_repair, region_of
 from .study import Study, config_id
 from .subject import Chosen
 
-MECHANISM = "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging"
+FEW = 3  # decisions; so few that repair the whole are no family
 
 
-class Explanation:
-    """The stages of one run, and what each found; None where a stage did not come to its end.
-
-    so_far: what was known with the verdict. start: where the search begins. group: a repair by many
-    decisions, where no flag repairs. early: a repro that runs already.
-    """
+class Explanation(Findings):
+    """The stages of one run, in their order."""
 
     def __init__(self, session: Session, chosen: Chosen, so_far: Answer) -> None:
+        super().__init__(chosen, so_far)
         self.session = session
-        self.chosen = chosen
-        self.so_far = so_far
         self.study: Study = chosen.study
         self.second = session.new_lab("confirm")
-        self.preflight: Preflight | None = None
-        self.followed: Followed | None = None
-        self.whole = Start(WHOLE, judge(chosen.evidence.default, chosen.study.criterion))
-        self.stopped_because: str | None = None
-        self._begin_with(self.whole)
-
-    def _begin_with(self, start: Start) -> None:
-        """Nothing of an earlier start is kept."""
-        self.start = start
-        self.walk = FlagWalk()
-        self.anchor_notes: tuple[str, ...] = ()
-        self.group: MinimalSet | None = None
-        self.reductions: list[Reduced] = list(start.reductions)
-        self.decided: Decided | None = None
-        self.confirmed: Confirmed | None = None
-        self.graded: Graded | None = None
-        self.family: FoundFamily | None = None
-        self.conclusion: Conclusion | None = None
-        self.reproduced = Reproduced()
-        self.test = reproducing.WrittenTest()
-        self.neighbour: Neighbour | None = None
 
     # -- the way --------------------------------------------------------------------------------------
 
     def explain(self) -> None:
         """All stages. Raises BudgetSpent where the budget ends a stage that leaves nothing behind."""
         self._open()
+        if self._search_diffuse():
+            return
+        self._begin_in_region()
         if not self._search():
             self._begin_again()
             self._search()
@@ -88,14 +67,6 @@ class Explanation:
         self.study.warm(WHOLE)
         self._walk_flags()
 
-    def ended_by(self, reason: str) -> None:
-        """The budget ended the run."""
-        self.stopped_because = reason
-
-    def _stopped(self, reason: str | None) -> None:
-        """A stage ended early; the first reason counts."""
-        self.stopped_because = self.stopped_because or reason
-
     def _open(self) -> None:
         """Which hooks and backends work, and the case to begin with."""
         with self.session.clock.stage("localise"):
@@ -103,10 +74,41 @@ class Explanation:
             self.study = replace(self.study, hooks_off=hooks.off)
             self.preflight = try_backends(self.study, self.chosen.call, hooks)
         self._say("backends", f"first diverging backend: {self.preflight.first_bad_backend}")
-        if is_large(self.chosen.call):
+        if self.chosen.call.is_large:
             self.second.start_early()
             if can_follow_whole(self.chosen.call):
                 self._follow(self.whole)
+
+    def _search_diffuse(self) -> bool:
+        """Where no single node of a large graph carries it: what makes its sorts of operations differ, and
+        which of these decisions carry it together. False where that is not so, or none are found."""
+        if self._trace is None or not is_diffuse(self._trace, self.whole.default):
+            return False
+        with self.session.clock.stage("localise"):
+            info, paths = self.study.describe(WHOLE), following.followable(self.whole.default)
+            told = mechanisms(self.study, info, self._trace, paths)
+        first, found = next(((m.operation, m.found) for m in told if m.found is not None), ("", None))
+        if found is None:
+            return False
+        self._say("localise", f"no single node carries it; {len(told)} sorts of operations differ")
+        self._begin_with(at_operation(first, found))
+        self.study = replace(self.study, small=TO_THE_BIT)
+        self.study.warm(self.start.case)
+        self._walk_flags()
+        self._look_for_family(told, ())
+        if self.family is None:
+            self.study = replace(self.study, small=self.chosen.study.small)
+            self._begin_with(self.whole)
+            return False
+        decided = Decided(self.start.case, self.start.default.measurement.decisions)
+        self._confirm(decided)
+        reduced = self._reduce(self.start, Anchor((found.repair,)))
+        self._reproduce(reduced.case, decided, ask_second=False)
+        return True
+
+    def _begin_in_region(self) -> None:
+        """Of a large graph the search begins in a region that diverges alike."""
+        if self.chosen.call.is_large:
             with self.session.clock.stage("localise"):
                 default, verdict = self.whole.default, self.chosen.verdict.kind
                 followed = self.followed or Followed()
@@ -195,7 +197,7 @@ class Explanation:
         """A graph of few calls is searched before it is reduced; a large one is reduced first, held by what
         repairs it at the least cost."""
         self.second.start_early()
-        if is_large(self.chosen.call):
+        if self.chosen.call.is_large:
             reduced = self._reduce(self.start, self._anchor())
             return reduced.case, self._decide(Start(reduced.case, reduced.default))
         decided = self._decide(self.start)
@@ -245,34 +247,59 @@ class Explanation:
         return suspects(self.walk.suspected, origin, self.study.signatures)
 
     def _confirm(self, decided: Decided) -> Confirmed:
-        """What a second worker says of the sets."""
-        chosen = replace(self.chosen, study=self.study)
+        """What a second worker says of the sets, or of the family in their place."""
         try:
             with self.session.clock.stage("causes"):
-                by_flags = flags_to_confirm(self.walk)
-                found = confirm(chosen, self.second, decided, self.group, by_flags)
-                region = self.start.scope is Scope.REGION
-                if region and not found.held:
-                    self._look_for_family()
-                if region and not (found.held or self.walk.repairs_something or self.family):
-                    # A finer decision at the origin can leave elements of the whole that the region lacks.
-                    origin = self.followed.origin if self.followed is not None else None
-                    place = place_repair(self.study, origin, self.start.case, self.start.default)
-                    found = confirm_also(chosen, self.second, found, place) if place is not None else found
+                found = self._asked_second(decided)
+            if self.start.scope is Scope.REGION and not found.held and self.family is None:
+                found = self._confirm_on_whole(decided, found)
         finally:
             self.second.close()
         self.confirmed = found
         self._grade_group(found)
         return found
 
-    def _look_for_family(self) -> None:
-        """What repairs the region leaves the whole diverging: which decisions together repair that."""
-        trace = self.followed.trace if self.followed is not None else None
-        found = family_of_whole(self.study, self.whole.default, trace, self.walk.suspected)
+    def _asked_second(self, decided: Decided) -> Confirmed:
+        chosen, by_flags = replace(self.chosen, study=self.study), flags_to_confirm(self.walk)
+        if self.family is None:
+            return confirm(chosen, self.second, decided, self.group, by_flags)
+        # What holds on the region and not on the whole is no reason, and is not asked about.
+        region = Decided(decided.case, decided.decisions)
+        found = confirm(chosen, self.second, region, None, by_flags, self.family.family.members)
+        if found.family is not None:
+            self.family = seen_again(self.family, *found.family)
+        return found
+
+    def _confirm_on_whole(self, decided: Decided, found: Confirmed) -> Confirmed:
+        """Where what repairs the region leaves the whole diverging: a family, or a finer place."""
+        self._look_for_family((), decided.sets.repairs)
+        with self.session.clock.stage("causes"):
+            if self.family is not None:
+                return replace(self._asked_second(decided), repairs=found.repairs)
+            if self.walk.repairs_something:
+                return found
+            # A finer decision at the origin can leave elements of the whole that the region lacks.
+            origin = self.followed.origin if self.followed is not None else None
+            place = place_repair(self.study, origin, self.start.case, self.start.default)
+            chosen = replace(self.chosen, study=self.study)
+            return confirm_also(chosen, self.second, found, place) if place is not None else found
+
+    def _look_for_family(self, told: Sequence[Mechanism], repairs: Sequence[MinimalSet]) -> None:
+        """Which decisions together repair the whole, or carry much of its divergence. told: what makes its
+        operations differ. repairs: of a part."""
+        known = frozenset[str]().union(*(patterns(repair.members) for repair in repairs))
+        with self.session.clock.stage("causes"):
+            found = family_of_whole(
+                self.study, self.whole.default, self._trace, told, self.walk.suspected, known
+            )
+        if found is not None and found.family.repairs and len(found.family.members) <= FEW:
+            with self.session.clock.stage("causes"):
+                self.of_whole = self.group = smallest_on_whole(self.study, found.family.members)
+            return
         # Shares of what is amplified mean nothing.
         shares = self._verdict().kind is not VerdictClass.AMPLIFIED_ROUNDING
         if found is not None and (found.family.repairs or shares):
-            self.family = family_search.confirmed(found, self.study, self.second)
+            self.family = found
             carries = "repair it" if found.family.repairs else f"remove {found.family.removed:.0%} of it"
             self._say("causes", f"on the whole: {len(found.family.members)} decisions together {carries}")
 
@@ -331,65 +358,3 @@ class Explanation:
 
     def _say(self, stage: str, text: str) -> None:
         self.session.progress(stage, text)
-
-    # -- the answer -----------------------------------------------------------------------------------
-
-    def _verdict(self) -> Verdict:
-        """With what is known of each node, where all nodes were followed."""
-        trace = self.followed.trace if self.followed is not None else None
-        return self.chosen.verdict if trace is None else self.chosen.reclassified(trace)
-
-    def answer(self) -> Answer:
-        """All that is known by now."""
-        followed, reproduced = self.followed or Followed(), self.reproduced
-        conclusion, confirmed = self.conclusion, self.confirmed or Confirmed()
-        decided = self.decided or Decided(self.start.case)
-        fixes = flag_fixes(self.walk) if conclusion is None else conclusion.fixes
-        known = replace(
-            self.so_far,
-            verdict=self._verdict(),
-            origin=followed.origin,
-            amplifier=followed.amplifier,
-            walk=self.walk,
-            repairs=confirmed.repairs,
-            causes=confirmed.causes,
-            second=confirmed.second,
-            places=decided.places if self.confirmed is None else confirmed.places,
-            decisions=decided.decisions if self.confirmed is None else confirmed.decisions,
-            graded=self.graded or decided.graded,
-            family=self.family,
-            fixes=tuple((f, ok and f.id not in reproduced.refuted) for f, ok in fixes),
-            minimal=None if conclusion is None else conclusion.minimal,
-            minimal_source=reproduced.function,
-            neighbour=self.neighbour,
-            repro=reproduced.file,
-            repro_lines=reproduced.lines,
-            repro_agrees=reproduced.agrees,
-            not_shown=confirmed.not_shown,
-            test=self.test.file,
-            notes=self._notes(),
-            stopped_because=self.stopped_because,
-        )
-        if self.family is not None:
-            # What holds on the region and not on the whole is no reason.
-            held = tuple(repair for repair in known.repairs if repair.confirmed)
-            known = replace(known, causes=(), repairs=held, places=())
-        if self.preflight is None:
-            return known
-        hooks, first = self.preflight.hooks, self.preflight.first_bad_backend
-        return replace(known, first_bad_backend=first, hooks_off=hooks.off, not_here=hooks.not_here)
-
-    def _notes(self) -> tuple[str, ...]:
-        """What the stages noted, in their order."""
-        return (
-            *self.so_far.notes,
-            *(self.followed.notes if self.followed is not None else ()),
-            *self.start.notes,
-            *self.anchor_notes,
-            *(self.decided.checks if self.decided is not None else ()),
-            *(self.confirmed.notes if self.confirmed is not None else ()),
-            *((MECHANISM,) if self.family is not None else ()),
-            *(self.conclusion.notes if self.conclusion is not None else ()),
-            *self.reproduced.notes,
-            *((self.test.note,) if self.test.note is not None else ()),
-        )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bisector.core.case import Case
+from bisector.core.case import WHOLE, Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed, RunTrace
-from bisector.core.trace import NodeTrace, Trace, amplifier, origin
+from bisector.core.shares import Shares
+from bisector.core.trace import GRADIENT, NodeTrace, Reach, Trace, amplifier, origin
 
 from .study import Study
 
@@ -38,20 +39,26 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
     paths = followable(default)
     if any(output.raised is not None for output in default.measurement.outputs):
         return _nothing("one of the two runs raises, and has no values")
-    if not paths:
-        return _nothing("no output of the forward graph diverges, and gradients are not compared by node")
     reasons = []
-    for left_out in _attempts(default):
-        trace, reason = _ask(study, case, left_out)
-        if trace is not None:
-            return _found(trace, paths, left_out)
-        reasons.append(reason)
-    return _nothing(reasons[-1])
+    for reach in _reaches(study, paths):
+        for left_out in _attempts(default):
+            trace, reason = _ask(study, case, left_out, reach)
+            if trace is not None:
+                return _found(trace, paths, left_out)
+            reasons.append(reason)
+    return _nothing(reasons[0])
 
 
 def followable(default: ProbeResult) -> list[str]:
-    """The diverging outputs of the forward graph."""
-    return [s.path for s in default.signatures if s.path.startswith("output[")]
+    """The outputs, gradients and written inputs that diverge."""
+    return [signature.path for signature in default.signatures]
+
+
+def _reaches(study: Study, paths: Sequence[str]) -> list[Reach]:
+    """The gradients too, if there are any; without them, where that does not show the divergence and an
+    output does: to hand out gradients changes more of what the compiler does."""
+    outputs = any(not path.startswith(GRADIENT) for path in paths)
+    return [study.reach, *([Reach.FORWARD] if study.reach is Reach.BACKWARD and outputs else [])]
 
 
 def _nothing(reason: str) -> Followed:
@@ -67,14 +74,22 @@ def _attempts(default: ProbeResult) -> list[tuple[str, ...]]:
 
 
 def request(
-    study: Study, case: Case, left_out: Sequence[str] = (), candidate: Candidate = _DEFAULT
+    study: Study,
+    case: Case,
+    left_out: Sequence[str] = (),
+    candidate: Candidate = _DEFAULT,
+    reach: Reach | None = None,
 ) -> RunTrace:
-    """What the lab is asked. left_out: nodes whose values are not returned."""
-    return RunTrace(study.about(case), candidate, tuple(left_out))
+    """What the lab is asked. left_out: nodes whose values are not returned. reach: else that of the study."""
+    whole = case == WHOLE and candidate == _DEFAULT
+    shares = study.shares if whole else Shares.NONE
+    return RunTrace(study.about(case), candidate, tuple(left_out), reach or study.reach, shares)
 
 
-def _ask(study: Study, case: Case, left_out: Sequence[str]) -> tuple[Trace | None, str]:
-    answer = study.lab.ask(request(study, case, left_out))
+def _ask(
+    study: Study, case: Case, left_out: Sequence[str], reach: Reach
+) -> tuple[Trace | None, str]:
+    answer = study.lab.ask(request(study, case, left_out, reach=reach))
     if isinstance(answer, Failed):
         return None, answer.reason
     if study.judged(answer.measurement, case).outcome is not Outcome.FAIL:

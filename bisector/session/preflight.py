@@ -12,7 +12,7 @@ from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed, HooksTested, RecordedCall, Request, SelfTest
 
 from . import following
-from .starting import MANY_ELEMENTS, can_follow_whole, is_large
+from .starting import MANY_ELEMENTS, can_follow_whole
 from .study import Study
 
 OWN_BACKEND = "custom"  # none of torch's rungs: the script's own backend, or another package's
@@ -34,7 +34,7 @@ def wanted_first(study: Study, call: RecordedCall) -> list[Request[Any]]:
     """What will be asked: beside the verdict, which keeps one lane for long, it costs little time."""
     if study.lab.jobs < 2:
         return []
-    followed = is_large(call) or call.elements <= MANY_ELEMENTS
+    followed = call.is_large or call.elements <= MANY_ELEMENTS
     trace = [following.request(study, WHOLE)] if followed and can_follow_whole(call) else []
     return [SelfTest(), *trace, *study.requests(_RUNGS)]
 

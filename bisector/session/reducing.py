@@ -15,10 +15,11 @@ from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult,
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import neighbours, reduce
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.trace import BACKWARD
 from bisector.core.verdict import VerdictClass
 
 from .fixes import Fix
-from .search_order import BACKWARD, finest, listed
+from .search_order import finest, listed
 from .study import Study
 
 # That each member of a repair is needed is asked of repairs up to this size: a probe for each member.

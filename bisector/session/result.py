@@ -17,7 +17,7 @@ from bisector.core.verdict import Rule
 from bisector.runner.rundir import NEIGHBOUR
 
 from .answer import Answer, Relation
-from .family_search import FoundFamily, kinds_of
+from .family_search import Carries, FoundFamily
 from .fixes import Fix
 from .flags.contrast import Contrast
 from .flags.walk import FlagTrial
@@ -271,15 +271,26 @@ def _graded(graded: Graded | None) -> dict[str, Any]:
 
 
 def _family(found: FoundFamily) -> dict[str, Any]:
+    family = found.family
     return {
-        "kinds": list(kinds_of(found)),
-        "places": len(found.family.members),
-        "removed_fraction": found.family.removed,
+        "kinds": list(found.kinds),
+        "groups": list(family.groups),
+        "places": len(family.members),
+        "removed_fraction": family.removed,
         "confirmed": found.confirmed,
-        "rests": [rest.removed for rest in found.family.rests],
-        "others": dict(found.family.others),
-        "layers": [{"module": module, "places": places} for module, places in found.layers],
+        "halves": [half.removed for half in family.halves],
+        "alone": dict(family.alone),
+        "without": dict(family.without),
+        "layers": [_carries(part) for part in found.layers],
+        "operations": [_carries(part) for part in found.operations],
+        "nodes": [_carries(part) for part in found.nodes],
+        "adds_up": found.adds_up,
     }
+
+
+def _carries(part: Carries) -> dict[str, Any]:
+    told = {"name": part.name, "places": part.places, "alone": part.alone, "without": part.without}
+    return told | ({"made_by": list(part.made_by)} if part.made_by else {})
 
 
 def _neighbour(found: Neighbour | None) -> dict[str, Any] | None:

@@ -17,6 +17,8 @@ from bisector.core.evidence import Evidence
 from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, WorkerOptions
 from bisector.core.model import Base, Json, Measurement
 from bisector.core.protocol import Failed, RecordedCall, Request, RunProbe, RunVerdict
+from bisector.core.shares import Shares
+from bisector.core.trace import Reach
 from bisector.runner.head import head_of
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
@@ -167,12 +169,15 @@ class Session:
         if self.options.timeout_s is None:
             self.timeout_s = self.lab.timeout_s = max(self.timeout_s, probe_timeout(call.nodes))
         criterion = criterion_for(self.options, call.tolerances)
+        trained = call.backward if self.options.train is None else self.options.train
         return Study(
             self.lab,
             call.index,
             criterion,
             criterion,
             train=self.options.train,
+            reach=Reach.BACKWARD if trained else Reach.FORWARD,
+            shares=Shares.ALL if call.is_large else Shares.NONE,
             repeat=self.options.repeat,
             exhausted=self.clock.exhausted,
             counts=self.counts,

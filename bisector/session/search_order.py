@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from bisector.core.kinds import KINDS, LOWER
 from bisector.core.model import Outcome, Signature, kind_of, node_of
 from bisector.core.search.minimal import Members, MinimalSet, Parallel, Test, minimal_set
-from bisector.core.trace import NodeTrace
+from bisector.core.trace import BACKWARD, GRADIENT, NodeTrace
 
 # A repair by groups is taken apart into single decisions up to this many members.
 SEPARATED = 12
 PLACE = LOWER.name  # names where, not why: a fallback also breaks fusion and recomputation around its node
 _RANK = {kind: i for i, kind in enumerate(KINDS)}
-BACKWARD = "bwd."  # begins the name of every node of a backward graph
-GRADIENT = "grad["
 RECOMPUTED = "inline"
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
-from bisector.core.protocol import RecordedCall
+from bisector.core.protocol import SEARCHED_WHOLE, RecordedCall
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.reduce import narrow, reduce_graph
 from bisector.core.reduction.regions import regions
@@ -17,13 +17,11 @@ from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import VerdictClass
 
 from .following import MOST_CALLS, Followed, followable
+from .mechanisms import Found
 from .reducing import Anchor, Reduced, reduce_case
 from .search_order import PLACE
 from .study import Study
 
-# Graphs of up to this many calls are searched whole before they are reduced; a probe of a larger one takes
-# seconds, and its plain baseline a kernel for every node.
-SEARCHED_WHOLE = 40
 # Inputs of more elements make each probe slow by itself; they are cut down before the search.
 MANY_ELEMENTS = 2**20
 
@@ -48,11 +46,6 @@ class Start:
     scope: Scope = Scope.WHOLE
     reductions: tuple[Reduced, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-def is_large(call: RecordedCall) -> bool:
-    """Whether the graph is looked into by regions."""
-    return call.nodes > SEARCHED_WHOLE
 
 
 def can_follow_whole(call: RecordedCall) -> bool:
@@ -88,6 +81,15 @@ def region_of(
         "mismatch; what repairs the region was then tried on the whole graph"
     )
     return Start(case, small, Scope.REGION, tuple(reductions), (note,))
+
+
+def at_operation(operation: str, found: Found) -> Start:
+    """The part of the graph in which one of many operations differs to the bit."""
+    note = (
+        f"no single node carries the divergence; flags were tried on {operation} by itself, which "
+        "differs in its bits alone, and what repairs that was then tried on the whole graph"
+    )
+    return Start(found.case, found.default, Scope.REGION, (), (note,))
 
 
 def part_of(study: Study, call: RecordedCall, start: Start) -> Start:

@@ -33,6 +33,8 @@ from bisector.core.protocol import (
     TryOtherInputs,
     WarmUp,
 )
+from bisector.core.shares import Shares
+from bisector.core.trace import Reach
 from bisector.errors import WorkerLost
 from bisector.runner.lab import Lab
 
@@ -59,8 +61,9 @@ class Study:
     signatures: what diverges in the whole subject; anything else is another bug (UNRESOLVED).
     small: the criterion for reduced graphs, whose outputs are other nodes.
     conservative: values that `config:` members stand for.
-    train: compare gradients; None as the script did. repeat: trials for each probe. runs: of the compiled
-    program in each.
+    train: compare gradients; None as the script did. reach: how far its runs are followed node by node;
+    shares: whether that says what the parts of the whole carry. repeat: trials for each probe. runs: of the
+    compiled program in each.
     hooks_off: kinds of decision that are neither offered nor denied, since their hooks do not bite.
     exhausted: says why no more may be asked, or None.
     """
@@ -71,6 +74,8 @@ class Study:
     small: Criterion
     signatures: tuple[Signature, ...] = ()
     train: bool | None = None
+    reach: Reach = Reach.FORWARD
+    shares: Shares = Shares.NONE
     repeat: int = 1
     runs: int = 1
     conservative: Mapping[str, Json] = field(default_factory=dict)

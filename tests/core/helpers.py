@@ -139,3 +139,8 @@ def ddmin(elements: Sequence[str], truth: Truth) -> tuple[Subset, int]:
         else:
             break
     return frozenset(current), len(asked - set(ends))
+
+
+def ends(*names: str) -> dict[str, str]:
+    """The ends of a trace whose outputs are these nodes."""
+    return {f"output[{i}]": name for i, name in enumerate(names)}

@@ -8,6 +8,7 @@ from bisector.core.case import Case
 from bisector.core.reduction.regions import region, regions
 from bisector.core.trace import NodeTrace, Trace
 from tests.core.fakes import Graph, chain, graph
+from tests.core.helpers import ends
 
 OUT = ["output[0]"]
 
@@ -22,7 +23,7 @@ def traced(whole: Graph, arises: dict[str, bool], shows_from: str | None) -> Tra
         if n.name in arises:
             found = replace(found, arises=True, local_ulp=1.0, local=1e-7, beyond=arises[n.name])
         nodes.append(found)
-    return Trace(tuple(nodes), whole.outputs)
+    return Trace(tuple(nodes), ends(*whole.outputs))
 
 
 def guesses(whole: Graph, trace: Trace) -> list[Case]:
@@ -78,3 +79,24 @@ def test_what_can_be_no_input_is_taken_in_with_what_it_reads() -> None:
 def test_where_nothing_arises_there_is_no_guess() -> None:
     whole = chain(8)
     assert guesses(whole, traced(whole, {}, "n3")) == []
+
+
+def gradient(name: str, *reads: str, local: float = 0.0, wrong: bool = False) -> NodeTrace:
+    error = {"arises": local > 0, "local": local, "beyond": wrong, "wrong": wrong}
+    return NodeTrace(f"bwd.{name}", "aten.op", "", reads, True, **error)
+
+
+def test_of_a_gradient_the_operation_in_whose_backward_pass_most_arises_is_asked_first() -> None:
+    whole = chain(100)
+    back = [
+        gradient("n60", local=1e-7),
+        gradient("n50", "bwd.n60", local=3e-7),
+        gradient("n40", "bwd.n50", local=1e-7, wrong=True),
+        gradient("n30", "bwd.n40"),
+    ]
+    trace = Trace((*traced(whole, {}, None).nodes, *back), {"grad[x]": "bwd.n30"})
+    found = list(regions(whole.info, trace, ["grad[x]"], lambda dtype: 1e-6))
+    sizes = [len(calls(whole, case)) for case in found]
+    assert sizes == [1, 2, 4, 8] * 3
+    assert [case.cut for case in found[::4]] == [("n39",), ("n49",), ("n59",)]
+    assert found[2].outputs == ("n43",)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bisector import wire
 from bisector.core.trace import AMPLIFIED, GROWS, NodeTrace, Trace, amplified, amplifier, origin
+from tests.core.helpers import ends
 
 EPS = 1.2e-7
 
@@ -33,7 +34,7 @@ def wrong(name: str, *reads: str, **fields: Any) -> NodeTrace:
 
 ERF, LOG = rounds("erf", "x"), rounds("log2", "erf", gain=1.5)
 CEIL = node("ceil", "log2", gain=4e5, difference=0.05)
-STEPS = Trace((ERF, LOG, CEIL), ("ceil",))
+STEPS = Trace((ERF, LOG, CEIL), ends("ceil"))
 
 
 def test_the_first_node_that_rounds_otherwise_is_the_origin_where_none_is_wrong() -> None:
@@ -67,21 +68,21 @@ def test_a_recurrence_amplifies_though_each_of_its_nodes_grows_little() -> None:
     steps = [rounds("h0", "x")]
     for i in range(1, 20):
         steps.append(rounds(f"h{i}", f"h{i - 1}", gain=1.9, difference=min(1.0, EPS * 2.0**i)))
-    assert amplified(Trace(tuple(steps), ("h19",)), ["output[0]"]) is True
+    assert amplified(Trace(tuple(steps), ends("h19")), ["output[0]"]) is True
 
 
 def test_rounding_errors_that_add_up_are_not_amplified() -> None:
     steps = [rounds(f"h{i}", f"h{i - 1}", difference=EPS * (i + 1)) for i in range(50)]
-    assert amplified(Trace(tuple(steps), ("h49",)), ["output[0]"]) is False
+    assert amplified(Trace(tuple(steps), ends("h49")), ["output[0]"]) is False
 
 
 def test_a_wrong_node_is_no_rounding_however_much_is_amplified_after_it() -> None:
-    trace = Trace((wrong("sub", "x"), node("exp", "sub", gain=1e12, difference=9e5)), ("exp",))
+    trace = Trace((wrong("sub", "x"), node("exp", "sub", gain=1e12, difference=9e5)), ends("exp"))
     assert amplified(trace, ["output[0]"]) is False
 
 
 def test_a_wrong_node_is_no_proof_where_a_value_before_it_is_not_known() -> None:
-    trace = Trace((node("mul", "x", seen=False), wrong("sub", "mul")), ("sub",))
+    trace = Trace((node("mul", "x", seen=False), wrong("sub", "mul")), ends("sub"))
     assert amplified(trace, ["output[0]"]) is None
 
 
@@ -92,7 +93,7 @@ def test_an_output_that_was_not_followed_tells_nothing(path: str) -> None:
 
 
 def test_only_what_the_output_depends_on_counts() -> None:
-    trace = Trace((wrong("side", "x"), *STEPS.nodes), ("side", "ceil"))
+    trace = Trace((wrong("side", "x"), *STEPS.nodes), ends("side", "ceil"))
     assert trace.behind(["output[1]"]) == STEPS.nodes
     assert amplified(trace, ["output[1]"]) is True
     assert amplified(trace, ["output[0]", "output[1]"]) is False
@@ -115,7 +116,7 @@ def chain(drawn: list[tuple[bool, bool, float, float | None, float]]) -> Trace:
         )
         for i, (arises, beyond, local, gain, difference) in enumerate(drawn)
     ]  # fmt: skip
-    return Trace(tuple(nodes), (nodes[-1].name,))
+    return Trace(tuple(nodes), ends(nodes[-1].name))
 
 
 @given(nodes_of)

@@ -12,6 +12,7 @@ from bisector.core.judge import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import Rule, Verdict, VerdictClass, classify
+from tests.core.helpers import ends
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
 
@@ -176,7 +177,7 @@ def followed_to(dtype: str, *, wrong: bool) -> tuple[Measurement, Trace]:
         "sin", "aten.sin", "", (), True, True, 900.0 if wrong else 2.0, 1e-4, wrong, None, 1e-4, wrong, 0.5
     )
     last = NodeTrace("gt", "aten.gt", "", ("sin",), True, gain=3e5, difference=1.0)
-    return measured(diverging(0.0, 0.02, dtype=dtype, n_diff=3)), Trace((first, last), ("gt",))
+    return measured(diverging(0.0, 0.02, dtype=dtype, n_diff=3)), Trace((first, last), ends("gt"))
 
 
 def test_a_node_beyond_rounding_makes_the_verdict_however_few_elements_of_a_mask_it_flips() -> None:
@@ -316,7 +317,7 @@ def ends_in(beyond: bool, difference: float) -> Trace:
     """Two nodes: one that rounds otherwise, or is wrong, and one that makes `difference` of it."""
     first = NodeTrace("erf", "aten.erf", "", (), True, True, 9.0, 1e-6, beyond, None, 1e-6)
     last = NodeTrace("ceil", "aten.ceil", "", ("erf",), True, gain=3e5, difference=difference)
-    return Trace((first, last), ("ceil",))
+    return Trace((first, last), ends("ceil"))
 
 
 def test_rounding_at_every_node_that_grows_is_amplified_rounding_without_any_nudge() -> None:

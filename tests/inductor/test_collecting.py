@@ -16,7 +16,7 @@ from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.collecting import collect
 from bisector.inductor.following.follow import trace
-from bisector.inductor.undefined import UndefinedCalls
+from bisector.inductor.undefined import OTHERS, ChangedCalls, UndefinedCalls
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 
@@ -139,3 +139,50 @@ def test_what_torch_leaves_undefined_is_told_from_what_it_does_not(code: str, re
     with UndefinedCalls() as calls:
         made()
     assert calls.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("body", "covered"),
+    [
+        ("return (x.to(torch.int8) > 3) | (x < 0)", True),
+        ("return x.to(torch.int8).float() + torch.erf(x / 1e9)", True),
+        # Of these elements all differ, those too that come of no undefined value.
+        ("return torch.cat([x.to(torch.int8).float(), torch.erf(x / 1e9).repeat(64)])", False),
+    ],
+)
+def test_what_differs_is_undefined_where_all_of_it_depends_on_a_value_that_is(
+    tmp_path: Path, body: str, covered: bool
+) -> None:
+    evidence = collect(call_of(tmp_path, body, f"x = {WIDE}"), WHOLE, None)
+    assert evidence.undefined and (evidence.undefined_paths == ("output[0]",)) is covered
+    assert (told(evidence).kind is VerdictClass.UNDEFINED) is covered
+
+
+def test_memory_that_is_written_before_it_is_read_is_not_undefined(tmp_path: Path) -> None:
+    body = "y = torch.empty_like(x)\ny[:] = x\nreturn torch.erf(y / 1e9)"
+    call = call_of(tmp_path, body, f"x = {WIDE}.repeat(9)")
+    evidence = collect(call, WHOLE, None)
+    assert evidence.default.outputs[0].n_diff and not evidence.undefined
+    found = trace(call, WHOLE, Candidate(), None, ()).trace
+    assert [n.op for n in found.nodes if n.arises] == ["aten.erf"]
+
+
+@pytest.mark.parametrize(
+    ("code", "undefined"),
+    [
+        ("torch.cat([torch.empty(2) * 0, torch.ones(2)])", [0, 1]),
+        ("torch.tensor([1e9, 3.0, float('nan')]).to(torch.int8)", [0, 2]),
+        ("(torch.tensor([1, 2]) << torch.tensor([64, 1])) * 2", [0]),
+        ("torch.zeros(2, dtype=torch.int8).copy_(torch.tensor([1.0, 1e9]))", [1]),
+    ],
+)
+def test_other_values_are_put_where_a_value_is_undefined_and_nowhere_else(
+    code: str, undefined: list[int]
+) -> None:
+    made = eval(f"lambda: {code}", {"torch": torch})
+    turns = []
+    for turn in range(OTHERS):
+        with ChangedCalls(turn):
+            turns.append(made().double().nan_to_num(-7.0))
+    apart = [i for i in range(len(turns[0])) if any(turn[i] != turns[0][i] for turn in turns)]
+    assert apart == undefined

@@ -101,6 +101,28 @@ def test_an_elided_cast_needs_its_producer_in_the_same_kernel() -> None:
     assert not compile_and_run(round_trip, fraction(), allow(HALF_INLINE, HALF_CAST)).agrees_with(eager)
 
 
+def normalized(x: torch.Tensor, rows: torch.Tensor, w: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+    """The sum reads enough to be stored: in a buffer of the kernel, for two of its loops."""
+    y = (rows * w[:, None])[order].view(32, 2, 64).sum(1).bfloat16()
+    wide = (x + y).float()
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)).bfloat16()
+
+
+def test_a_buffer_that_is_local_to_a_kernel_is_rounded_for_what_reads_it_there() -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(32, 64), (64, 64), (64,)]
+    args = [torch.randn(shape, generator=generator).bfloat16() for shape in shapes]
+    args.append(torch.randperm(64, generator=generator))
+    expected = [normalized(*args)]
+    default = compile_and_run(normalized, args, Control())
+    assert "local_buffer_data" in default.source and not default.agrees_with(expected)
+    casts = [i for i in default.ids if i.startswith("cast:")]
+    assert "cast:bfloat16@add" in casts
+    others = [i for i in casts if i != "cast:bfloat16@add"]
+    assert compile_and_run(normalized, args, deny(*casts)).agrees_with(expected)
+    assert not compile_and_run(normalized, args, deny(*others)).agrees_with(expected)
+
+
 def test_a_stored_buffer_is_rounded_for_its_fused_user_unless_the_cast_is_elided() -> None:
     eager = list(round_trip(*fraction()))
     assert compile_and_run(round_trip, fraction(), allow(FUSE)).agrees_with(eager)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -13,7 +13,8 @@ from bisector.core.case import WHOLE
 from bisector.core.judge import Criterion, judge
 from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import CannotAnswer
-from bisector.core.trace import NodeTrace, Trace, amplified, amplifier, origin
+from bisector.core.shares import Carried, Part, Shares
+from bisector.core.trace import NodeTrace, Reach, Trace, amplified, amplifier, origin
 from bisector.core.verdict import Verdict, VerdictClass, classify
 from bisector.inductor import collecting, execute
 from bisector.inductor.capture.load import LoadOptions, load
@@ -116,7 +117,7 @@ def test_a_graph_with_dynamic_shapes_is_followed(tmp_path: Path) -> None:
 def test_the_forward_of_a_training_graph_is_followed(tmp_path: Path) -> None:
     body = "return torch.floor(torch.softmax(x, dim=1).sum(1)) + x.sum()"
     inputs = "torch.manual_seed(42)\nx = torch.randn(430, 59, requires_grad=True)"
-    _, grows = found(followed(call_of(tmp_path, body, inputs, train=True)))
+    _, grows = found(followed(call_of(tmp_path, body, inputs)))
     assert grows is not None and grows.op == "aten.floor"
 
 
@@ -124,21 +125,29 @@ def test_the_forward_of_a_training_graph_is_followed(tmp_path: Path) -> None:
 
 
 class Planted(torch.fx.Interpreter):
-    """The compiled program's stand-in: eager, with one node's result changed."""
+    """The compiled program: eager, with one node's result changed, or what it writes multiplied."""
 
-    def __init__(self, gm: torch.fx.GraphModule, where: str, change: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, gm: torch.fx.GraphModule, where: str, change: Callable[[Any], Any], writes: float = 1.0
+    ) -> None:
         super().__init__(gm)
-        self.where, self.change = where, change
+        self.where, self.change, self.writes = where, change, writes
 
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
+        if n.name == self.where and self.writes != 1.0:
+            with torch.no_grad():
+                self.env[n.args[0]].mul_(self.writes)
         return self.change(result) if n.name == self.where else result
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, where: str, change: Callable[[Any], Any]) -> None:
-    monkeypatch.setattr(
-        execute, "compile_subject", lambda subject, candidate: Planted(subject.edited.gm, where, change).run
-    )
+def plant(
+    monkeypatch: pytest.MonkeyPatch, where: str, change: Callable[[Any], Any], writes: float = 1.0
+) -> None:
+    def compile_subject(subject: execute.Subject, candidate: Candidate) -> Callable[..., Any]:
+        return Planted(subject.edited.gm, where, change, writes).run
+
+    monkeypatch.setattr(execute, "compile_subject", compile_subject)
 
 
 CHAIN = "a = x + 1\nb = torch.exp(a)\nc = b * 2\nd = c - 3\nreturn d.sum(0)"
@@ -196,30 +205,227 @@ def test_an_error_in_a_part_of_a_tuple_bears_the_name_of_the_operation_that_made
     assert begins is not None and (begins.name, begins.op) == ("v", "aten.max")
 
 
-def test_an_activation_that_works_in_place_is_followed(
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ("a = x * 3\nb = a.sub_(1).relu_()\nreturn b * 5", "b"),
+        ("a = x * 3\na.sub_(1).relu_()\nreturn a * 5", "sub_"),  # `a` is read after it was written into
+        ("a = x * 1\na[0] = x[1] * 5\nreturn a * 2", "setitem"),
+        ("a = x * 1\nb = a[:4]\nb.add_(1)\nreturn a * 5", "add_"),  # under another name
+        ("x.add_(1)\nreturn x * 2", "add_"),
+    ],
+)
+def test_an_error_in_what_is_written_into_a_value_is_found_there_and_goes_on_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, where: str
+) -> None:
+    call = call_of(tmp_path, body, "x = torch.rand(9) + 1")
+    told = followed(call, diverges=False)  # the compiled program agrees by itself, and each node of it does
+    assert not any(node.arises for node in told.nodes)
+    plant(monkeypatch, where, lambda value: value, writes=1.001)
+    told = followed(call)
+    begins, _ = found(told)
+    assert begins is not None and begins.name == where and begins.beyond
+    assert [n.name for n in told.nodes if n.arises] == [where]
+
+
+def test_an_input_that_is_written_into_is_followed_to_the_call_that_wrote_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = call_of(tmp_path, "a = x * 3\na.sub_(1).relu_()\nb = a.exp()\nreturn b", "x = torch.rand(9)")
-    with pytest.raises(CannotAnswer, match="read under another name"):  # `a` is, after it was written into
+    call = call_of(tmp_path, "x.add_(1)\nx.mul_(3)\nreturn x.sum()", "x = torch.rand(9)")
+    plant(monkeypatch, "add_", lambda value: value, writes=1.001)
+    told = followed(call)
+    assert told.ends["mutated[l_x_]"] == "mul_"
+    assert [n.name for n in told.behind(["mutated[l_x_]"])] == ["add_", "mul_"]
+
+
+def test_running_statistics_are_values_that_a_normalization_writes(tmp_path: Path) -> None:
+    body = "return torch.nn.functional.batch_norm(x, mean, var, training=True)"
+    call = call_of(tmp_path, body, "mean, var, x = torch.zeros(4), torch.ones(4), torch.rand(64, 4)")
+    told = trace(call, WHOLE, Candidate(), None, ()).trace
+    written = {path: name for path, name in told.ends.items() if path.startswith("mutated[")}
+    assert len(written) == 2 and set(written.values()) == {told.ends["output[0]"]}
+
+
+def test_what_draws_random_numbers_cannot_be_followed(tmp_path: Path) -> None:
+    body = "y = torch.nn.functional.dropout(x, 0.5)\nreturn y + 1"
+    call = call_of(tmp_path, body, "x = torch.rand(8)")
+    with pytest.raises(CannotAnswer, match="random"):
         trace(call, WHOLE, Candidate(), None, ())
-    call = call_of(tmp_path, "a = x * 3\nb = a.sub_(1).relu_()\nreturn b.exp()", "x = torch.rand(9)")
-    plant(monkeypatch, "b", lambda value: value.mul_(1.001))
-    begins, _ = found(followed(call))
-    assert begins is not None and begins.name == "b"
+
+
+# -- gradients ------------------------------------------------------------------------------------------
+
+
+class _ScaledGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor, factor: float) -> torch.Tensor:
+        ctx.factor = factor
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        return gradient * ctx.factor, None
+
+
+def scaled(value: torch.Tensor) -> torch.Tensor:
+    """The value as it is; its gradient is wrong."""
+    return cast(torch.Tensor, _ScaledGradient.apply(value, 1.001))
+
+
+TRAINED = "a = x * 3\nb = a * a\nc = b * x\nd = c.t()\nreturn d.sum(0)"
+LEAF = "x = (torch.rand(16, 4) + 0.5).requires_grad_()"
+
+
+def backward_of(call: Call, path: str = "grad[l_x_]") -> tuple[Trace, NodeTrace | None]:
+    told = trace(call, WHOLE, Candidate(), True, (), Reach.BACKWARD).trace
+    return told, origin(told.behind([path]))
+
+
+@pytest.mark.parametrize("where", ["a", "b", "c", "d"])
+def test_a_wrong_gradient_is_found_at_the_operation_whose_backward_pass_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    call = call_of(tmp_path, TRAINED, LEAF)
+    assert backward_of(call)[1] is None  # the compiled gradients agree to the bit
+    plant(monkeypatch, where, scaled)
+    told, begins = backward_of(call)
+    assert begins is not None and begins.name == f"bwd.{where}" and begins.beyond and begins.wrong
+    assert begins.local == pytest.approx(1e-3, rel=0.1)
+    assert [n.name for n in told.nodes if n.arises] == [begins.name]
+
+
+def test_a_gradient_of_a_value_that_two_operations_read_is_told_by_the_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "a = x * 3\nb = a * a\nc = a.abs()\nreturn (b + c).sum(0)"
+    call = call_of(tmp_path, body, LEAF)
+    plant(monkeypatch, "c", scaled)
+    told, begins = backward_of(call)
+    assert begins is not None and begins.name == "bwd.c" and begins.wrong
+    summed = next(n for n in told.nodes if n.name == "grad[a]")
+    assert set(summed.reads) == {"bwd.b", "bwd.c"} and not summed.arises
+    assert summed.difference > 0
+
+
+def test_the_gradient_of_a_normalization_in_training_is_followed(tmp_path: Path) -> None:
+    body = (
+        "y = torch.nn.functional.batch_norm(x, mean, var, weight, training=True)\n"
+        "return (torch.relu(y) * 1.5).sum(0)"
+    )
+    inputs = (
+        "torch.manual_seed(0)\nmean, var = torch.zeros(4), torch.ones(4)\n"
+        "weight = torch.rand(4).requires_grad_()\n"
+        "x = torch.randn(64, 4).requires_grad_()"
+    )
+    told, _ = backward_of(call_of(tmp_path, body, inputs))
+    ops = {n.op for n in told.nodes}
+    assert {"aten.native_batch_norm", "aten.native_batch_norm_backward", "aten.threshold_backward"} <= ops
+    assert not any(n.wrong for n in told.nodes)
+
+
+def test_a_gradient_in_bfloat16_that_is_not_rounded_is_not_wrong(tmp_path: Path) -> None:
+    body = "h = torch.tanh(x * 1.7) * x\nreturn torch.nn.functional.gelu(h * 3 - x, approximate='tanh')"
+    inputs = "torch.manual_seed(0)\nx = torch.randn(64, 256, dtype=torch.bfloat16).requires_grad_()"
+    told, begins = backward_of(call_of(tmp_path, body, inputs))
+    assert begins is not None
+    assert not any(n.wrong for n in told.nodes)
 
 
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("y = torch.nn.functional.dropout(x, 0.5)\nreturn y + 1", "random"),
-        ("x.add_(1)\nreturn x * 2", "writes into"),
-        ("a = x * 1\na[0] = 5\nreturn a * 2", "writes into"),
+        ("a = x * 3\na[0] = 1.0\nreturn a * 2", "is read after"),
+        ("with torch.autocast('cpu'):\n    a = x @ x.t()\nreturn a.float().sum(0)", "autocast"),
     ],
 )
-def test_what_cannot_be_followed_says_why(tmp_path: Path, body: str, reason: str) -> None:
-    call = call_of(tmp_path, body, "x = torch.rand(8)")
+def test_gradients_that_cannot_be_followed_say_why(tmp_path: Path, body: str, reason: str) -> None:
+    call = call_of(tmp_path, body, LEAF)
     with pytest.raises(CannotAnswer, match=reason):
-        trace(call, WHOLE, Candidate(), None, ())
+        trace(call, WHOLE, Candidate(), True, (), Reach.BACKWARD)
+    assert trace(call, WHOLE, Candidate(), None, ()).trace.nodes
+
+
+# -- what the errors carry ---------------------------------------------------------------------------------
+
+LAYERS = """\
+import torch
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+    def forward(self, x):
+        return torch.tanh(self.linear(x)) + x
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(3))
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x.sum(-1)
+torch.manual_seed(0)
+model, x = Model(), torch.randn(16, 8).requires_grad_()
+torch.compile(model)(x).sum().backward()
+"""
+
+
+def shared(folder: Path) -> Trace:
+    (folder / "script.py").write_text(LAYERS)
+    call = load(LoadOptions(str(folder / "script.py"))).recorder.calls[0]
+    return trace(call, WHOLE, Candidate(), None, (), Reach.BACKWARD, Shares.ALL).trace
+
+
+def at(part: Part, path: str = "output[0]") -> Carried:
+    return next(carried for carried in part.carried if carried.path == path)
+
+
+def test_an_error_of_one_layer_carries_all_of_the_difference_and_the_others_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, "tanh_1", lambda value: value + value.detach() * 0.01)
+    told = shared(tmp_path)
+    parts = told.parts
+    assert [part.name for part in parts.layers] == ["layers.1"]
+    assert [part.name for part in parts.operations] == ["aten.tanh"]
+    assert parts.everything is not None and parts.faithful(["output[0]", "grad[l_x_]"])
+    for part in (parts.everything, parts.layers[0], parts.operations[0], parts.most[0]):
+        assert at(part).alone == pytest.approx(1.0, rel=1e-3)
+        assert at(part, "grad[l_x_]").alone == pytest.approx(1.0, rel=1e-2)
+    assert at(parts.layers[0]).without == 0.0
+    assert parts.most[0].nodes == ("tanh_1",)
+
+
+def test_errors_of_two_layers_that_are_independent_add_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compile_subject(subject: execute.Subject, candidate: Candidate) -> Callable[..., Any]:
+        noise = torch.Generator().manual_seed(3)
+
+        class Two(torch.fx.Interpreter):
+            def run_node(self, n: torch.fx.Node) -> Any:
+                result = super().run_node(n)
+                if n.name in ("tanh", "tanh_2"):
+                    result = result + 1e-3 * torch.randn(result.shape, generator=noise)
+                return result
+
+        return Two(subject.edited.gm).run
+
+    monkeypatch.setattr(execute, "compile_subject", compile_subject)
+    first, last = shared(tmp_path).parts.layers
+    assert (first.name, last.name) == ("layers.0", "layers.2")
+    assert 0.1 < at(first).alone < 0.9 and 0.1 < at(last).alone < 0.9
+    assert at(first).without == pytest.approx(at(last).alone, rel=0.05)
+    assert at(first).alone + at(last).alone == pytest.approx(1.0, abs=0.35)
+
+
+def test_a_wrong_gradient_carries_the_gradient_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, "tanh_2", scaled)
+    (layer,) = shared(tmp_path).parts.layers
+    assert layer.name == "layers.2"
+    assert all(carried.path.startswith("grad[") for carried in layer.carried)
+    assert at(layer, "grad[l_x_]").alone == pytest.approx(1.0, rel=1e-2)
 
 
 def test_values_that_do_not_fit_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

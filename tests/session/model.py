@@ -32,6 +32,7 @@ from bisector.core.model import (
     kind_of,
     node_of,
 )
+from bisector.core.shares import Carried, Part, Parts, Shares
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
 from bisector.runner import lab, rundir
@@ -55,7 +56,8 @@ class Model:
 
     calls: how many. decisions: at calls, by ID. diverges(allowed, calls): the truth, of the decisions that
     are allowed and came up, and the calls that are compiled. flag: what CONTRACTION set to "off" denies.
-    origin: the call at which a difference arises. first, second: what becomes of an answer of the first and
+    origin: the call at which a difference arises; diffuse: calls at each of which an equal share of it does,
+    instead. first, second: what becomes of an answer of the first and
     the second worker; raising WorkerLost kills it. hooks_off: kinds whose hooks do not work. plain, fixed:
     exit statuses of the repro, without and with `--fixed`. others: what is called after it.
     asked: of each worker, all requests in order.
@@ -66,6 +68,7 @@ class Model:
     diverges: Callable[[Decisions, frozenset[str]], bool]
     flag: Callable[[str], bool] = lambda decision: kind_of(decision) == "fma"
     origin: str = "c0"
+    diffuse: tuple[str, ...] = ()
     first: Change = as_it_is
     second: Change = as_it_is
     hooks_off: dict[str, str] = field(default_factory=dict)
@@ -181,13 +184,22 @@ class Model:
             return asked.Failed(measured.error)
         names, nodes, different = self.kept(request.about.case), [], False
         for before, name in zip(["x", *names], names, strict=False):
-            arises = name == self.origin
+            arises = name in (self.diffuse or (self.origin,))
             different = different or arises
+            wrong = arises and not self.diffuse
             nodes.append(NodeTrace(
-                name, "aten.sin", "model.py:1", (before,), True, arises, 3.0 * arises, 0.5 * arises, arises,
-                None, 0.5 * different, arises, 0.5 if arises else None,
+                name, "aten.sin", "model.py:1", (before,), True, arises, 3.0 * arises, 0.5 * arises, wrong,
+                None, 0.5 * different, wrong, 0.5 if wrong else None,
             ))  # fmt: skip
-        return asked.Traced(Trace(tuple(nodes), (names[-1],)), measured)
+        parts = self.parts() if request.shares is Shares.ALL and self.diffuse else Parts()
+        return asked.Traced(Trace(tuple(nodes), {"output[0]": names[-1]}, parts), measured)
+
+    def parts(self) -> Parts:
+        """Of errors that are independent of each other."""
+        one = 1 / len(self.diffuse)
+        most = [Part(name, (name,), (Carried("output[0]", one, 1 - one),)) for name in self.diffuse[:8]]
+        everything = Part("", self.diffuse, (Carried("output[0]", 1.0, 0.0),))
+        return Parts(everything, (), (replace(everything, name="aten.sin"),), tuple(most))
 
 
 def _edits_that_a_chain_has_not(case: Case) -> bool:

@@ -47,7 +47,7 @@ class Lab(FakeLab):
             return Failed("it draws random numbers")
         errors = self.arising[bool(request.candidate.flags)].items()
         nodes = tuple(NodeTrace(n, "aten.add", "", (), True, True, ulp) for n, ulp in errors)
-        return Traced(Trace(nodes, ()), Measurement())
+        return Traced(Trace(nodes, {}), Measurement())
 
 
 def found(lab: Lab) -> Elsewhere:

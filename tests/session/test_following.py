@@ -16,7 +16,7 @@ from bisector.core.model import (
     Signature,
 )
 from bisector.core.protocol import Failed, RunTrace, Traced
-from bisector.core.trace import NodeTrace, Trace
+from bisector.core.trace import NodeTrace, Reach, Trace
 from bisector.session.following import UNTRACED, Followed, follow
 from tests.session.fake_lab import FakeLab
 
@@ -34,7 +34,7 @@ def measured(diverges: bool, *decisions: str) -> Measurement:
 
 
 def answer(diverges: bool, *nodes: NodeTrace) -> Traced:
-    return Traced(Trace(nodes or (MUL, SUB, EXP), ("exp",)), measured(diverges))
+    return Traced(Trace(nodes or (MUL, SUB, EXP), {"output[0]": "exp"}), measured(diverges))
 
 
 class Lab(FakeLab):
@@ -86,11 +86,28 @@ def test_a_graph_that_cannot_be_followed_says_why() -> None:
     assert found.notes == (f"{UNTRACED}: timeout after 60 s",)
 
 
-def test_gradients_are_not_followed_and_nothing_is_asked() -> None:
-    lab = Lab({})
-    found = followed(lab, default(path="grad[x]"))
-    assert found.origin is None and "forward graph" in found.notes[0]
-    assert lab.left_out == []
+BACK = NodeTrace("bwd.sub", "aten.neg", "f.py:3", ("sub",), True, True, 1e9, 1e-7, True)
+TRAINED = {"output[0]": "exp", "grad[x]": "bwd.sub"}
+
+
+def test_a_gradient_is_followed_to_the_operation_whose_backward_pass_is_off() -> None:
+    told = Traced(Trace((MUL, replace(SUB, beyond=False), EXP, BACK), TRAINED), measured(True))
+    lab = Lab({(): told})
+    probe = default(path="grad[x]")
+    study = replace(lab.study(Signature("output[0]", DivergenceKind.VALUE)), reach=Reach.BACKWARD)
+    assert follow(study, WHOLE, probe).origin == BACK
+    assert [request.reach for request in lab.asked if isinstance(request, RunTrace)] == [Reach.BACKWARD]
+
+
+def test_an_output_is_followed_without_gradients_where_handing_these_out_repairs() -> None:
+    answers = {Reach.BACKWARD: answer(False), Reach.FORWARD: answer(True)}
+    lab = FakeLab({RunTrace: lambda request: answers[request.reach]})
+    probe = default()
+    found = follow(replace(lab.study(*probe.signatures), reach=Reach.BACKWARD), WHOLE, probe)
+    assert found.origin == SUB
+    gradient = default(path="grad[x]")
+    found = follow(replace(lab.study(*probe.signatures), reach=Reach.BACKWARD), WHOLE, gradient)
+    assert found.trace is None  # without gradients there is nothing to see of them
 
 
 def test_a_trace_in_which_nothing_arises_names_nothing() -> None:

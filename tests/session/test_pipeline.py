@@ -370,26 +370,70 @@ def everywhere(**more: Any) -> Model:
     return Model(60, decisions, diverges, flag=lambda decision: False, origin="c57", **more)
 
 
+def on_whole(model: Model, worker: int = 0) -> list[asked.RunProbe]:
+    """What was asked of Inductor about the whole graph, of the first worker or the second."""
+    probes = [r for r in model.asked[worker] if isinstance(r, asked.RunProbe)]
+    return [r for r in probes if r.about.case == WHOLE and r.candidate.backend == "inductor"]
+
+
 def test_where_each_of_many_decisions_carries_a_little_their_family_is_the_answer(explained: Explain) -> None:
     result = explained(everywhere())
     assert result["exit_status"] == 0
     assert result["causes"] == [] and members(result["repairs"], False) == []
     family = result["family"]
     assert (family["kinds"], family["places"], family["confirmed"]) == (["cast"], len(EVERYWHERE), True)
-    assert len(family["rests"]) == 4 and max(family["rests"]) < 1
-    assert "elided casts at 29 places together; each quarter of them is needed" in sentences.answer(result)
+    assert len(family["halves"]) == 2 and max(family["halves"]) < 1
+    expected = "elided casts (float16) at 29 places together; no half of them is enough"
+    assert expected in sentences.answer(result)
     assert "the minimal case shows the mechanism alone" in told(result)
     shown = terminal.render(sections.report(result), 100, False)
     assert "Family  29 places" in shown and "No cause was found" not in shown
 
 
-def test_a_family_that_the_second_worker_does_not_see_is_not_confirmed(explained: Explain) -> None:
+AT = tuple(decision.rpartition("@")[2] for decision in EVERYWHERE)
+
+
+def test_where_no_single_node_carries_it_one_operation_tells_what_makes_it(explained: Explain) -> None:
+    model = everywhere(diffuse=AT)
+    result = explained(model)
+    assert result["exit_status"] == 0 and result["causes"] == []
+    family = result["family"]
+    assert (family["groups"], family["places"], family["confirmed"]) == (["cast:float16"], 29, True)
+    assert family["operations"][0]["made_by"] == ["cast:float16"]
+    assert family["adds_up"] is None  # of one operation there is nothing to sum
+    assert "no single node carries the divergence" in told(result)
+    # The verdict's compile and the trace apart: the family, its two halves, no region and no flag of it.
+    assert len({r.candidate for r in on_whole(model)}) == 3
+    assert len({r.candidate for r in on_whole(model, 1)}) == 2
+    shown = terminal.render(sections.report(result), 100, False)
+    assert "made by" in shown and "aten.sin" in shown
+
+
+def test_a_few_decisions_that_carry_all_are_no_family_but_a_repair(explained: Explain) -> None:
+    """What makes each operation differ by itself is not what makes the whole diverge."""
+
+    def diverges(allowed: frozenset[str], calls: frozenset[str]) -> bool:
+        if len(calls) == 60:
+            return "vec:sin@c30" in allowed
+        return any(decision in allowed for decision in (*EVERYWHERE, "vec:sin@c30"))
+
+    model = replace(everywhere(diffuse=AT), diverges=diverges)
+    result = explained(model)
+    assert result["exit_status"] == 0
+    assert ["vec:sin@c30"] in members(result["repairs"])
+
+
+@pytest.mark.parametrize("at", [(), AT])
+def test_a_family_that_the_second_worker_does_not_see_is_not_confirmed(
+    explained: Explain, at: tuple[str, ...]
+) -> None:
     def again(request: asked.RunProbe, answer: Measurement) -> Measurement:
         return replace(answer, outputs=(output(8, True),)) if len(request.candidate.members) > 20 else answer
 
-    result = explained(everywhere(second=lambda r, a: again(r, a) if isinstance(r, asked.RunProbe) else a))
+    second = {"second": lambda r, a: again(r, a) if isinstance(r, asked.RunProbe) else a}
+    result = explained(everywhere(diffuse=at, **second))
     assert result["family"]["confirmed"] is False and result["exit_status"] == 3
-    assert "probably because of elided casts at 29 places" in sentences.answer(result)
+    assert "probably because of elided casts (float16) at 29 places" in sentences.answer(result)
 
 
 # -- the repro ------------------------------------------------------------------------------------------

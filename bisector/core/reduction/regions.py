@@ -25,23 +25,50 @@ def regions(info: GraphInfo, trace: Trace, paths: Sequence[str], tolerated: Tole
     or as many calls before its end as a doubling window holds. The second end to try is the output.
     """
     nodes = trace.behind(paths)
-    begins = origin(nodes)
+    asked: set[Case] = set()
+    for guesses in (_forward(info, trace, nodes, tolerated), _backward(info, nodes)):
+        for case in guesses:
+            if case not in asked:
+                asked.add(case)
+                yield case
+
+
+def _forward(
+    info: GraphInfo, trace: Trace, nodes: Sequence[NodeTrace], tolerated: Tolerated
+) -> Iterator[Case]:
+    forward = [n for n in nodes if not n.is_gradient]
+    begins = origin(forward)
     if begins is None:
         return
-    arising = {n.name for n in nodes if n.arises}
+    arising = {n.name for n in forward if n.arises}
     calls = [n.name for n in info.calls]
-    asked: set[Case] = set()
-    for end in _ends(info, trace, nodes, tolerated):
+    for end in _ends(info, trace, forward, tolerated):
         behind = info.ancestors((end,))
         before = [name for name in calls if name in behind]
         between = downstream(info, frozenset({begins.name})) & behind
         for inside in sorted([between, *_windows(before)], key=len):
-            if len(inside) == len(calls) or inside.isdisjoint(arising):
-                continue  # the whole is known, and without an error of its own a region agrees
-            case = region(info, inside, end)
-            if case not in asked:
-                asked.add(case)
-                yield case
+            if len(inside) < len(calls) and not inside.isdisjoint(arising):
+                # The whole is known, and without an error of its own a region agrees.
+                yield region(info, inside, end)
+
+
+MOST_BACKWARD = 3  # operations, those whose backward pass is off most
+AFTER = (1, 2, 4, 8)  # calls of a region from there on: the gradient of a sum alone may be 0
+
+
+def _backward(info: GraphInfo, nodes: Sequence[NodeTrace]) -> Iterator[Case]:
+    """Around the operations in whose backward pass most arises."""
+    arising = sorted((n for n in nodes if n.is_gradient and n.arises), key=lambda n: (not n.wrong, -n.local))
+    names = [n.name for n in info.calls]
+    starts = [n.of for n in arising if n.of in names]
+    for start in list(dict.fromkeys(starts))[:MOST_BACKWARD]:
+        after = downstream(info, frozenset({start}))
+        order = [name for name in names if name in after]
+        for size in AFTER:
+            inside = set(order[:size])
+            end = next((n for n in reversed(order[:size]) if info.node(n).is_tensor), None)
+            if end is not None and len(inside) < len(names):
+                yield region(info, inside & info.ancestors((end,)), end)
 
 
 def region(info: GraphInfo, inside: set[str], end: str) -> Case:
@@ -64,7 +91,7 @@ def region(info: GraphInfo, inside: set[str], end: str) -> Case:
 
 def _ends(info: GraphInfo, trace: Trace, nodes: Sequence[NodeTrace], tolerated: Tolerated) -> list[str]:
     shows = [n.name for n in nodes if n.difference > tolerated(info.node(n.name).dtype)]
-    returned = [name for name in trace.outputs if name is not None]
+    returned = set(trace.ends.values())
     can_end = [name for name in shows if info.node(name).is_tensor and not info.node(name).writes]
     return list(dict.fromkeys([*can_end[:1], *(name for name in can_end if name in returned)]))
 

@@ -1,14 +1,13 @@
 """The family of decisions that carries a divergence where no single one does.
 
 A model in bfloat16 leaves out a rounding at hundreds of places, and each carries a little. Which of them is
-to blame has no answer; which kind they are of has, in a few questions, each a compile of the whole model.
+to blame has no answer; which groups they are of has, in a few questions, each a compile of the whole model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from ..model import Outcome
 
@@ -33,18 +32,21 @@ Ask = Callable[[Sequence[Members]], Sequence[Tried]]  # sets that are asked side
 
 @dataclass(frozen=True)
 class Family:
-    """Decisions that together repair, and of which each quarter is needed, or that carry more than others.
+    """Decisions that together repair, or that carry much.
 
-    group: its name, None where it takes all groups. removed: which part of the divergence is gone without
-    them, 1 where they repair. rests: the family without each quarter of it, in the order of the graph; none
-    of them repairs. others: further groups that were asked, with what each removes alone.
+    groups: the names of those that it takes members of. removed: which part of the divergence is gone without
+    the members, 1 where they repair. halves: the family without its first and without its second half, in
+    the order of the graph, where both were asked and neither repairs: then no half of it does. alone: what
+    groups remove by themselves, as far as they were asked; without: what the others of the family remove
+    without a group.
     """
 
-    group: str | None
+    groups: tuple[str, ...]
     members: Members
     removed: float = 1.0
-    rests: tuple[Tried, ...] = ()
-    others: Mapping[str, float] = field(default_factory=dict)
+    halves: tuple[Tried, ...] = ()
+    alone: Mapping[str, float] = field(default_factory=dict)
+    without: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def repairs(self) -> bool:
@@ -53,44 +55,98 @@ class Family:
 
 # Of the divergence: less comes and goes with any rounding that moves.
 MATTERS = 0.2
-PARTS = 4
 
 
-def family(groups: Mapping[str, Members], ask: Ask, most: int) -> Family | None:
-    """The family among groups of decisions, the likeliest first. most: questions, of which two are asked at a
-    time.
+REST = "rest"  # the name of a group of all others
 
-    One group first: to deny others as well moves other bits. Where neither one of the first groups repairs
-    nor all together, it is the group that carries most, if it carries much. None, too, where few of the
-    members may do: a family of which a quarter is not needed is searched by other means.
+
+def family(
+    groups: Mapping[str, Members], order: Sequence[str], ask: Ask, most: int, rest: Members = ()
+) -> Family | None:
+    """The family among groups of decisions, the likeliest group first.
+
+    order: all decisions as they are in the graph. most: questions, of which two are asked at a time. rest:
+    further decisions, which are tried with the groups where these do not repair. None where all together do
+    not carry much. Where a half of the members repairs, the family is that half, and so on as far as the
+    questions go.
     """
-    names = list(groups)
-    told: dict[str, Tried] = {}
-    for few in (names[:2], names[2:4]):
-        told |= zip(few, ask([groups[name] for name in few]), strict=True) if few else ()
-        repairing = next((name for name in few if told[name].repairs), None)
-        if repairing is not None:
-            found = Family(repairing, groups[repairing], others=_without(told, repairing))
-            return _needed(found, ask, most - len(told))
-    everything = tuple(member for members in groups.values() for member in members)
-    if len(names) > 1 and ask([everything])[0].repairs:
-        return _needed(Family(None, everything), ask, most - len(told) - 1)
-    largest = max(told, key=lambda name: told[name].removed, default=None)
-    if largest is None or told[largest].removed < MATTERS:
-        return None
-    return Family(largest, groups[largest], told[largest].removed, others=_without(told, largest))
+    return _Search({**groups, **({REST: rest} if rest else {})}, order, ask, most).found()
 
 
-def _without(told: Mapping[str, Tried], chosen: str) -> dict[str, float]:
-    return {name: tried.removed for name, tried in told.items() if name != chosen}
+class _Search:
+    def __init__(self, groups: Mapping[str, Members], order: Sequence[str], ask: Ask, most: int) -> None:
+        self.groups = groups
+        self.order = {member: at for at, member in enumerate(order)}
+        self.left = most
+        self._ask = ask
+        self._known: dict[Members, Tried] = {}
+
+    def ask(self, *sets: Members) -> list[Tried]:
+        """No set is asked twice."""
+        fresh = [one for one in dict.fromkeys(sets) if one not in self._known]
+        if fresh:
+            self.left -= len(fresh)
+            self._known |= zip(fresh, self._ask(fresh), strict=True)
+        return [self._known[one] for one in sets]
+
+    def of(self, names: Iterable[str]) -> Members:
+        """The members of several groups, each once."""
+        members = {member for name in names for member in self.groups[name]}
+        return tuple(sorted(members, key=lambda member: self.order.get(member, len(self.order))))
+
+    def found(self) -> Family | None:
+        names = tuple(name for name in self.groups if name != REST)
+        if not names or self.left < 1:
+            return None
+        [everything] = self.ask(self.of(names))
+        if not everything.repairs and REST in self.groups and self.left > 0:
+            [with_rest] = self.ask(self.of((*names, REST)))
+            if with_rest.repairs:
+                names, everything = (*names, REST), with_rest
+        if everything.repairs:
+            return self._narrowed(self._needed(Family(names, everything.members)))
+        if everything.removed < MATTERS:
+            return None
+        alone = self._alone(names) if len(names) > 1 else {}
+        return Family(names, everything.members, everything.removed, alone=alone)
+
+    def _alone(self, names: Sequence[str]) -> dict[str, float]:
+        """What each group removes by itself, of as many as there are questions for."""
+        told: dict[str, float] = {}
+        for pair in _pairs(names[: max(self.left, 0)]):
+            tried = self.ask(*(self.of([name]) for name in pair))
+            told |= {name: one.removed for name, one in zip(pair, tried, strict=True)}
+        return told
+
+    def _needed(self, all_groups: Family) -> Family:
+        """Without the groups that are not needed, as far as that can be asked."""
+        names = list(all_groups.groups)
+        if len(names) < 2 or len(names) > self.left:
+            return all_groups
+        rests: dict[str, Tried] = {}
+        for pair in _pairs(names):
+            sets = [self.of(other for other in names if other != name) for name in pair]
+            rests |= zip(pair, self.ask(*sets), strict=True)
+        needed = tuple(name for name in names if not rests[name].repairs)
+        if 0 < len(needed) < len(names) and self.left > 0 and self.ask(self.of(needed))[0].repairs:
+            return replace(all_groups, groups=needed, members=self.of(needed))
+        without = {name: rest.removed for name, rest in rests.items() if not rest.repairs}
+        return replace(all_groups, without=without)
+
+    def _narrowed(self, whole: Family) -> Family:
+        """The half that repairs by itself, and so on; with the proof where neither does."""
+        found = whole
+        while len(found.members) > 1 and self.left > 1:
+            middle = len(found.members) // 2
+            tried = self.ask(found.members[middle:], found.members[:middle])
+            repairing = next((one for one in tried if one.repairs), None)
+            if repairing is None:
+                return replace(found, halves=tuple(tried))
+            there = {name for name in found.groups if set(self.groups[name]) & set(repairing.members)}
+            groups = tuple(name for name in found.groups if name in there)
+            found = replace(found, groups=groups, members=repairing.members, without={})
+        return found
 
 
-def _needed(found: Family, ask: Ask, most: int) -> Family | None:
-    """The family where each quarter of it is needed: then no half of it does, nor any single decision."""
-    count = len(found.members)
-    if count < PARTS or most < PARTS:
-        return None
-    ends = [count * at // PARTS for at in range(PARTS + 1)]
-    rests = [found.members[:a] + found.members[b:] for a, b in pairwise(ends)]
-    tried = (*ask(rests[:2]), *ask(rests[2:]))
-    return None if any(rest.repairs for rest in tried) else replace(found, rests=tried)
+def _pairs(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[at : at + 2] for at in range(0, len(names), 2)]

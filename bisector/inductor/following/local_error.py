@@ -55,6 +55,11 @@ class Asked:
     magnitudes: Callable[[], Any] = lambda: None
 
 
+def worst(found: Sequence[Local]) -> Local:
+    """The one of several values of a node that says most about it."""
+    return max(found, key=lambda one: (one.wrong, one.beyond, one.arises, one.ulp), default=Local())
+
+
 def local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, asked: Asked) -> Local:
     """The error of `actual`, where eager makes `expected` of the same inputs.
 

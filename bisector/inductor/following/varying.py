@@ -18,18 +18,18 @@ def first_varying(call: Call, case: Case, train: bool | None) -> Varying:
     try:
         subject = execute.prepare(call, case, train)
         values = taps.Values(subject.edited.gm)
-        taps.outputs(subject, values.run)
+        execute.run(subject, values.run)
         tapped = taps.tapped(subject, values, ())
         with execute.active(execute.control_for(Candidate())):
             compiled = execute.compile_subject(tapped.subject, Candidate())
-            first, *others = (taps.outputs(subject, compiled) for _ in range(MOST_RUNS))
+            runs = (execute.run(tapped.subject, compiled) for _ in range(MOST_RUNS))
+            first, *others = (tapped.values(run) for run in runs)
     except Exception as error:
         raise CannotAnswer(first_line(error)) from error  # eager or compiled code may raise anything
-    names = [*subject.edited.output_names(), *tapped.names]
     varying = {
-        name
-        for at, name in enumerate(names)
-        if name is not None and any(not local_error.same((first[at], other[at])) for other in others)
+        tap.node
+        for tap, value in first.items()
+        if any(not local_error.same((value, other[tap])) for other in others)
     }
     node = next((n for n in subject.edited.gm.graph.nodes if n.name in varying), None)
     if node is None:

@@ -128,8 +128,23 @@ def tag_of(op: Node | None) -> Tag | None:
 
 def source_of_buffer(name: str) -> Node | None:
     """The FX node whose lowering made the buffer; None for inputs and constants."""
-    buffer = V.graph.name_to_buffer.get(name)
+    buffer = V.graph.name_to_buffer.get(name) or _in_a_local_one(name)
     return None if buffer is None else source_of_ir(buffer)
+
+
+def _in_a_local_one(name: str) -> Any:
+    """The buffer of the graph that lies in a kernel's local one, None where the name is of none.
+
+    A local buffer can serve several that live one after the other (`LocalBufferContext` in
+    torch/_inductor/codegen/cpp_utils.py): it is the one that the scheduler node under way reads.
+    """
+    local: dict[str, Any] = getattr(V.local_buffer_context, "global_to_local", {})
+    names = [served for served, buffer in local.items() if buffer.get_name() == name]
+    node = getattr(V.kernel, "current_node", None)
+    if len(names) > 1 and node is not None:
+        read = {dep.name for dep in node.read_writes.reads}
+        names = [served for served in names if served in read]
+    return V.graph.name_to_buffer.get(names[0]) if len(names) == 1 else None
 
 
 def source_of_leaf(leaf: Any) -> Node | None:

@@ -68,7 +68,8 @@ def _verdict(loaded: Loaded, request: asked.RunVerdict) -> Evidence:
 
 def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:
     about, call = request.about, _call(loaded, request)
-    return follow.trace(call, about.case, request.candidate, about.train, request.left_out)
+    how = request.left_out, request.reach, request.shares
+    return follow.trace(call, about.case, request.candidate, about.train, *how)
 
 
 def _varying(loaded: Loaded, request: asked.FindVarying) -> asked.Varying:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Checked", "Minimized", "Scope", "attach", "check", "minimize"]
 _WHERE = {
-    "Checked": "command",
-    "Minimized": "command",
+    "Checked": "bundle",
+    "Minimized": "bundle",
     "Scope": "scope",
     "attach": "scope",
     "check": "direct",

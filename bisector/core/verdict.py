@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .accuracy import (
     AMPLIFIED,
@@ -19,7 +19,7 @@ from .accuracy import (
     leaning,
     leaning_here,
 )
-from .evidence import Evidence, Repeated
+from .evidence import Evidence
 from .judge import Criterion, divergence, judge
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
@@ -47,6 +47,7 @@ class Rule(enum.Enum):
     MEASURED = "measured"  # nothing to classify: it agrees, raises or has no outputs
     EAGER_REPEATED = "eager-repeated"
     COMPILED_REPEATED = "compiled-repeated"
+    EVERY_RUN = "every-run"
     DRAWN_ALIKE = "drawn-alike"
     KIND = "kind"
     UNDEFINED_NODE = "undefined-node"
@@ -100,9 +101,11 @@ def classify(
     raised = _has_raised(evidence.default)
     if raised and default.outcome is Outcome.FAIL:
         return Verdict(VerdictClass.RAISES, default.reason.partition(": ")[2], default.signatures)
-    unsteady = None if raised else _unsteady(evidence, criterion, own_random, default.signatures)
-    if unsteady is not None:
-        return unsteady
+    if not raised:
+        unsteady = _eager_differs(evidence, criterion, default.signatures)
+        unsteady = unsteady or _compiled_differs(evidence, criterion, default.signatures, followed)
+        if unsteady is not None:
+            return unsteady
     if default.outcome is Outcome.PASS:
         agrees = default.reason if raised else "every output agrees within tolerance"
         return Verdict(VerdictClass.AGREES, agrees)
@@ -131,37 +134,64 @@ def _has_raised(measurement: Measurement) -> bool:
 # -- runs that are not alike ----------------------------------------------------------------------------
 
 
-def _unsteady(
-    evidence: Evidence, criterion: Criterion, own_random: bool, signatures: tuple[Signature, ...]
+def _eager_differs(
+    evidence: Evidence, criterion: Criterion, signatures: tuple[Signature, ...]
 ) -> Verdict | None:
-    """Where the same run of one of the two sides gives other values, so that the two cannot be compared."""
-    if signatures and judge(evidence.restored, criterion).outcome is not Outcome.PASS:
-        named = next(iter(evidence.undefined.items()), None)
-        if named is not None:
-            reason = f"{EAGER_DIFFERS}: `{named[0]}` is {named[1]}"
-            return Verdict(VerdictClass.UNDEFINED, reason, signatures, Rule.UNDEFINED_NODE)
-        return Verdict(VerdictClass.NONDETERMINISTIC, EAGER_DIFFERS, signatures, Rule.EAGER_REPEATED)
-    repeated = evidence.repeated
-    if repeated is None or not (told := _compiled_differs(repeated, criterion, bool(signatures))):
+    """Where the same run of eager gives other values, so that nothing can be compared with it."""
+    if not signatures or judge(evidence.restored, criterion).outcome is Outcome.PASS:
         return None
-    figures = {"runs": float(repeated.runs), "unlike_first": float(repeated.unlike)}
-    return Verdict(VerdictClass.NONDETERMINISTIC, told, signatures, Rule.COMPILED_REPEATED, figures)
+    named = next(iter(evidence.undefined.items()), None)
+    if named is not None:
+        reason = f"{EAGER_DIFFERS}: `{named[0]}` is {named[1]}"
+        return Verdict(VerdictClass.UNDEFINED, reason, signatures, Rule.UNDEFINED_NODE)
+    return Verdict(VerdictClass.NONDETERMINISTIC, EAGER_DIFFERS, signatures, Rule.EAGER_REPEATED)
 
 
-def _compiled_differs(repeated: Repeated, criterion: Criterion, diverges: bool) -> str:
-    """Why no outcome can be trusted: the compiled program's own runs are as far apart as it is from eager, or
-    some of them agree with eager and others do not. Empty where neither is so."""
+def _compiled_differs(
+    evidence: Evidence,
+    criterion: Criterion,
+    signatures: tuple[Signature, ...],
+    followed: Trace | None,
+) -> Verdict | None:
+    """Where the compiled program's own runs are as far apart as it is from eager, or some of them agree with
+    eager and others do not. None where they do not differ so.
+
+    If every run is wrong, by more than rounding explains, the outcome is steady though the bits are not: a
+    read outside of a buffer, or of memory that nothing was written to (pytorch#190765).
+    """
+    repeated, diverges = evidence.repeated, bool(signatures)
+    if repeated is None:
+        return None
     flipped = sum(
         o.count for o in repeated.others if (_outcome(o.against_eager, criterion) is Outcome.FAIL) != diverges
     )
     far = sum(o.count for o in repeated.others if _outcome(o.against_first, criterion) is Outcome.FAIL)
     if not flipped and not (far and diverges):
-        return ""
+        return None
+    figures = {"runs": float(repeated.runs), "unlike_first": float(repeated.unlike)}
+    unlike = f"of {repeated.runs} runs {repeated.unlike} gave other bits than the first"
+    if not flipped and (wrong := _wrong_in_every_run(evidence, criterion, signatures, followed)):
+        reason = f"{wrong}; its runs differ from each other too ({unlike}), and none agrees with eager"
+        return Verdict(VerdictClass.COMPILED_WORSE, reason, signatures, Rule.EVERY_RUN, figures)
     agreeing = flipped if diverges else repeated.runs - flipped
-    return (
-        f"the compiled program differs from itself on the same inputs: of {repeated.runs} runs "
-        f"{repeated.unlike} gave other bits than the first, and {agreeing} agree with eager"
+    reason = (
+        f"the compiled program differs from itself on the same inputs: {unlike}, and {agreeing} agree with "
+        "eager"
     )
+    return Verdict(VerdictClass.NONDETERMINISTIC, reason, signatures, Rule.COMPILED_REPEATED, figures)
+
+
+def _wrong_in_every_run(
+    evidence: Evidence,
+    criterion: Criterion,
+    signatures: tuple[Signature, ...],
+    followed: Trace | None,
+) -> str:
+    """How the first run is wrong, where all are by more than rounding; else empty."""
+    assert evidence.repeated is not None
+    runs = [evidence.default, *(other.against_eager for other in evidence.repeated.others)]
+    found = [_Values(replace(evidence, default=run), criterion, signatures, followed) for run in runs]
+    return found[0].verdict().reason if all(one.is_wrong for one in found) else ""
 
 
 def _outcome(measurement: Measurement, criterion: Criterion) -> Outcome:
@@ -182,6 +212,15 @@ class _Values:
 
     def verdict(self) -> Verdict:
         return self._by_node() or self._by_undefined() or self._by_casts() or self._by_outputs()
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether more than rounding makes the difference; without a reference, whether one ulp at each node
+        leaves eager within the tolerance."""
+        found = self.verdict()
+        if found.rule is Rule.NO_REFERENCE:
+            return self._sensitive() is None
+        return found.kind is VerdictClass.COMPILED_WORSE
 
     @property
     def paths(self) -> tuple[str, ...]:

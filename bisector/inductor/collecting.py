@@ -59,7 +59,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
         Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, looked.eps).run)))
         for seed in range(_nudges(eager))
     )
-    again_run = _MoreRuns(subject, eager, reference, looked.undefined)
+    again_run = _MoreRuns(subject, eager, exact, reference, looked.undefined)
     default = compiled_measurement(subject, Candidate(), eager, exact, watch=again_run.watch)
     alike = None
     if any(output.n_diff for output in again.outputs) and torch_state.has_flag(ALIKE):
@@ -133,11 +133,13 @@ class References:
 
 @dataclass
 class _MoreRuns:
-    """What further runs tell of the compiled program, before it is gone. undefined: as in `Evidence`; without
-    those of which no output is any other once they are."""
+    """What further runs tell of the compiled program, before it is gone. exact: the outputs of the float64
+    run, if there is one. undefined: as in `Evidence`; without those of which no output is any other once they
+    are."""
 
     subject: Subject
     eager: Outputs
+    exact: Outputs | None
     reference: References
     undefined: Mapping[str, str]
     undefined_paths: tuple[str, ...] = ()
@@ -147,7 +149,7 @@ class _MoreRuns:
 
     def watch(self, compiled: Compiled, first: Outputs) -> None:
         """first: the outputs of its first run."""
-        self.repeated = repeated(self.subject, compiled, self.eager, first, MOST_RUNS)
+        self.repeated = repeated(self.subject, compiled, self.eager, first, MOST_RUNS, self.exact)
         differing = [o for o in measured(self.subject, self.eager, first) if o.n_diff]
         if not differing:
             return

@@ -13,17 +13,22 @@ from .execute import Outputs, Subject, eager_program, run
 from .measuring import measured
 
 LEAST_RUNS, RUNNING_S = 4, 0.5
-DISTINCT = 6  # results that are kept; what comes after is counted with the last
+DISTINCT = 6  # results that are kept; a run that gives none of them is counted with the last
 EAGER_BETWEEN = 3  # runs after which eager runs in between, so that freed memory holds something else
 
 
 def repeated(
-    subject: Subject, compiled: Callable[..., Any], eager: Outputs, first: Outputs, runs: int
+    subject: Subject,
+    compiled: Callable[..., Any],
+    eager: Outputs,
+    first: Outputs,
+    runs: int,
+    reference: Outputs | None = None,
 ) -> Repeated:
     """Run a compiled program again, on the same inputs and from the same random state.
 
     first: the outputs of its first run, beside which the others are put. runs: all of them; fewer where they
-    take long.
+    take long. reference: the outputs of a float64 run, if there is one.
     """
     distinct: list[tuple[Outputs, int]] = []
     made, ends = 1, time.monotonic() + RUNNING_S
@@ -35,17 +40,19 @@ def repeated(
         except Exception:  # noqa: BLE001 - a program that runs once only is no worse for that
             break
         made += 1
-        for at, (known, count) in enumerate(distinct):
-            if len(distinct) == DISTINCT or not _apart(known, outputs):
-                distinct[at] = known, count + 1
-                break
+        if not _apart(first, outputs):
+            continue
+        at = next((i for i, (known, _) in enumerate(distinct) if not _apart(known, outputs)), None)
+        if at is None and len(distinct) == DISTINCT:
+            at = DISTINCT - 1
+        if at is None:
+            distinct.append((outputs, 1))
         else:
-            if _apart(first, outputs):
-                distinct.append((outputs, 1))
+            distinct[at] = distinct[at][0], distinct[at][1] + 1
     others = tuple(
         Rerun(
             count,
-            Measurement(measured(subject, eager, outputs)),
+            Measurement(measured(subject, eager, outputs, reference)),
             Measurement(measured(subject, first, outputs)),
         )
         for outputs, count in distinct

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bisector import wire
 from bisector.errors import BadOption, BadTarget
 
 from ..builds.bounds import BoundKind, parse_bound
@@ -83,11 +84,12 @@ class Question:
         return newer
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """What a file of a run holds; `from_json` makes an equal question of it."""
+        return {"command": self.command, **wire.dump(self)}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Question:
-        return cls(**{**raw, "index_urls": tuple(raw["index_urls"])})
+        return wire.load(cls, raw)
 
 
 def question(target: str, given: Mapping[str, Any]) -> Question:

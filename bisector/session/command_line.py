@@ -5,6 +5,7 @@ them (`-c KEY=VALUE`, YAML files), and the profiles that stand for several optio
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import resources
@@ -14,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from bisector import wire
 from bisector.errors import BadOption
 
 from .build_question import Question
@@ -81,7 +83,8 @@ class Options:
     builds: Question | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """What a file of a run holds; `from_json` makes equal options of it."""
+        return {"command": self.command, **wire.dump(self)}
 
     def shaping(self) -> dict[str, Any]:
         """Those that shape the answers to what a worker is asked."""
@@ -89,19 +92,14 @@ class Options:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Options:
-        against, builds = raw.get("against"), raw.get("builds")
-        told = {
-            "against": Against(**against) if against else None,
-            "builds": Question.from_json(builds) if builds else None,
-        }
-        return cls(**{**raw, **told})
+        return wire.load(cls, raw)
 
 
 def parse_setting(text: str) -> tuple[str, Any] | None:
     """(full flag name, value) of KEY=VALUE, or None where there is no `=`.
 
-    A name without a module is Inductor's. A value that reads as a Python or JSON constant is one
-    (`true`, `False`, `1`, `0.5`, `none`); anything else, `off` too, is a string.
+    A name without a module is Inductor's. A value that reads as a JSON value or as the Python for one is that
+    value (`true`, `False`, `1`, `0.5`, `none`, `[1, 2]`); anything else, `off` too, is a string.
     """
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
@@ -115,13 +113,13 @@ def full_name(name: str) -> str:
 
 
 def parse_value(text: str) -> Any:
-    """The constant that the text spells, or the text."""
+    """The JSON value that the text spells (a tuple is a list), or the text."""
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:
         return words[text.lower()]
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        return json.loads(json.dumps(ast.literal_eval(text), allow_nan=False))
+    except (ValueError, SyntaxError, TypeError, RecursionError):
         return text
 
 

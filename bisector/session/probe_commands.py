@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -56,29 +57,36 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
         finally:
             session.close()
     status = written(run, result, given)
-    if options.every:
-        _explain_others(run, options, result, given)
-    return status
+    return _explain_others(run, options, result, given, status) if options.every else status
 
 
 def _explain_others(
-    run: rundir.RunDirectory, options: Options, result: Mapping[str, Any], given: Mapping[str, Any]
-) -> None:
+    run: rundir.RunDirectory,
+    options: Options,
+    result: Mapping[str, Any],
+    given: Mapping[str, Any],
+    status: int,
+) -> int:
     """Each other call that diverges, but for those of the same cause, in a run within the run. The budget is
-    for each of them, and the exit status stays that of the first."""
+    for each of them. Returns the exit status: that of the first call, or INTERRUPTED."""
     for other in result["others"]:
         if other["same_cause"] is True:
             continue
         number = other["call"]
         asked = replace(options, call=number, every=False, builds=None)
         within = rundir.within(run, number, asked.to_json())
-        run_pipeline(within, asked, {**given, "json_path": None})
+        if run_pipeline(within, asked, {**given, "json_path": None}) == INTERRUPTED:
+            return INTERRUPTED
+    return status
 
 
 def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Options:
     """The options of one run. Raises BadOption for what does not go together."""
     if (given["rtol"] is None) != (given["atol"] is None):
         raise BadOption("--rtol and --atol go together: give both")
+    for name in ("rtol", "atol"):
+        if given[name] is not None and not math.isfinite(given[name]):
+            raise BadOption(f"--{name} {given[name]}: a tolerance is a finite number, such as 1e-5")
     if given["entry"] is not None and given["call"] is not None:
         raise BadOption("--entry and --call each name the call to examine: leave one out")
     profile = command_line.load(given["profile"]) if given["profile"] else command_line.Profile("")

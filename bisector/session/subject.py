@@ -9,10 +9,10 @@ from typing import Any
 from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
 from bisector.core.judge import Criterion, Tolerance, judge, severity
-from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult
+from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict
 from bisector.core.trace import Trace
-from bisector.core.verdict import Verdict, VerdictClass, classify
+from bisector.core.verdict import Rule, Verdict, VerdictClass, classify
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab
 
@@ -79,6 +79,9 @@ def choose(
     evidence = Evidence.without(measured(answer)) if isinstance(answer, Failed) else answer
     verdict = _classified(evidence, study, call)
     unequal = unequal or ((call,) if _differs(evidence.default) else ())
+    if verdict.rule is Rule.EVERY_RUN:
+        verdict = replace(verdict, signatures=_of_any_run(verdict.signatures))
+        study = replace(study, runs=RUNS_OF_VARYING)
     diverging = {s.path for s in verdict.signatures}
     criterion = study.criterion.broken_first(evidence.default.outputs)
     # Where something else diverges too, a repair of that need not mend the strides.
@@ -88,6 +91,21 @@ def choose(
     study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
     notes = (*evidence.notes, *_notes(hello, call, verdict))
     return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes, others, unequal)
+
+
+# Of each program, where its runs differ from each other: one that is right by luck is not taken for a repair.
+RUNS_OF_VARYING = 4
+_BY_VALUES = (DivergenceKind.VALUE, DivergenceKind.NONFINITE)
+
+
+def _of_any_run(signatures: Sequence[Signature]) -> tuple[Signature, ...]:
+    """Another run of a program that reads whatever is in memory may give numbers where this one gives NaN."""
+    found = [
+        replace(signature, kind=kind)
+        for signature in signatures
+        for kind in (_BY_VALUES if signature.kind in _BY_VALUES else (signature.kind,))
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 def _classified(

@@ -216,13 +216,42 @@ def runs_again(unlike: int, **fields: Any) -> Repeated:
     return Repeated(64, other)
 
 
-def test_a_program_whose_runs_are_as_far_from_each_other_as_from_eager_proves_nothing() -> None:
-    default = measured(diverging(0.0, 1.0))
-    far = verdict(default, repeated=runs_again(9, off=2e-2, moved=1e-2))
-    assert (far.kind, far.rule) == (VerdictClass.NONDETERMINISTIC, Rule.COMPILED_REPEATED)
-    assert "of 64 runs 9 gave other bits" in far.reason
-    near = verdict(default, repeated=runs_again(9, off=1e-2, moved=1e-9))
-    assert near.kind is VerdictClass.COMPILED_WORSE
+def wrong_again(error_eager: float, error_compiled: float) -> Repeated:
+    """64 runs, no two of them alike, with these errors against the reference."""
+    run = Rerun(63, measured(diverging(error_eager, error_compiled)), measured(off_by(1e-2)))
+    return Repeated(64, (run,))
+
+
+def test_runs_that_differ_from_each_other_and_are_all_wrong_are_a_steady_divergence() -> None:
+    found = verdict(measured(diverging(0.0, 1.0)), repeated=wrong_again(0.0, 0.5))
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EVERY_RUN)
+    assert found.figures == {"runs": 64.0, "unlike_first": 63.0}
+    assert found.reason.endswith(
+        "its runs differ from each other too (of 64 runs 63 gave other bits than the first), and none agrees "
+        "with eager"
+    )
+    assert found.signatures, "the search goes by its outcome"
+
+
+def test_runs_that_differ_from_each_other_by_rounding_prove_nothing() -> None:
+    """Racing sums: every run is off, and none is farther from the reference than eager."""
+    for first, others in [((1.0, 1.0), (0.9, 1.0)), ((0.0, 1.0), (1.0, 1.0)), ((1.0, 1.0), (0.0, 1.0))]:
+        found = verdict(measured(diverging(*first)), repeated=wrong_again(*others))
+        assert (found.kind, found.rule) == (VerdictClass.NONDETERMINISTIC, Rule.COMPILED_REPEATED)
+        assert "of 64 runs 63 gave other bits than the first, and 0 agree with eager" in found.reason
+
+
+def test_without_a_reference_varying_runs_are_wrong_where_one_ulp_leaves_eager_in_place() -> None:
+    default, repeated = measured(off_by(1e-2)), runs_again(63, off=2e-2, moved=1e-2)
+    steady = verdict(default, repeated=repeated)
+    assert (steady.kind, steady.rule) == (VerdictClass.COMPILED_WORSE, Rule.EVERY_RUN)
+    sensitive = verdict(default, repeated=repeated, nudged=measured(FAR_MOVED))
+    assert sensitive.kind is VerdictClass.NONDETERMINISTIC
+
+
+def test_runs_that_differ_from_each_other_within_the_tolerance_are_alike() -> None:
+    near = verdict(measured(diverging(0.0, 1.0)), repeated=runs_again(9, off=1e-2, moved=1e-9))
+    assert (near.kind, near.rule) == (VerdictClass.COMPILED_WORSE, Rule.ACCURACY)
 
 
 def test_one_run_of_many_that_agrees_or_diverges_is_enough_to_doubt_all() -> None:

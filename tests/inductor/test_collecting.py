@@ -11,11 +11,12 @@ from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
 from bisector.core.judge import Criterion, judge
 from bisector.core.model import Candidate, Outcome
-from bisector.core.verdict import Verdict, VerdictClass, classify
+from bisector.core.verdict import Rule, Verdict, VerdictClass, classify
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.collecting import collect
 from bisector.inductor.following.follow import trace
+from bisector.inductor.repeating import DISTINCT
 from bisector.inductor.undefined import OTHERS, ChangedCalls, UndefinedCalls
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
@@ -25,7 +26,7 @@ from torch._inductor import lowering as L
 @torch.library.custom_op("planted::racing", mutates_args=())
 def racing(x: torch.Tensor) -> torch.Tensor:
     RUNS.append(1)
-    return x.sin() + (0.5 if len(RUNS) % {every} == {at} else 0.0)
+    return x.sin() + {off}
 racing.register_fake(lambda x: torch.empty_like(x))
 L.lowerings[torch.ops.aten.sin.default] = L.fallback_handler(torch.ops.planted.racing.default)
 RUNS = []
@@ -59,12 +60,33 @@ def racing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_program_that_is_off_in_some_of_its_runs_is_told_from_one_that_is_off_in_all(
     tmp_path: Path, every: int, at: int
 ) -> None:
-    call = call_of(tmp_path, "return x.sin() * 2", "x = torch.rand(8)", RACING.format(every=every, at=at))
+    off = f"(0.5 if len(RUNS) % {every} == {at} else 0.0)"
+    call = call_of(tmp_path, "return x.sin() * 2", "x = torch.rand(8)", RACING.format(off=off))
     evidence = collect(call, WHOLE, None)
     assert evidence.repeated is not None and evidence.repeated.unlike > 0
     found = told(evidence)
     assert found.kind is VerdictClass.NONDETERMINISTIC, found.reason
     assert found.figures["runs"] == evidence.repeated.runs == 64
+
+
+@pytest.mark.usefixtures("racing")
+def test_a_program_that_gives_other_wrong_values_in_each_run_diverges_steadily(tmp_path: Path) -> None:
+    racing = RACING.format(off="0.5 * len(RUNS)")
+    evidence = collect(call_of(tmp_path, "return x.sin() * 2", "x = torch.rand(8)", racing), WHOLE, None)
+    assert evidence.repeated is not None and evidence.repeated.unlike == 63
+    found = told(evidence)
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EVERY_RUN), found.reason
+
+
+@pytest.mark.usefixtures("racing")
+def test_a_run_that_gives_the_first_result_again_is_counted_with_the_first(tmp_path: Path) -> None:
+    """However many other results came before it."""
+    racing = RACING.format(off="(0.5 * len(RUNS) if 2 <= len(RUNS) <= 11 else 0.0)")
+    evidence = collect(call_of(tmp_path, "return x.sin() * 2", "x = torch.rand(8)", racing), WHOLE, None)
+    assert evidence.repeated is not None
+    assert (evidence.repeated.runs, evidence.repeated.unlike) == (64, 10)
+    assert len(evidence.repeated.others) == DISTINCT
+    assert "of 64 runs 10 gave other bits than the first, and 54 agree" in told(evidence).reason
 
 
 def test_a_program_that_is_off_in_all_its_runs_is_steady(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from bisector.core.verdict import Rule, VerdictClass
 from bisector.report import words
 from tests.report import samples
 
@@ -27,6 +28,14 @@ def test_every_sample_is_valid_and_plain_json(name: str) -> None:
     result = samples.ALL[name]()
     VALIDATOR.validate(result)
     assert json.loads(json.dumps(result, allow_nan=False)) == result
+
+
+@pytest.mark.parametrize(("field", "values"), [("class", VerdictClass), ("rule", Rule)])
+def test_what_a_verdict_may_say_has_a_place_in_the_schema_and_in_the_docs(field: str, values: Any) -> None:
+    said = {value.value for value in values}
+    assert set(SCHEMA["$defs"]["verdict"]["properties"][field]["enum"]) == said
+    words_page = (ROOT / "docs/words.md").read_text()
+    assert [value for value in sorted(said) if f"`{value}`" not in words_page] == []
 
 
 def set_at(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:

@@ -66,13 +66,6 @@ def test_a_criterion_stands_over_the_scripts_own_comparison_and_under_the_comman
     assert criterion_for(told, CALL.tolerances).tolerance("output[0]", "float32") == (0.0, 0.25)
 
 
-def test_the_options_come_back_from_a_run_directory() -> None:
-    training = command_line.load("training")
-    options = Options("x.py", profile="training", tolerances=training.tolerances)
-    again = Options.from_json(options.to_json())
-    assert criterion_for(again, CALL.tolerances) == criterion_for(options, CALL.tolerances)
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -123,7 +123,7 @@ class Triage:
         known = [cluster.cause.to_json() for cluster in clustered(self.store.known().values())]
         left = self.clock.left_s()
         options = replace(self.options, target=looked.target, command=command, budget_s=left)
-        asked: Mapping[str, Any] = {"known": known, "options": asdict(options)}
+        asked: Mapping[str, Any] = {"known": known, "options": options.to_json()}
         request = self.store.request(looked, asked)
         self.running[self.pool.submit(request)] = looked
 

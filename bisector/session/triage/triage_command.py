@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +34,7 @@ from .store import OPTIONS, Store
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 WATCHED_EVERY_S = 2.0
+MOST_OF_NAME = 80  # characters of a cluster's folder
 SUMMARY = "triage.json"
 FOLDER = "numbisect-triage"  # of a triage that is given no other
 
@@ -117,7 +120,9 @@ def write(store: Store, skipped: Sequence[Skipped], stopped: str | None) -> dict
     """The summary of a store as files; returns what triage.json holds."""
     failures = list(store.known().values())
     clusters = clustered(failures)
-    names = [_folder_of(store, cluster) for cluster in clusters]
+    names = folder_names([cluster.cause.key for cluster in clusters])
+    for cluster, name in zip(clusters, names, strict=True):
+        _fill_folder(store, cluster, name)
     told = report.summary(
         clusters=[_cluster(cluster, name) for cluster, name in zip(clusters, names, strict=True)],
         failures=[one.to_json() | {"key": one.cause.key if one.cause else None} for one in failures],
@@ -155,9 +160,21 @@ def _cluster(cluster: Cluster, name: str) -> dict[str, Any]:
     }
 
 
-def _folder_of(store: Store, cluster: Cluster) -> str:
-    """The cluster's folder, by its cause; with the representative's repro and report."""
-    name = re.sub(r"[^\w.]+", "-", cluster.cause.key).strip("-")[:80]
+def folder_names(keys: Sequence[str]) -> list[str]:
+    """A folder's name for the cause of each cluster. Causes that read alike once they are cut and cleaned of
+    what a file system may refuse are told apart by a digest of the whole cause."""
+    readable = [re.sub(r"[^\w.]+", "-", key)[:MOST_OF_NAME].strip("-.") for key in keys]
+    # Some file systems take names that differ in upper and lower case for one.
+    counts = Counter(name.lower() for name in readable)
+    digests = [hashlib.sha256(key.encode()).hexdigest()[:8] for key in keys]
+    return [
+        name if name and counts[name.lower()] == 1 else f"{name}-{digest}"
+        for name, digest in zip(readable, digests, strict=True)
+    ]
+
+
+def _fill_folder(store: Store, cluster: Cluster, name: str) -> None:
+    """Puts the representative's repro and report, and the list of members, into the cluster's folder."""
     folder = store.clusters / name
     folder.mkdir(parents=True, exist_ok=True)
     shown = cluster.representative
@@ -167,7 +184,6 @@ def _folder_of(store: Store, cluster: Cluster) -> str:
             if file.is_file():
                 shutil.copyfile(file, folder / file.name)
     store.write(folder / "members.json", [one.target for one in cluster.members])
-    return name
 
 
 def told(path: str) -> dict[str, Any]:

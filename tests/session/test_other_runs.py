@@ -1,0 +1,34 @@
+"""`minimize --all`: the other calls that diverge, each in a run within the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bisector.runner import rundir
+from bisector.session import probe_commands
+from bisector.session.command_line import Options
+from bisector.session.output import INTERRUPTED
+
+OTHERS = {"others": [{"call": n, "same_cause": same} for n, same in ((2, None), (3, True), (4, False))]}
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "begun", "status"), [(None, [2, 4], 0), (2, [2], INTERRUPTED), (4, [2, 4], INTERRUPTED)]
+)
+def test_ctrl_c_ends_all_runs_and_not_the_one_at_hand(
+    interrupted: int | None, begun: list[int], status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    asked: list[int | None] = []
+
+    def run_pipeline(run: rundir.RunDirectory, options: Options, given: Any) -> int:
+        asked.append(options.call)
+        assert not options.every
+        return INTERRUPTED if options.call == interrupted else 3
+
+    monkeypatch.setattr(probe_commands, "run_pipeline", run_pipeline)
+    options = Options("script.py", every=True)
+    run = rundir.create("script.py", str(tmp_path / "run"), options.to_json())
+    assert probe_commands._explain_others(run, options, OTHERS, {}, 0) == status
+    assert asked == begun

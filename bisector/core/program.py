@@ -5,11 +5,13 @@ from __future__ import annotations
 import enum
 import math
 import re
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from .judge import Criterion, judge, raises_told
+from .evidence import Evidence
+from .judge import Criterion, divergence, judge, raises_told
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised
 
 PROGRAM = -1  # in the place of a call's index: the whole script
@@ -23,6 +25,12 @@ class Mode(enum.Enum):
     EAGER = "eager"  # compilation is off; what it gives is kept
     EAGER_AGAIN = "eager again"  # compilation is off; what it gives is measured against what was kept
     COMPILED = "compiled"  # as it is; what it gives is measured against what was kept
+    EAGER_BESIDE = "eager beside eager"  # compilation is off; each call is run again on the same inputs
+    COMPILED_BESIDE = "compiled beside eager"  # as it is; each call is run in eager too, on the same inputs
+
+    @property
+    def is_compiled(self) -> bool:
+        return self in (Mode.COMPILED, Mode.COMPILED_BESIDE)
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,8 @@ class PlainOptions:
     """What a plain run is told.
 
     folder: where the values of the eager run are kept. events: the file that takes what is seen. root: the
-    folder that holds the package. backend: in the place of the script's Inductor.
+    folder that holds the package. backend: in the place of the script's own, where that does more. until: of
+    the modes that run a call beside eager, the last such call, by its place; the script ends after it.
     """
 
     folder: str
@@ -39,21 +48,28 @@ class PlainOptions:
     mode: Mode
     seed: int
     backend: str | None = None
+    until: int | None = None
 
 
 @dataclass(frozen=True)
 class CompiledCall:
-    """One call of something compiled, in the order of their beginnings.
+    """One call of something compiled, in the order of their beginnings. Calls within a call are part of it.
 
     outputs: what it returned, what its arguments held afterwards, and, before the next call, the gradients,
     parameters and buffers. Of a run with compilation off they are empty. raised: type and message, by it or
-    by a backward pass before the next call.
+    by a backward pass before the next call. unseen: which of its values could not be compared, and why.
+
+    beside: what the call gave, against eager on the very inputs that it had, where that was run too;
+    beside_unseen: why that says nothing, or not all.
     """
 
     index: int
     entry: str
     outputs: tuple[OutputMeasurement, ...] = ()
     raised: str | None = None
+    unseen: str | None = None
+    beside: Evidence | None = None
+    beside_unseen: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +78,8 @@ class PlainRun:
 
     agreed: the answers of its own comparisons of tensors. environment: variables that it had changed when it
     imported torch. ended: the exception that ended it; status: None where its time was up. printed: the
-    lines on stdout; said: those that it printed on stderr, where the libraries' own are left out.
+    lines on stdout; said: those that it printed on stderr, where the libraries' own are left out. backends:
+    what it gave to torch.compile, as rungs.
     """
 
     calls: tuple[CompiledCall, ...] = ()
@@ -72,16 +89,31 @@ class PlainRun:
     status: int | None = None
     printed: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+
+    @property
+    def unfinished(self) -> str:
+        """Why its end says nothing of the script; empty where it came to its end."""
+        if self.status is None:
+            return "was stopped, its time being up"
+        return f"was killed ({self.ended})" if -self.status in FROM_OUTSIDE else ""
+
+
+# Signals that somebody or the machine sends; a crash of the program has others.
+FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
 class Shown:
     """What a plain run shows beside the one with compilation off.
 
-    reason: in a sentence; empty where nothing differs. call: the first compiled call that differs.
-    exception: what one of the two raised there. kind: of the first output that differs there.
+    outcome: FAIL where something differs, UNRESOLVED where nothing that was seen does and something was not
+    seen. reason: in a sentence; empty where they agree. call: the first compiled call that differs.
+    exception: what one of the two raised there. kind: of the first output that differs there; of a printed
+    line VALUE, where its numbers are nearly alike.
     """
 
+    outcome: Outcome = Outcome.PASS
     reason: str = ""
     call: int | None = None
     exception: str | None = None
@@ -89,10 +121,7 @@ class Shown:
 
     @property
     def diverges(self) -> bool:
-        return bool(self.reason)
-
-
-NOTHING = Shown()
+        return self.outcome is Outcome.FAIL
 
 
 def shown(
@@ -100,35 +129,81 @@ def shown(
 ) -> Shown:
     """The strongest of what differs: values of a call, an exception, the script's own comparison, its end,
     what it prints. lines: the printed ones that count."""
-    if eager.status is None or compiled.status is None:
-        return NOTHING
-    for before, now in zip(eager.calls, compiled.calls, strict=False):
+    return (
+        _in_calls(eager, compiled, criterion)
+        or _in_comparisons(eager, compiled)
+        or (None if eager.unfinished or compiled.unfinished else _at_the_end(eager, compiled, lines))
+        or _not_seen(eager, compiled)
+        or Shown()
+    )
+
+
+def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Shown | None:
+    for before, now in zip(eager.calls, compiled.calls, strict=False):  # a call more or less: `_not_seen`
         where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
         if (before.raised is None) != (now.raised is None):
             raised = Raised(before.raised, now.raised, alike=False)
-            return Shown(f"{where}: {raises_told(raised)}", now.index, before.raised or now.raised)
+            reason = f"{where}: {raises_told(raised)}"
+            return Shown(Outcome.FAIL, reason, now.index, before.raised or now.raised)
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
             kind = result.signatures[0].kind if result.signatures else None
-            return Shown(f"{where}: {_first_of(result.reason)}", now.index, kind=kind)
+            return Shown(Outcome.FAIL, f"{where}: {_first_of(result.reason)}", now.index, kind=kind)
+    return None
+
+
+def _in_comparisons(eager: PlainRun, compiled: PlainRun) -> Shown | None:
     fails = _first_that_fails(eager.agreed, compiled.agreed)
-    if fails is not None:
-        return Shown(f"its comparison {fails + 1} of {len(compiled.agreed)}, which fails compiled alone")
+    if fails is None:
+        return None
+    reason = f"its comparison {fails + 1} of {len(compiled.agreed)}, which fails compiled alone"
+    return Shown(Outcome.FAIL, reason)
+
+
+def _at_the_end(eager: PlainRun, compiled: PlainRun, lines: Sequence[int]) -> Shown | None:
     if (eager.status, _type(eager.ended)) != (compiled.status, _type(compiled.ended)):
         ends = [run.ended or f"exit status {run.status}" for run in (eager, compiled)]
-        return Shown(f"its end: {ends[1]}; with compilation off {ends[0]}")
+        return Shown(Outcome.FAIL, f"its end: {ends[1]}; with compilation off {ends[0]}")
     different = set(apart(eager, compiled)) & set(lines)
-    if different:
-        return Shown(_line(min(different), eager, compiled))
-    return NOTHING
+    if not different:
+        return None
+    line = min(different)
+    near = _is_near(*dict(_lines(eager, compiled))[line])
+    return Shown(Outcome.FAIL, _line(line, eager, compiled), kind=DivergenceKind.VALUE if near else None)
 
 
-def outputs_of(eager: PlainRun, compiled: PlainRun) -> tuple[OutputMeasurement, ...]:
-    """What the compiled run gave, by call; exceptions, comparisons and the end as outputs of their own."""
+def _not_seen(eager: PlainRun, compiled: PlainRun) -> Shown | None:
+    """What was not compared, where all that was compared agrees."""
+    for run, which in ((eager, "with compilation off"), (compiled, "compiled")):
+        if run.unfinished:
+            return Shown(Outcome.UNRESOLVED, f"{which}, the script {run.unfinished}")
+    counts = len(eager.calls), len(compiled.calls)
+    if counts[0] != counts[1]:
+        reason = (
+            f"compiled, the script makes {counts[1]} calls of compiled functions, and {counts[0]} with "
+            f"compilation off; the first {min(counts)} agree"
+        )
+        return Shown(Outcome.UNRESOLVED, reason)
+    for call in compiled.calls:
+        if call.unseen:
+            where = f"call {call.index + 1} of {counts[1]} (`{call.entry}`)"
+            return Shown(Outcome.UNRESOLVED, f"{where}: {call.unseen}", call.index)
+    return None
+
+
+def outputs_of(
+    eager: PlainRun, compiled: PlainRun, place: CompiledCall | None = None
+) -> tuple[OutputMeasurement, ...]:
+    """What the compiled run gave, by call; exceptions, comparisons and the end as outputs of their own.
+
+    place: a call of which the values on equal inputs are told instead.
+    """
     found: list[OutputMeasurement] = []
     for before, now in zip(eager.calls, compiled.calls, strict=False):
         if (before.raised is None) == (now.raised is None):
-            found += [replace(o, path=f"call[{now.index}].{o.path}") for o in now.outputs]
+            evidence = place.beside if place is not None and place.index == now.index else None
+            outputs = now.outputs if evidence is None else evidence.default.outputs
+            found += [replace(o, path=f"call[{now.index}].{o.path}") for o in outputs]
         else:  # what else it lacks comes of that
             raised = Raised(before.raised, now.raised, alike=False)
             found.append(_another(f"call[{now.index}].exception", raised=raised))
@@ -139,6 +214,13 @@ def outputs_of(eager: PlainRun, compiled: PlainRun) -> tuple[OutputMeasurement, 
     if ends[0] != ends[1] and not any(o.raised for o in found):
         found.append(_another("end[0]", said=f"{ends[1]} instead of {ends[0]}"))
     return tuple(replace(output, index=index) for index, output in enumerate(found))
+
+
+def is_exact(compiled: PlainRun) -> bool:
+    """Whether all values of all calls of a run were seen, and are bit-equal to eager's."""
+    outputs = [output for call in compiled.calls for output in call.outputs]
+    same = all(not o.n_diff and divergence(o, Criterion()) is None for o in outputs)
+    return bool(outputs) and same and not any(call.unseen or call.raised for call in compiled.calls)
 
 
 def _another(path: str, said: str | None = None, raised: Raised | None = None) -> OutputMeasurement:
@@ -175,26 +257,58 @@ def _lines(one: PlainRun, two: PlainRun) -> list[tuple[int, tuple[str | None, st
 
 SAID = 1 << 20
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\binf\b|\bnan\b)")
+_WHOLE = re.compile(r"[-+]?\d+")
+# What a line says of the process and not of the program: addresses, times of the day, durations, and the name
+# that torch.compile's wrapper gives to the module within (torch/_dynamo/eval_frame.py).
+_OF_THE_RUN = re.compile(
+    r"\b0x[0-9a-fA-F]+\b|\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?\b"
+    r"|\b\d+(?:\.\d*)?(?:e-?\d+)?\s?(?:ns|us|µs|ms|s|sec|seconds)\b"
+)
+_WRAPPER = "_orig_mod."
 PRINTED_ALIKE = 1e-4  # relative: torch prints four digits
 ALIKE_TO_ZERO = 1e-5  # a difference that is printed; atol of torch.testing.assert_close for float32
+NEARLY_ALIKE = 1e-2  # relative: rounding that grew may make as much of a number
 
 
 def _say_other_things(a: str | None, b: str | None) -> bool:
-    if a is None or b is None:
+    if a is None or b is None or _words(a) != _words(b):
         return True
-    if _NUMBER.sub("#", a) != _NUMBER.sub("#", b):
-        return True
-    numbers = [[float(found) for found in _NUMBER.findall(line)] for line in (a, b)]
-    return any(
-        x != y and not (math.isnan(x) and math.isnan(y)) and not _alike(x, y)
-        for x, y in zip(*numbers, strict=True)
-    )
+    return any(not _alike(x, y, PRINTED_ALIKE) for x, y in _numbers(a, b))
 
 
-def _alike(x: float, y: float) -> bool:
+def _is_near(a: str | None, b: str | None) -> bool:
+    """Whether two lines have the same words, and floats that differ little."""
+    if a is None or b is None or _words(a) != _words(b):
+        return False
+    counts = [x != y and bool(_WHOLE.fullmatch(x)) for x, y in zip(_found(a), _found(b), strict=True)]
+    return not any(counts) and all(_alike(x, y, NEARLY_ALIKE) for x, y in _numbers(a, b))
+
+
+def _meant(line: str) -> str:
+    """The line without what it says of the process alone."""
+    return _OF_THE_RUN.sub("", line.replace(_WRAPPER, ""))
+
+
+def _words(line: str) -> str:
+    """The line with each number replaced, and however much space around it."""
+    return " ".join(_NUMBER.sub("#", _meant(line)).split())
+
+
+def _found(line: str) -> list[str]:
+    return _NUMBER.findall(_meant(line))
+
+
+def _numbers(a: str, b: str) -> list[tuple[float, float]]:
+    """The numbers of two lines of the same words, by their places."""
+    return [(float(x), float(y)) for x, y in zip(_found(a), _found(b), strict=True)]
+
+
+def _alike(x: float, y: float, relative: float) -> bool:
+    if x == y or (math.isnan(x) and math.isnan(y)):
+        return True
     if 0.0 in (x, y):
         return abs(x - y) <= ALIKE_TO_ZERO
-    return math.isclose(x, y, rel_tol=PRINTED_ALIKE)
+    return math.isclose(x, y, rel_tol=relative)
 
 
 def _first_that_fails(eager: Sequence[bool], compiled: Sequence[bool]) -> int | None:

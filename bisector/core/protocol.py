@@ -119,6 +119,7 @@ class Recorded:
     full names. one_at_a_time: the worker cannot fork. environment: variables that it had set when it first
     imported torch, to other values than the worker began with. nothing: why there are no calls, where it
     compiled something. unseeded: it drew random numbers, and neither it nor the command line set a seed.
+    cut_short: how it was stopped before its end, empty where it was not.
     """
 
     calls: tuple[RecordedCall, ...]
@@ -134,6 +135,7 @@ class Recorded:
     environment: Mapping[str, str] = field(default_factory=dict)
     nothing: str | None = None
     unseeded: bool = False
+    cut_short: str = ""
 
 
 @dataclass(frozen=True)

@@ -116,9 +116,9 @@ class References:
         if self.none:
             return None
         edited, mode = self.subject.edited, Float64()
-        wide = widened(tensors.fresh(edited.args if args is None else args, edited.requires_grad))
         program = Obeying(edited.gm, self.casts if obeying else {}).run
         try:
+            wide = widened(tensors.fresh(edited.args if args is None else args, edited.requires_grad))
             with mode:
                 outputs = run(self.subject, program, wide)
         except Exception as error:  # noqa: BLE001 - an op may fail in float64 in any way; said, not guessed

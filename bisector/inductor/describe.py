@@ -12,6 +12,7 @@ from torch._inductor import cpu_vec_isa
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from ..core.backends import rung_of
 from ..core.graphinfo import GraphInfo, NodeInfo
 from ..core.model import Machine
 from ..core.protocol import Recorded, RecordedCall
@@ -33,6 +34,7 @@ def summary(loaded: Loaded) -> Recorded:
         scripted=loaded.scripted,
         skipped_calls=sum(graph.skipped_calls for graph in recorder.graphs),
         ended=loaded.ended,
+        cut_short=loaded.cut_short,
         eager_disagrees=sum(not comparison.agreed for comparison in recorder.comparisons),
         notes=tuple(recorder.notes),
         machine=machine(),
@@ -55,7 +57,7 @@ def _recorded(call: Call) -> RecordedCall:
         elements=sum(a.numel() for a in call.args if isinstance(a, torch.Tensor)),
         devices=tuple(sorted(call.devices())),
         settings=call.state.settings() | _named(entry.options),
-        backend=entry.backend if isinstance(entry.backend, str) else "custom",
+        backend=rung_of(entry.backend),
         code=hashlib.sha256(call.graph.gm.code.encode()).hexdigest()[:16],
     )
 

@@ -8,6 +8,7 @@ differ that much (the idea of stochastic arithmetic, CADNA and Verrou).
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -173,6 +174,32 @@ class OneUlp(torch.fx.Interpreter):
         return name in _EXACT
 
 
+class Nudged(TorchDispatchMode):
+    """Moves the result of each rounding ATen operation by one ulp, up or down, as `OneUlp` does node by node:
+    for programs that there is no graph of. finest: as there."""
+
+    def __init__(self, seed: int, finest: float) -> None:
+        super().__init__()
+        self.random = random.Random(seed)
+        self.finest = finest
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = short_name(func)
+        if name in _SUMS and not func._schema.is_mutable:
+            args = pytree.tree_map(self._moved, args)
+        result = func(*args, **kwargs)
+        exact = name in _EXACT or func.is_view or func._schema.is_mutable
+        return result if exact else pytree.tree_map(self._moved, result)
+
+    def _moved(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+            return value
+        if rounding_of(value) > self.finest:
+            return value
+        return nudge(value, self.random.getrandbits(62))
+
+
 def short_name(target: Any) -> str:
     """`mul` for torch.mul, "mul", operator.mul and aten.mul.Tensor alike."""
     if isinstance(target, torch._ops.OpOverload):
@@ -258,11 +285,39 @@ def nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def widened(args: Sequence[Any]) -> list[Any]:
-    """Inputs of a float64 run; requires_grad is kept."""
+    """Inputs of a float64 run. requires_grad is kept, and so is which of them lie in the same memory. Raises
+    NoReference where values of several dtypes do."""
+    shared: dict[int, torch.Tensor] = {}  # the address of a memory -> all of it in double precision
+    counts = Counter(_address(a) for a in args if isinstance(a, torch.Tensor))
     out = []
     for a in args:
         wide = widen(a)
+        if wide is not a and (counts[_address(a)] > 1 or 0 in a.stride()):
+            wide = _view_of_wide(a, shared)
         if isinstance(a, torch.Tensor) and a.requires_grad:
             wide = wide.detach().requires_grad_()
         out.append(wide)
+    dtypes: dict[int, set[torch.dtype]] = {}
+    for a in args:
+        if isinstance(a, torch.Tensor) and a.layout is torch.strided and a.numel():
+            dtypes.setdefault(_address(a), set()).add(a.dtype)
+    if any(len(found) > 1 for found in dtypes.values()):
+        raise NoReference("inputs of several dtypes lie in the same memory")
     return out
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """Of the tensor's memory; another number for what has no memory of its own to look at."""
+    if tensor.layout is not torch.strided or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        return -id(tensor)
+    return tensor.untyped_storage().data_ptr() or -id(tensor)
+
+
+def _view_of_wide(tensor: torch.Tensor, shared: dict[int, torch.Tensor]) -> torch.Tensor:
+    address = _address(tensor)
+    if address not in shared:
+        storage = tensor.untyped_storage()
+        whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        whole.set_(storage, 0, (storage.nbytes() // tensor.element_size(),), (1,))
+        shared[address] = widen(whole)
+    return shared[address].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())

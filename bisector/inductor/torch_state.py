@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -209,9 +209,14 @@ def reset(start: Mapping[str, Mapping[str, Any]]) -> None:
 
 def restore_rng(torch_state: TorchState) -> None:
     """Put the random generators alone back: eager and compiled then draw the same numbers."""
-    torch.set_rng_state(torch_state.rng)
-    if torch_state.cuda_rng:
-        torch.cuda.set_rng_state_all(torch_state.cuda_rng)
+    restore_generators(torch_state.rng, torch_state.cuda_rng)
+
+
+def restore_generators(cpu: torch.Tensor, cuda: Sequence[torch.Tensor]) -> None:
+    """Put torch's generators back to these states. cuda: of each device; empty where CUDA is not up."""
+    torch.set_rng_state(cpu)
+    if cuda:
+        torch.cuda.set_rng_state_all(list(cuda))
 
 
 def seed(value: int) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 
 from bisector.core.judge import Criterion, judge
 from bisector.core.model import Outcome
+from bisector.core.program import Shown, is_exact
 from bisector.core.protocol import Recorded, RecordedCall, Request
+from bisector.core.script_verdict import NOT_ASKED, EqualInputs, ScriptRuns
 from bisector.core.verdict import VerdictClass
 from bisector.errors import BadTarget
 from bisector.subject.targets import TargetKind
@@ -21,7 +23,7 @@ from .program_search import whole_program
 from .run import Session
 from .study import Study
 from .subject import Chosen, choose, criterion_for
-from .witness import Witness, program_of
+from .witness import Program, Witness, program_of
 
 ALIKE = "inductor.fallback_random"
 BENEATH = (
@@ -29,6 +31,7 @@ BENEATH = (
     "with fallback_random=True"
 )
 EVERY_SEED = "with seeds {} and {} it agrees too"
+UNKNOWN_SEED = "with seed {} it could not be told whether it agrees"
 SOME_SEEDS = "the script sets no seed: it diverges with {} of {} seeds ({} to {}); this is seed {}"
 NO_GRAPH = "no compiled call comes to a graph: Dynamo leaves all of it to Python"
 Beside = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
@@ -38,26 +41,38 @@ Beside = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
 class Seen:
     """The call under study, and the script's own runs where they were asked.
 
-    criterion: what the script is held to. steady: whether two runs with compilation off agree.
+    criterion: what the script is held to. again: how a second run with compilation off stands to the first.
+    equal: what eager gives on the inputs of the script's compiled calls, where it diverges at one. unseen:
+    what was not looked at, where no call that was recorded diverges and the script was not asked.
     """
 
     chosen: Chosen
     witness: Witness | None = None
     criterion: Criterion = field(default_factory=Criterion)
-    steady: bool = True
+    again: Shown = field(default_factory=Shown)
+    equal: EqualInputs = NOT_ASKED
+    unseen: str = ""
+
+    def runs(self, witness: Witness) -> ScriptRuns:
+        """What the script's runs show, for the verdict."""
+        exact = is_exact(witness.compiled)
+        return ScriptRuns(witness.shown, self.again, witness.first_bad_backend, exact, self.equal)
 
 
 def chosen_call(session: Session, beside: Beside) -> Seen:
     """beside: see `choose`. A script that sets no seed may agree with one and diverge with another."""
     seen = _seen(session, beside)
-    if seen.witness is None or seen.witness.shown.diverges or not session.lab.hello().unseeded:
+    agrees = seen.witness is not None and seen.witness.shown.outcome is Outcome.PASS
+    if not agrees or not session.lab.hello().unseeded:
         return seen
     first, more = session.seed, (session.seed + 1, session.seed + 2)
     said = "they agree; the script sets no seed, and is run with seeds {} and {} too"
     session.progress("capture", said.format(*more))
-    diverging = program_of(session).diverging_seeds(more, seen.criterion)
+    outcomes = program_of(session).by_seed(more, seen.criterion)
+    diverging = [seed for seed, outcome in outcomes.items() if outcome is Outcome.FAIL]
+    unknown = [seed for seed, outcome in outcomes.items() if outcome is Outcome.UNRESOLVED]
     if not diverging:
-        return _noted(seen, EVERY_SEED.format(*more))
+        return _noted(seen, UNKNOWN_SEED.format(unknown[0]) if unknown else EVERY_SEED.format(*more))
     session.begin_again(f"seed {diverging[0]}", seed=diverging[0])
     note = SOME_SEEDS.format(len(diverging), len(more) + 1, first, more[-1], diverging[0])
     return _noted(_seen(session, beside), note)
@@ -85,8 +100,10 @@ def _seen(session: Session, beside: Beside) -> Seen:
         chosen = choose(session.lab, session.options, session.study, beside)
         chosen = replace(chosen, notes=(*chosen.notes, BENEATH))
     unsteady = chosen.verdict.kind is VerdictClass.NONDETERMINISTIC
-    if unsteady or _diverges(chosen) or not is_a_script(session, hello):
+    if unsteady or _diverges(chosen):
         return Seen(chosen)
+    if not is_a_script(session, hello):
+        return Seen(chosen, unseen=_unseen(hello) if session.options.call is None else "")
     session.progress("capture", "no captured call diverges; running the script with and without compilation")
     program, criterion = program_of(session), criterion_of_program(session, chosen)
     witness = program.witness(criterion)
@@ -97,9 +114,27 @@ def _seen(session: Session, beside: Beside) -> Seen:
         later = choose(session.lab, session.options, session.study, beside)
         if _diverges(later):
             return Seen(later)
-    if not program.is_steady(criterion):
-        return Seen(chosen, witness, criterion, steady=False)
-    return Seen(chosen, program.with_backend(witness, criterion), criterion)
+    again = program.again(criterion)
+    if again.outcome is not Outcome.PASS:
+        return Seen(chosen, witness, criterion, again)
+    return _looked_into(chosen, program, witness, criterion)
+
+
+def _looked_into(chosen: Chosen, program: Program, witness: Witness, criterion: Criterion) -> Seen:
+    """A divergence of the script with its layer, and what eager gives on equal inputs."""
+    equal = program.equal_inputs(witness, criterion)
+    return Seen(chosen, program.with_backend(witness, criterion), criterion, equal=equal)
+
+
+def _unseen(hello: Recorded) -> str:
+    """Why it is not known that the target agrees, though its recorded calls do."""
+    if hello.eager_disagrees:
+        made = "the difference is made before any backend (by Dynamo, or by the script itself)"
+        return f"the script's own comparison fails although every graph ran in eager: {made}"
+    if hello.skipped_calls:
+        only = "all calls are compared where the script is run without further options"
+        return f"{hello.skipped_calls} later calls of the same graphs were not looked at; {only}"
+    return f"while its calls were recorded the script was {hello.cut_short}" if hello.cut_short else ""
 
 
 def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
@@ -111,12 +146,12 @@ def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
     witness = program.witness(criterion)
     if not witness.compiled.calls and not witness.shown.diverges:
         raise BadTarget(problem)
-    steady = program.is_steady(criterion)
-    chosen = replace(whole_program(session, criterion), unequal=())
-    if not witness.shown.diverges or not steady:
+    again = Shown() if witness.eager.unfinished else program.again(criterion)
+    chosen = whole_program(session, criterion)
+    if not witness.shown.diverges or again.outcome is not Outcome.PASS:
         chosen = replace(chosen, notes=(*chosen.notes, NO_GRAPH))
-        return Seen(chosen, witness, criterion, steady)
-    return Seen(chosen, program.with_backend(witness, criterion), criterion)
+        return Seen(chosen, witness, criterion, again)
+    return _looked_into(chosen, program, witness, criterion)
 
 
 def _diverges_beneath(chosen: Chosen) -> bool:

@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bisector.core.backends import GENERATING, INDUCTOR
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.judge import BudgetSpent, Criterion, judge
 from bisector.core.model import Measurement, Outcome
 from bisector.core.program import outputs_of
 from bisector.core.protocol import RecordedCall, Request
-from bisector.core.verdict import BY_VALUES, PLAINLY_WRONG, Rule, Verdict, VerdictClass
+from bisector.core.script_verdict import BETWEEN, cannot_tell, script_verdict
+from bisector.core.verdict import BY_VALUES, Rule, VerdictClass
 
 from . import environment, fixes
 from .answer import Answer
@@ -34,37 +36,30 @@ from .run import Session
 from .starting import can_follow_whole
 from .steadying import notes_on_runs
 from .study import Study
-from .subject import Chosen, differs_before_any_backend, nothing_found
+from .subject import Chosen, nothing_found
 from .witness import Witness
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 OWN_MISTAKE = "{} of the script's own comparisons fail with compilation off too: they compare something else"
-UNSTEADY = "two runs of the script with compilation off differ"
-GENERATING = ("aot_eager_decomp_partition", "inductor")  # rungs in which decisions are taken
-BETWEEN = (
-    "no captured call shows it by itself: it arises between graphs, from call to call, or in what a call "
-    "leaves behind"
-)
-GROWS = "on eager's inputs each of its graphs agrees, so that a difference within the tolerance grows"
-BEFORE = {
-    "eager": "Dynamo's graphs run op by op show it too, so that its tracing or its guards make it, or what "
-    "happens between the calls",
-    "aot_eager": "it shows without any code of Inductor's, so that AOTAutograd makes it",
-}
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The call under study with its verdict. answer: what is known by now. ended: why the run ends with the
-    verdict, None where there is a divergence to work on. program: what the whole script is held to, where it
-    diverges and no call does by itself."""
+    """The call under study with its verdict. answer: what is known by now. outcome: of compiled beside eager.
+    ended: why the run ends with the verdict, None where there is a divergence to work on.
+
+    program: what the whole script is held to, where it diverges and no call does by itself; rung: the first
+    that shows it, as far as that is known.
+    """
 
     chosen: Chosen
     answer: Answer
+    outcome: Outcome
     ended: str | None
     program: Criterion | None = None
+    rung: str = INDUCTOR
 
 
 def begin(
@@ -83,53 +78,55 @@ def begin(
         verdict=chosen.verdict,
         criterion=chosen.study.criterion,
         default=chosen.evidence.default,
-        first_bad_backend="eager" if differs_before_any_backend(chosen) else None,
         entry=chosen.call.entry,
         seed=session.given_seed,
         settings=chosen.call.settings,
         notes=chosen.notes,
     )
-    ended = nothing_found(chosen)
-    program = None
+    judged = Judged(chosen, answer, _outcome(chosen), nothing_found(chosen))
     if seen.witness is not None:
-        answer = _of_the_program(answer, seen.witness, seen)
-        ended = BETWEEN if seen.witness.shown.diverges else chosen.verdict.reason
-        if seen.witness.first_bad_backend is not None:
-            program = seen.criterion
-    assert answer.verdict is not None
-    session.progress("verdict", f"{answer.verdict.kind.value}: {answer.verdict.reason}")
-    return Judged(chosen, answer, ended, program)
+        judged = _of_the_program(judged, seen, seen.witness)
+    elif seen.unseen and judged.outcome is Outcome.PASS:
+        verdict = cannot_tell(f"the calls that were looked at agree; {seen.unseen}")
+        answer = replace(answer, verdict=verdict)
+        judged = replace(judged, answer=answer, outcome=Outcome.UNRESOLVED, ended=verdict.reason)
+    assert judged.answer.verdict is not None
+    session.progress("verdict", f"{judged.answer.verdict.kind.value}: {judged.answer.verdict.reason}")
+    return judged
 
 
-def _of_the_program(answer: Answer, witness: Witness, seen: Seen) -> Answer:
+def _outcome(chosen: Chosen) -> Outcome:
+    """Of the call by itself."""
+    if chosen.verdict.kind is VerdictClass.NONDETERMINISTIC:
+        return Outcome.UNRESOLVED
+    return judge(chosen.evidence.default, chosen.study.criterion).outcome
+
+
+def _of_the_program(judged: Judged, seen: Seen, witness: Witness) -> Judged:
     """What the script itself shows, where none of its calls diverges by itself."""
-    if not seen.steady:
-        reason = f"{UNSTEADY} ({witness.shown.reason})"
-        verdict = Verdict(VerdictClass.NONDETERMINISTIC, reason, rule=Rule.SCRIPT)
-        return replace(answer, verdict=verdict, first_bad_backend=None)
-    if not witness.shown.diverges:
+    answer = judged.answer
+    runs = seen.runs(witness)
+    outcome = runs.outcome
+    if outcome is Outcome.PASS:
         failed = witness.eager.agreed.count(False)
         notes = (*answer.notes, *((OWN_MISTAKE.format(failed),) if failed else ()))
-        return replace(answer, first_bad_backend=None, notes=notes)
-    first = witness.first_bad_backend
-    where = BEFORE.get(first or "", BETWEEN)
-    kind = VerdictClass.UNRESOLVED if witness.shown.exception is None else VerdictClass.RAISES
-    if witness.shown.kind in PLAINLY_WRONG:
-        kind = VerdictClass.COMPILED_WORSE
-    elif first in GENERATING and _grows(witness, seen.chosen):
-        kind, where = VerdictClass.AMPLIFIED_ROUNDING, GROWS
+        return replace(judged, answer=replace(answer, notes=notes))
+    verdict = script_verdict(runs, seen.criterion)
     if (error := seen.chosen.evidence.default.error) is not None:
-        where = f"the call by itself gives no values ({error})"
-    verdict = Verdict(kind, f"the script diverges at {witness.shown.reason}; {where}", rule=Rule.SCRIPT)
-    default = Measurement(outputs=outputs_of(witness.eager, witness.compiled))
-    return replace(answer, verdict=verdict, default=default, first_bad_backend=first)
-
-
-def _grows(witness: Witness, chosen: Chosen) -> bool:
-    """Whether what differs within the tolerance accounts for it. It is the first call that diverges in the
-    script, and on eager's inputs its graphs agree, as all calls before it do in the script: what it is given
-    differs by less than the tolerance."""
-    return witness.shown.exception is None and witness.shown.call is not None and bool(chosen.unequal)
+        verdict = replace(verdict, reason=f"{verdict.reason}; the call by itself gives no values ({error})")
+    if outcome is not Outcome.FAIL:
+        return replace(judged, answer=replace(answer, verdict=verdict), outcome=outcome, ended=verdict.reason)
+    answer = replace(
+        answer,
+        verdict=verdict,
+        default=Measurement(outputs=outputs_of(witness.eager, witness.compiled, seen.equal.place)),
+        first_bad_backend=witness.first_bad_backend,
+        notes=(*answer.notes, *((witness.rung_unknown,) if witness.rung_unknown else ())),
+    )
+    rung = witness.first_bad_backend or witness.last_rung
+    return replace(
+        judged, answer=answer, outcome=outcome, ended=BETWEEN, program=seen.criterion, rung=rung
+    )
 
 
 def minimize(session: Session) -> dict[str, Any]:
@@ -146,7 +143,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     judged = begin(session, wanted_first) if belongs is None else begin(session)
     answer, chosen = judged.answer, judged.chosen
     if judged.program is not None and belongs is None:
-        if answer.first_bad_backend in GENERATING:
+        if judged.rung in GENERATING:
             found = explain_program(session, answer, judged.program)
         else:
             found = with_repro(session, answer, judged.program)
@@ -181,14 +178,11 @@ def _with_script_as_repro(session: Session, answer: Answer, chosen: Chosen) -> A
 
 def _ended(session: Session, judged: Judged) -> dict[str, Any]:
     """The result of a run that ends with its verdict."""
-    if judged.answer.first_bad_backend == "eager":
-        answer = replace(judged.answer, stopped_because=judged.ended)
-        return _finish(session, answer, UNCONFIRMED)
     assert judged.answer.verdict is not None
     answer, verdict = judged.answer, judged.answer.verdict
     if verdict.rule is Rule.COMPILED_REPEATED:
         answer = replace(answer, notes=(*answer.notes, *notes_on_runs(judged.chosen.study)))
-    return _finish(session, answer, NOTHING if verdict.kind is VerdictClass.AGREES else UNCONFIRMED)
+    return _finish(session, answer, NOTHING if judged.outcome is Outcome.PASS else UNCONFIRMED)
 
 
 def _explained(session: Session, found: Answer) -> dict[str, Any]:
@@ -218,13 +212,8 @@ def judged(session: Session) -> tuple[dict[str, Any], Measurement]:
     """The result dict of the verdict alone, and the default compile."""
     found = _with_nodes(begin(session))
     chosen = found.chosen
-    outcome = judge(chosen.evidence.default, chosen.study.criterion).outcome
-    if chosen.verdict.kind is VerdictClass.NONDETERMINISTIC:
-        outcome = Outcome.UNRESOLVED
-    if found.answer.first_bad_backend is not None:  # before the search: what the script itself shows
-        outcome = Outcome.FAIL
     answer = with_others(session, chosen.study, chosen, found.answer)
-    return _finish(session, answer, outcome.status), answer.default
+    return _finish(session, answer, found.outcome.status), answer.default
 
 
 def _with_nodes(judged: Judged) -> Judged:
@@ -241,7 +230,8 @@ def _with_nodes(judged: Judged) -> Judged:
     if trace is None:
         return judged
     chosen = replace(chosen, verdict=chosen.reclassified(trace))
-    return replace(judged, chosen=chosen, answer=replace(judged.answer, verdict=chosen.verdict))
+    answer = replace(judged.answer, verdict=chosen.verdict)
+    return replace(judged, chosen=chosen, answer=answer, outcome=_outcome(chosen))
 
 
 def flags(session: Session) -> dict[str, Any]:

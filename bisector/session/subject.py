@@ -9,7 +9,7 @@ from typing import Any
 from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
 from bisector.core.judge import Criterion, Tolerance, judge, severity
-from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
+from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, Signature
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict
 from bisector.core.trace import Trace
 from bisector.core.verdict import Rule, Verdict, VerdictClass, classify
@@ -32,19 +32,15 @@ class Other:
 class Chosen:
     """The call under study, the evidence of its verdict, and notes on how it was chosen.
 
-    eager_disagrees: comparisons of the script that failed although every graph ran in eager. others: further
-    calls that diverge, the worst first. unequal: calls whose outputs differ in bits, within the tolerance or
-    beyond it.
+    others: further calls that diverge, the worst first.
     """
 
     call: RecordedCall
     study: Study
     evidence: Evidence
     verdict: Verdict
-    eager_disagrees: int
     notes: tuple[str, ...]
     others: tuple[Other, ...] = ()
-    unequal: tuple[RecordedCall, ...] = ()
 
     def reclassified(self, followed: Trace) -> Verdict:
         """The verdict with what is known of each node."""
@@ -66,11 +62,9 @@ def choose(
     hello = lab.hello()
     calls = _selected(hello, options)
     others: tuple[Other, ...] = ()
-    unequal: tuple[RecordedCall, ...] = ()
     if len(calls) > 1:
         results = _looked_at(calls, study_of)
         calls = sorted(calls, key=lambda call: _worst_first(results[call.index]))
-        unequal = tuple(c for c in calls if _differs(results[c.index].measurement))
         others = tuple(Other(c, results[c.index]) for c in calls[1:] if _fails(results[c.index]))
     call = calls[0]
     study = study_of(call)
@@ -78,7 +72,6 @@ def choose(
     answer: Evidence | Failed = lab.ask_all(requests)[0]
     evidence = Evidence.without(measured(answer)) if isinstance(answer, Failed) else answer
     verdict = _classified(evidence, study, call)
-    unequal = unequal or ((call,) if _differs(evidence.default) else ())
     if verdict.rule is Rule.EVERY_RUN:
         verdict = replace(verdict, signatures=_of_any_run(verdict.signatures))
         study = replace(study, runs=RUNS_OF_VARYING)
@@ -90,7 +83,7 @@ def choose(
     small = criterion.for_smaller((o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging)
     study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
     notes = (*evidence.notes, *_notes(hello, call, verdict))
-    return Chosen(call, study, evidence, verdict, hello.eager_disagrees, notes, others, unequal)
+    return Chosen(call, study, evidence, verdict, notes, others)
 
 
 # Of each program, where its runs differ from each other: one that is right by luck is not taken for a repair.
@@ -161,10 +154,6 @@ def _fails(result: ProbeResult) -> bool:
     return result.outcome is Outcome.FAIL
 
 
-def _differs(measured: Measurement) -> bool:
-    return any(output.n_diff for output in measured.outputs)
-
-
 def _worst_first(result: ProbeResult) -> tuple[int, int, float]:
     """Where equal, the order of the script stays."""
     ranks = {Outcome.FAIL: 0, Outcome.UNRESOLVED: 1, Outcome.PASS: 2}
@@ -184,20 +173,9 @@ def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict) -> list[str]:
     return notes
 
 
-def differs_before_any_backend(chosen: Chosen) -> bool:
-    """Whether the script's own comparison fails although every graph ran in eager and agrees."""
-    return chosen.verdict.kind is VerdictClass.AGREES and chosen.eager_disagrees > 0
-
-
 def nothing_found(chosen: Chosen) -> str | None:
     """Why the run ends here, or None when there is a divergence to work on."""
-    kind = chosen.verdict.kind
-    if differs_before_any_backend(chosen):
-        return (
-            "the script's own comparison fails although every graph ran in eager: the difference is made "
-            "before any backend (by Dynamo, or by the script itself)"
-        )
     unresolved = judge(chosen.evidence.default, chosen.study.criterion).outcome is Outcome.UNRESOLVED
-    if kind in (VerdictClass.AGREES, VerdictClass.NONDETERMINISTIC) or unresolved:
+    if chosen.verdict.kind in (VerdictClass.AGREES, VerdictClass.NONDETERMINISTIC) or unresolved:
         return chosen.verdict.reason
     return None

@@ -15,16 +15,18 @@ from typing import Any
 
 import bisector
 from bisector import processes, wire
+from bisector.core.backends import first_bad, last_rung, rungs_before
 from bisector.core.judge import Criterion
 from bisector.core.messages import SCRIPT_S
+from bisector.core.model import Outcome
 from bisector.core.program import KEPT, CompiledCall, Mode, PlainOptions, PlainRun, Shown, apart, shown
+from bisector.core.script_verdict import NOT_ASKED, EqualInputs, first_unequal
 from bisector.runner.journal import key_of
 
 from .run import Session
 
 ROOT = Path(bisector.__file__).parent
 WATCHED = ROOT / "inductor" / "program" / "run_script.py"
-RUNGS = ("eager", "aot_eager", "aot_eager_decomp_partition")
 MOST_LINES = 10_000  # that are compared of what a script prints
 # Both names, since torch has had each (torch/_dynamo/config.py).
 OFF = {"TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
@@ -32,28 +34,36 @@ OFF = {"TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
 
 @dataclass(frozen=True)
 class Witness:
-    """What the script shows. first_bad_backend: the first rung with which it shows the same; None where
-    nothing was shown, or no rung was tried. lines: the printed ones that count."""
+    """What the script shows. lines: the printed ones that count. first_bad_backend: the first rung with which
+    it shows the same; None where nothing was shown, no rung was tried, or it is not known; rung_unknown then
+    says why."""
 
     eager: PlainRun
     compiled: PlainRun
     shown: Shown
-    first_bad_backend: str | None = None
     lines: tuple[int, ...] = ()
+    first_bad_backend: str | None = None
+    rung_unknown: str = ""
+
+    @property
+    def last_rung(self) -> str:
+        """The backend that the script itself names."""
+        return last_rung(self.compiled.backends)
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A run of the script. backend: in the place of Inductor. again: asked for a second time."""
+    """A run of the script. backend: in the place of its own. again: asked for a second time. until: as in
+    `PlainOptions`."""
 
     seed: int
     mode: Mode
     backend: str | None = None
     again: bool = False
+    until: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        told = {"job": "program", "mode": self.mode.value, "backend": self.backend, "again": self.again}
-        return {**told, "seed": self.seed}
+        return {"job": "program", **asdict(self), "mode": self.mode.value}
 
     @property
     def key(self) -> str:
@@ -77,28 +87,42 @@ class Program:
 
     def witness(self, criterion: Criterion) -> Witness:
         """Two runs of the script, one after the other; two more where nothing but what is printed differs."""
-        eager, compiled = self._run(self._asked(Mode.EAGER)), self._run(self._asked(Mode.COMPILED))
+        eager = self._run(self._asked(Mode.EAGER))
+        if eager.unfinished:  # there is nothing whole to compare with
+            return Witness(eager, PlainRun(), shown(eager, PlainRun(status=0), criterion))
+        compiled = self._run(self._asked(Mode.COMPILED))
         found = shown(eager, compiled, criterion)
-        lines: tuple[int, ...] = ()
-        if not found.diverges and apart(eager, compiled):
-            again = self._run_all([self._asked(Mode.EAGER_AGAIN), self._asked(Mode.COMPILED, again=True)])
-            # Times, addresses and what is drawn without a seed differ from run to run.
-            moving = {*apart(eager, again[0]), *apart(compiled, again[1])}
-            lines = tuple(line for line in apart(eager, compiled) if line not in moving)
-            found = shown(eager, compiled, criterion, lines)
-        return Witness(eager, compiled, found, lines=lines)
+        if found.diverges or compiled.unfinished or not apart(eager, compiled):
+            return Witness(eager, compiled, found)
+        again = self._run_all([self._asked(Mode.EAGER_AGAIN), self._asked(Mode.COMPILED, again=True)])
+        if unfinished := next((run.unfinished for run in again if run.unfinished), ""):
+            reason = f"what it prints differs; run again, to see whether that moves, the script {unfinished}"
+            return Witness(eager, compiled, Shown(Outcome.UNRESOLVED, reason))
+        # Times, addresses and what is drawn without a seed differ from run to run.
+        moving = {*apart(eager, again[0]), *apart(compiled, again[1])}
+        lines = tuple(line for line in apart(eager, compiled) if line not in moving)
+        return Witness(eager, compiled, shown(eager, compiled, criterion, lines), lines)
 
-    def diverging_seeds(self, seeds: Sequence[int], criterion: Criterion) -> list[int]:
-        """Of the seeds those with which the script diverges, by more than what it prints."""
+    def by_seed(self, seeds: Sequence[int], criterion: Criterion) -> dict[int, Outcome]:
+        """Whether the script diverges with each of the seeds, by more than what it prints."""
         eager = self._run_all([_Asked(seed, Mode.EAGER) for seed in seeds])
         compiled = self._run_all([_Asked(seed, Mode.COMPILED) for seed in seeds])
         runs = zip(seeds, eager, compiled, strict=True)
-        return [seed for seed, off, on in runs if shown(off, on, criterion).diverges]
+        return {seed: shown(off, on, criterion).outcome for seed, off, on in runs}
 
-    def is_steady(self, criterion: Criterion) -> bool:
-        """Whether a second run with compilation off gives what the first gave."""
+    def again(self, criterion: Criterion) -> Shown:
+        """How a second run with compilation off stands to the first."""
         eager = self._run(self._asked(Mode.EAGER))
-        return not shown(eager, self._run(self._asked(Mode.EAGER_AGAIN)), criterion).diverges
+        return shown(eager, self._run(self._asked(Mode.EAGER_AGAIN)), criterion)
+
+    def equal_inputs(self, witness: Witness, criterion: Criterion) -> EqualInputs:
+        """The first call that differs from eager on equal inputs, up to that at which the script diverges."""
+        if witness.shown.call is None or witness.shown.exception is not None:
+            return NOT_ASKED
+        modes = (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
+        asked = [replace(self._asked(mode), until=witness.shown.call) for mode in modes]
+        control, compiled = self._run_all(asked)
+        return first_unequal(control, compiled, witness.shown, criterion)
 
     def prepared(self) -> Path:
         """The folder of the session's seed, with what each run of the program is measured against."""
@@ -110,12 +134,15 @@ class Program:
         return self._of_seed(seed)
 
     def with_backend(self, witness: Witness, criterion: Criterion) -> Witness:
-        """Names the first rung that shows a divergence; `inductor` where none above it does."""
-        runs = self._run_all([self._asked(Mode.COMPILED, rung) for rung in RUNGS])
-        for rung, run in zip(RUNGS, runs, strict=True):
-            if shown(witness.eager, run, criterion, witness.lines).diverges:
-                return replace(witness, first_bad_backend=rung)
-        return replace(witness, first_bad_backend="inductor")
+        """Names the first rung that shows a divergence, from Dynamo alone to the script's own backend."""
+        rungs = rungs_before(witness.last_rung)
+        runs = self._run_all([self._asked(Mode.COMPILED, rung) for rung in rungs])
+        outcomes = [
+            (rung, shown(witness.eager, run, criterion, witness.lines).outcome)
+            for rung, run in zip(rungs, runs, strict=True)
+        ]
+        first, unknown = first_bad([*outcomes, (witness.last_rung, witness.shown.outcome)])
+        return replace(witness, first_bad_backend=first, rung_unknown=unknown)
 
     def _run(self, asked: _Asked) -> PlainRun:
         return self._run_all([asked])[0]
@@ -132,7 +159,7 @@ class Program:
         with ThreadPoolExecutor(self.session.lab.jobs) as pool:
             begun = list(pool.map(self._begun, fresh))
         for one, run in zip(fresh, begun, strict=True):
-            if run.status is not None:
+            if not run.unfinished:  # the next one may have more time
                 journal.done(one.key, wire.dump(run))
         known = dict(zip(fresh, begun, strict=True))
         return [self._heard(known.get(o) or wire.load(PlainRun, journal.answers[o.key])) for o in asked]
@@ -140,7 +167,7 @@ class Program:
     def _heard(self, run: PlainRun) -> PlainRun:
         """Tolerances that the user gave stand in the place of what the script says of itself."""
         options = self.session.options
-        if run.status is None or (options.rtol is None and options.tolerances is None):
+        if run.unfinished or (options.rtol is None and options.tolerances is None):
             return run
         return replace(run, agreed=(), ended=None, status=0, printed=(), said=())
 
@@ -150,7 +177,7 @@ class Program:
         events = folder / f"{mode.value}-{asked.backend}.jsonl"
         told = PlainOptions(
             folder=str(folder), events=str(events), root=str(ROOT.parent), mode=mode,
-            seed=asked.seed, backend=asked.backend,
+            seed=asked.seed, backend=asked.backend, until=asked.until,
         )  # fmt: skip
         left_s = session.clock.left_s()
         most_s = min(options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)
@@ -158,7 +185,7 @@ class Program:
             [sys.executable, str(WATCHED), json.dumps(asdict(told) | {"mode": mode.value}), options.target],
             most_s,
             folder=options.folder,
-            environment={**os.environ, **({} if mode is Mode.COMPILED else OFF)},
+            environment={**os.environ, **({} if mode.is_compiled else OFF)},
         )
         run = _read(events, done)
         if mode is Mode.EAGER:
@@ -179,6 +206,7 @@ def _read(events: Path, done: processes.Ended) -> PlainRun:
     calls: list[CompiledCall] = []
     agreed: list[bool] = []
     said: list[str] = []
+    backends: list[str] = []
     for event in map(_event, lines):
         if "index" in event:
             calls.append(wire.load(CompiledCall, event))
@@ -186,9 +214,17 @@ def _read(events: Path, done: processes.Ended) -> PlainRun:
             agreed.append(event["agreed"])
         elif "said" in event:
             said += event["said"].splitlines()
+        elif "backend" in event:
+            backends.append(event["backend"])
         else:
             run = replace(run, **event)
-    return replace(run, calls=tuple(calls), agreed=tuple(agreed), said=tuple(said[:MOST_LINES]))
+    return replace(
+        run,
+        calls=tuple(calls),
+        agreed=tuple(agreed),
+        said=tuple(said[:MOST_LINES]),
+        backends=tuple(dict.fromkeys(backends)),
+    )
 
 
 def _event(line: str) -> dict[str, Any]:

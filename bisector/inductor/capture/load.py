@@ -36,6 +36,7 @@ class Loaded:
 
     recorder: Recorder
     ended: str = ""  # how the script ended, when it did not reach its last line
+    cut_short: str = ""  # the same, where its time was up
     problem: str | None = None
     nothing: str | None = None  # the same, where it compiled something and no call came to a graph
     late: bool = False  # the problem is that its time was up
@@ -63,7 +64,7 @@ def load(options: LoadOptions, meanwhile: Callable[[], None] | None = None) -> L
 
 def _note_late(options: LoadOptions, loaded: Loaded, ran: Ran) -> None:
     """What was recorded by then is studied, if the target could be stopped: nothing is forked beside it."""
-    loaded.ended = f"stopped after {options.timeout_s:.3g} s"
+    loaded.ended = loaded.cut_short = f"stopped after {options.timeout_s:.3g} s"
     name = os.path.basename(options.target)
     more = "make it shorter, or give it more with --timeout and --budget"
     if ran is Ran.RUNNING:

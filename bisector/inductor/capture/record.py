@@ -141,6 +141,7 @@ class Recorder:
         self.unseeded = False  # it drew random numbers, and nobody set one
         self.environment: dict[str, str] | None = None  # what the script set before it imported torch
         self.made = 0  # calls of what torch.compile returned
+        self.within = False  # one of them is running
         self.wanted: int | None = None  # which of them is kept whatever was kept before
         self.alive: list[Any] = []  # outputs are matched by id(): they must not be freed meanwhile
 
@@ -159,10 +160,16 @@ class Recorder:
         self.entries.append(found)
         return found
 
-    def counted(self, name: str, function: Callable[..., Any], owner: Any, args: Any, kwargs: Any) -> Any:
-        """Call what torch.compile returned, counting."""
+    def counted(self, name: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
+        """Call what torch.compile returned, counting; a call within a call is part of it."""
+        if self.within:
+            return function(*args, **kwargs)
         self.made += 1
-        return function(*args, **kwargs)
+        self.within = True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.within = False
 
     def backend(self, entry: Entry) -> Callable[..., Any]:
         def record_graph(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-# (name, function, module or None, args, kwargs) -> what the function returns. The module is that whose
-# parameters the function uses.
+# (name, function, model, args, kwargs) -> what the function returns. The model is what was compiled.
 Through = Callable[[str, Callable[..., Any], Any, Any, Any], Any]
 
 
@@ -30,7 +29,7 @@ def wrapped(model: Any, made: Any, through: Through) -> Any:
     def called(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return made(*args, **kwargs)
-        return through(name, made, getattr(model, "__self__", None), args, kwargs)
+        return through(name, made, model, args, kwargs)
 
     return called
 

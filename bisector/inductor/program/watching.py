@@ -10,179 +10,146 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 
+from ... import wire
+from ...core.backends import INDUCTOR, is_beyond, rung_of
 from ...core.model import OutputMeasurement
+from ...core.program import CompiledCall, Mode
 from ...errors import first_line
 from .. import torch_state
 from ..capture.wrapping import wrapped
-from ..measure import compare
+from . import call_values
+from .beside import Beside
+from .call_values import Values
 
-KEPT_BYTES = 512 << 20  # of values, over all calls; of later ones it is only known whether they are finite
+KEPT_BYTES = 512 << 20  # of values, over all calls; of the larger ones of later calls a digest and a sample
 Note = Callable[..., None]
-SHARED = "shared memory"  # in the place of an output's path
-Values = dict[str, Any]  # path -> tensor or plain value
 
 
 def begin(options: Mapping[str, Any], note: Note) -> Callable[[], None]:
     """Replace torch.compile and the comparisons. Returns what must be called when the script ends."""
     torch_state.seed(options["seed"])
-    watch = Watch(Path(options["folder"]), options["mode"] == "eager", note, options.get("only", ()))
+    watch = Watch(
+        Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until")
+    )
     torch.compile = _compile(watch, torch.compile, options["backend"])
     _watch_backward(watch)
     _watch_comparisons(note)
     return watch.finish
 
 
+@dataclasses.dataclass
+class Pending:
+    """A call whose gradients and parameters are not seen yet. model: what was compiled; given: the arguments;
+    values: what is known by now. raised: what a backward pass behind it did. beside: where eager is run on
+    the same inputs."""
+
+    index: int
+    entry: str
+    model: Any
+    given: Any
+    values: Values
+    raised: str | None = None
+    beside: Beside | None = None
+
+
 class Watch:
-    """The compiled calls so far. pending: the last one, whose gradients and parameters are not seen yet.
-    raised: what its backward pass did.
+    """The compiled calls so far. only: the calls that run compiled, by their place; none: all of them. until:
+    as in `PlainOptions`."""
 
-    only: the calls that run compiled, by their place; none: all of them.
-    """
-
-    def __init__(self, folder: Path, keeps: bool, note: Note, only: Sequence[int] = ()) -> None:
+    def __init__(
+        self, folder: Path, mode: Mode, note: Note, only: Sequence[int] = (), until: int | None = None
+    ) -> None:
         self.folder = folder
-        self.keeps = keeps
+        self.keeps = mode is Mode.EAGER
         self.note = note
         self.only = frozenset(only)
+        self.until = until
         self.count = 0
         self.kept = 0
-        self.pending: tuple[int, str, Any, Any, Values] | None = None
-        self.raised: str | None = None
+        self.within = False
+        self.pending: Pending | None = None
 
-    def call(self, entry: str, function: Callable[..., Any], owner: Any, args: Any, kwargs: Any) -> Any:
-        """Call the function, and note it. owner: the module whose parameters it uses, or None."""
+    def call(self, entry: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
+        """Call the function, and note it. model: what it was compiled of."""
+        if self.within:  # traced with the call around it, or at a graph break in it
+            return function(*args, **kwargs)
         self.finish()
         index, self.count = self.count, self.count + 1
         in_eager = bool(self.only) and index not in self.only
+        beside = Beside(model, function, args, kwargs) if self.until is not None else None
+        self.within = True
         try:
             with torch.compiler.set_stance("force_eager") if in_eager else nullcontext():
                 result = function(*args, **kwargs)
         except Exception as error:
-            self.note(index=index, entry=entry, raised=first_line(error), outputs=[])
+            self.note(**wire.dump(CompiledCall(index, entry, raised=first_line(error))))
             raise
+        finally:
+            self.within = False
         given = (args, kwargs)
-        values = _copied(_returned(result, given)) | {SHARED: _shared(result, given)}
-        self.pending = (index, entry, owner, given, values)
+        values = call_values.copied(call_values.returned(result, given))
+        self.pending = Pending(index, entry, model, given, values, beside=beside)
+        if beside is not None:
+            beside.returned(result)
         return result
+
+    def before_backward(self) -> None:
+        """Keep the gradients that a backward pass adds to."""
+        if self.pending is not None and self.pending.beside is not None:
+            self.pending.beside.before_backward(self.pending.given)
+
+    def after_backward(self) -> None:
+        """Keep the gradients of the last call: the script may clear them before the next one."""
+        if (last := self.pending) is not None:
+            last.values |= call_values.copied(call_values.gradients(last.model, last.given))
+
+    def raised_in_backward(self, error: Exception) -> None:
+        """It belongs to the last call, whose graph it most often runs."""
+        if self.pending is not None:
+            self.pending.raised = self.pending.raised or first_line(error)
 
     def finish(self) -> None:
         """What the last call and what came after it left behind."""
-        if self.pending is None:
+        if (last := self.pending) is None:
             return
-        (index, entry, owner, given, values), self.pending = self.pending, None
-        raised, self.raised = self.raised, None
-        values |= _copied(_left(owner, given))
-        outputs: list[Any] = []
+        self.pending = None
+        left = call_values.state(last.model) | call_values.gradients(last.model, last.given)
+        values = call_values.copied(left) | last.values
+        outputs: list[OutputMeasurement] = []
+        unseen: str | None = None
         if self.keeps:
-            self._keep(index, values)
-        elif (kept := self._kept(index)) is not None:
-            measured = (
-                _compare(index, path, value, values.get(path)) for path, value in kept.items()
-            )
-            outputs = [dataclasses.asdict(found) for found in measured if found is not None]
-        self.note(index=index, entry=entry, raised=raised, outputs=outputs)
+            self._keep(last.index, values)
+        elif (eager := self._kept(last.index)) is not None:
+            outputs, unseen = call_values.measured(last.index, eager, values)
+        call = CompiledCall(last.index, last.entry, tuple(outputs), last.raised, unseen)
+        if last.beside is not None:
+            self.within = True  # what eager calls is no call of the script's
+            evidence, why = last.beside.evidence(last.index, last.values)
+            self.within = False
+            call = dataclasses.replace(call, beside=evidence, beside_unseen=why)
+        self.note(**wire.dump(call))
+        if self.until is not None and last.index >= self.until:
+            os._exit(0)  # what comes after is not asked about
 
     def _keep(self, index: int, values: Values) -> None:
-        self.kept += sum(v.numel() * v.element_size() for v in values.values() if _is_tensor(v))
-        if self.kept <= KEPT_BYTES:
-            torch.save(values, self.folder / f"{index}.pt")
+        self.kept += call_values.size_of(values)
+        held = values if self.kept <= KEPT_BYTES else call_values.digests_of(values)
+        torch.save(held, self.folder / f"{index}.pt")
 
     def _kept(self, index: int) -> Values | None:
+        """None where the run with compilation off did not come to this call, or it raised there."""
         path = self.folder / f"{index}.pt"
         if not path.exists():
             return None
         kept: Values = torch.load(path, weights_only=False)
         return kept
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
-
-
-def _compare(index: int, path: str, eager: Any, compiled: Any) -> OutputMeasurement | None:
-    """As values are compared; of equal tensors also whether they record gradients, and where they are."""
-    found = compare(index, path, eager, compiled)
-    if not (_is_tensor(eager) and _is_tensor(compiled)):
-        return found
-    for what in ("requires_grad", "device"):
-        one, two = (str(getattr(side, what)) for side in (eager, compiled))
-        if one != two and found is not None:
-            return dataclasses.replace(found, alias_mismatch=f"{what} {two} instead of {one}")
-    return found
-
-
-def _returned(result: Any, given: Any) -> Values:
-    values = {f"output[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(result))}
-    values |= {f"argument[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(given)) if _is_tensor(leaf)}
-    return {path: leaf for path, leaf in values.items() if _is_tensor(leaf) or _is_plain(leaf)}
-
-
-def _shared(result: Any, given: Any) -> str:
-    """Which outputs lie in the memory of which arguments: a later write to one then shows in the other."""
-    arguments = [(i, _memory(leaf)) for i, leaf in enumerate(pytree.tree_leaves(given))]
-    outputs = [(i, _memory(leaf)) for i, leaf in enumerate(pytree.tree_leaves(result))]
-    pairs = [f"output[{o}] with argument[{a}]" for o, m in outputs for a, n in arguments if m and m == n]
-    return ", ".join(pairs) or "nothing"
-
-
-def _memory(value: Any) -> int | None:
-    """The address of a tensor's storage; None where it has none of its own to look at."""
-    if not _is_tensor(value) or value.layout is not torch.strided:
-        return None
-    try:
-        return int(value.untyped_storage().data_ptr())
-    except (NotImplementedError, RuntimeError):  # a subclass that wraps others, a functional tensor
-        return None
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex, str))
-
-
-def _left(owner: Any, given: Any) -> Values:
-    """Gradients of the arguments; tensors and gradients of what the compiled method belongs to."""
-    values: Values = {}
-    for i, leaf in enumerate(pytree.tree_leaves(given)):
-        if _is_tensor(leaf) and leaf.is_leaf and leaf.grad is not None:
-            values[f"grad[argument {i}]"] = leaf.grad
-    for name, tensor in _held(owner):
-        values[f"state[{name}]"] = tensor
-        if tensor.is_leaf and tensor.grad is not None:
-            values[f"grad[{name}]"] = tensor.grad
-    return values
-
-
-def _held(owner: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors of what a compiled method belongs to."""
-    if isinstance(owner, torch.nn.Module):
-        yield from owner.named_parameters()
-        yield from owner.named_buffers()
-    elif isinstance(owner, torch.optim.Optimizer):
-        parameters = [p for group in owner.param_groups for p in group["params"]]
-        for i, parameter in enumerate(parameters):
-            yield f"parameter {i}", parameter
-            kept = owner.state.get(parameter, {})
-            yield from ((f"{name} of parameter {i}", v) for name, v in kept.items() if _is_tensor(v))
-
-
-def _copied(values: Values) -> Values:
-    """What a later write of the script cannot reach; whether it records gradients is kept."""
-    return {path: _copy(value) if _is_tensor(value) else value for path, value in values.items()}
-
-
-def _copy(value: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad():
-        made = value.detach().clone()
-    differentiable = made.is_floating_point() or made.is_complex()
-    return made.requires_grad_(value.requires_grad) if differentiable else made
 
 
 # -- what is replaced -------------------------------------------------------------------------------------
@@ -193,7 +160,9 @@ def _compile(watch: Watch, original: Callable[..., Any], backend: str | None) ->
     def compile(model: Any = None, **given: Any) -> Any:
         if model is None:
             return functools.partial(compile, **given)
-        if backend is not None and given.get("backend", "inductor") == "inductor":
+        own = INDUCTOR if given.get("backend") is None else rung_of(given["backend"])
+        watch.note(backend=own)
+        if backend is not None and is_beyond(own, backend):
             given = _for_backend(given, backend)
         made = original(model, **given)
         return made if given.get("disable") else wrapped(model, made, watch.call)
@@ -210,16 +179,17 @@ def _for_backend(given: Mapping[str, Any], backend: str) -> dict[str, Any]:
 
 
 def _watch_backward(watch: Watch) -> None:
-    """What a backward pass raises belongs to the last call, whose graph it most often runs."""
-
     def watched(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
+            watch.before_backward()
             try:
-                return original(*args, **kwargs)
+                result = original(*args, **kwargs)
             except Exception as error:
-                watch.raised = watch.raised or first_line(error)
+                watch.raised_in_backward(error)
                 raise
+            watch.after_backward()
+            return result
 
         return backward
 

@@ -1,0 +1,157 @@
+"""Eager run on the very inputs that a compiled call had: where the two part on equal inputs, that call makes
+the difference, and where they do not, it was given one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch.autograd import forward_ad
+
+from ...core.evidence import Evidence
+from ...core.model import Measurement
+from ...errors import first_line
+from .. import tensors
+from ..reference import Float64, Nudged, rounding_of, widen, widened
+from . import call_values
+from .call_values import Values
+from .remembered import Remembered
+
+NUDGES = 3  # a discontinuity is met by one ulp in about half of the draws
+FORWARD_MODE = "forward-mode differentiation runs, in which eager was not run again"
+Mode = Callable[[], AbstractContextManager[Any]]
+
+
+class Beside:
+    """What is kept of one call from its beginning on.
+
+    model: what was compiled; function: what torch.compile returned for it.
+    """
+
+    def __init__(self, model: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        self.model, self.function = model, function
+        flat, self.spec = pytree.tree_flatten((args, kwargs))
+        self.before = Remembered(model)
+        self.inputs = tensors.snapshot(flat)
+        self.requires_grad = tensors.grad_flags(flat)
+        self.forward_mode = forward_ad._current_level >= 0
+        self.state: Values = {}  # of what it reaches, as the call left it
+        self.came_back: dict[int, torch.Tensor] = {}  # gradient by output, summed over backward passes
+        self.gradients: Values | None = None  # as they were before the first backward pass
+
+    def returned(self, result: Any) -> None:
+        """The call has returned; from now on what comes back to its outputs is kept."""
+        self.state = call_values.copied(call_values.state(self.model))
+        for index, leaf in enumerate(pytree.tree_leaves(result)):
+            if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
+                leaf.register_hook(lambda grad, index=index: self._keep(index, grad))
+
+    def _keep(self, index: int, gradient: torch.Tensor) -> None:
+        kept = self.came_back.get(index)
+        self.came_back[index] = gradient.detach().clone() if kept is None else kept + gradient.detach()
+
+    def before_backward(self, given: Any) -> None:
+        if self.gradients is None:
+            self.gradients = call_values.copied(call_values.gradients(self.model, given))
+
+    def evidence(self, index: int, compiled: Values) -> tuple[Evidence | None, str]:
+        """What the call gave against eager on its inputs, or why that is not known.
+
+        compiled: the call's values, its gradients among them.
+        """
+        if self.forward_mode:
+            return None, FORWARD_MODE
+        after = Remembered(self.model)
+        try:
+            return self._measured(index, {**compiled, **self.state})
+        except Exception as error:  # noqa: BLE001 - the user's function may refuse to be run again in any way
+            return None, f"eager does not run a second time on its inputs: {first_line(error)}"
+        finally:
+            after.put_back()
+
+    def _measured(self, index: int, compiled: Values) -> tuple[Evidence | None, str]:
+        eager = self._eager(nullcontext)
+        drew = self.before.has_drawn()
+        outputs, unseen = call_values.measured(index, eager, compiled)
+        if not any(output.n_diff or _of_another_kind(output) for output in outputs):
+            return Evidence(Measurement(tuple(outputs)), Measurement(), Measurement(), (), ()), unseen or ""
+        again = Measurement()
+        if drew:
+            again = self._against(index, eager, self._eager(nullcontext, put_back=False))
+        restored = self._against(index, eager, self._eager(nullcontext))
+        reference, notes = self._reference()
+        finest = min((rounding_of(v) for v in eager.values() if isinstance(v, torch.Tensor)), default=1.0)
+        nudged = tuple(
+            self._against(index, eager, self._eager(partial(Nudged, seed, finest))) for seed in range(NUDGES)
+        )
+        outputs, _ = call_values.measured(index, eager, compiled, reference)
+        return Evidence(Measurement(tuple(outputs)), again, restored, nudged, notes), unseen or ""
+
+    def _against(self, index: int, eager: Values, other: Values) -> Measurement:
+        return Measurement(tuple(call_values.measured(index, eager, other)[0]))
+
+    def _reference(self) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        try:
+            return self._eager(Float64, wide=True), ()
+        except Exception as error:  # noqa: BLE001 - a function may fail in float64 in any way; it is said
+            return {}, (f"no float64 reference: {first_line(error)}",)
+
+    def _eager(self, mode: Mode, wide: bool = False, put_back: bool = True) -> Values:
+        """What eager gives on the same inputs, under a mode. wide: on inputs in double precision. put_back:
+        from the same state; else from where the run before ended."""
+        if put_back:
+            self.before.put_back()
+        flat = tensors.fresh(self.inputs, self.requires_grad)
+        flat = widened(flat) if wide else flat
+        given = pytree.tree_unflatten(flat, self.spec)
+        with mode():
+            with self._as_it_was_called(), torch.compiler.set_stance("force_eager"):
+                result = self.function(*given[0], **given[1])
+            values = call_values.returned(result, given) | call_values.state(self.model)
+            values |= self._gradients(result, given, wide)
+        return call_values.copied(values)
+
+    @contextmanager
+    def _as_it_was_called(self) -> Iterator[None]:
+        modes = self.before.modes
+        with ExitStack() as stack:
+            stack.enter_context(torch.inference_mode(modes.inference_mode))
+            stack.enter_context(torch.set_grad_enabled(modes.grad_enabled))
+            for device, (enabled, dtype) in modes.autocast.items():
+                stack.enter_context(torch.autocast(device, dtype=dtype, enabled=enabled))
+            yield
+
+    def _gradients(self, result: Any, given: Any, wide: bool) -> Values:
+        """The gradients of the leaves after the script's backward passes, where they come through the outputs
+        of this call alone."""
+        leaves = pytree.tree_leaves(result)
+        roots = [(leaves[i], gradient) for i, gradient in self.came_back.items()]
+        if not roots:
+            return {}
+        named = [(f"grad[argument {i}]", leaf) for i, leaf in enumerate(pytree.tree_leaves(given))]
+        named += [(f"grad[{name}]", tensor) for name, tensor in call_values.held(self.model)]
+        named = [(path, t) for path, t in named if call_values.is_tensor(t) and t.is_leaf and t.requires_grad]
+        outputs, gradients = zip(*roots, strict=True)
+        with torch.enable_grad():
+            made = torch.autograd.grad(
+                outputs,
+                [leaf for _, leaf in named],
+                [widen(gradient) if wide else gradient for gradient in gradients],
+                allow_unused=True,
+            )
+        found: Values = {}
+        for (path, _), gradient in zip(named, made, strict=True):
+            known = (self.gradients or {}).get(path)
+            known = widen(known) if wide and known is not None else known
+            if gradient is not None:
+                found[path] = gradient if known is None else known + gradient
+        return found
+
+
+def _of_another_kind(output: Any) -> bool:
+    return bool(output.shape_compiled or output.dtype_compiled or output.alias_mismatch)

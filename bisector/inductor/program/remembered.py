@@ -1,0 +1,112 @@
+"""The state that a call of something compiled begins with, to be put back: what the call reaches beside its
+arguments, and the random generators.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from ..torch_state import Modes, restore_generators
+from .call_values import functions, held, reached
+
+_CONTAINERS = (list, dict, set)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), *_CONTAINERS)
+_OF_MODULES = ("_parameters", "_buffers")
+
+
+class Remembered:
+    """The state as it is now.
+
+    Tensors by what is in their memory, so that autograd does not see that it is put back. Of modules also
+    which tensors they hold and their plain attributes; of functions their plain variables, containers by what
+    is in them, and generators of Python's `random`. What is reached in other ways is not remembered.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.modes = Modes.now()
+        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+        self._python = random.getstate()
+        numpy = sys.modules.get("numpy")
+        self._numpy = numpy.random.get_state() if numpy is not None else None
+        self._undo: list[Callable[[], Any]] = [*_of_tensors(model), *_of_objects(model)]
+
+    def put_back(self) -> None:
+        """Make everything as it was; can be done several times."""
+        for undo in self._undo:
+            undo()
+        restore_generators(self.modes.rng, self._cuda)
+        random.setstate(self._python)
+        if self._numpy is not None:
+            sys.modules["numpy"].random.set_state(self._numpy)
+
+    def has_drawn(self) -> bool:
+        """Whether random numbers were drawn since."""
+        return not torch.equal(self.modes.rng, torch.get_rng_state()) or self._python != random.getstate()
+
+
+def _of_tensors(model: Any) -> Iterator[Callable[[], Any]]:
+    seen = set()
+    for _, tensor in held(model):
+        if tensor.layout is not torch.strided or tensor.device.type == "meta":
+            continue
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in seen:
+            seen.add(storage.data_ptr())
+            yield partial(storage.copy_, storage.clone())
+
+
+def _of_objects(model: Any) -> Iterator[Callable[[], Any]]:
+    for _, owner in reached(model):
+        if isinstance(owner, torch.nn.Module):
+            for module in owner.modules():
+                for name in _OF_MODULES:
+                    yield from _variable(module.__dict__[name], dict(module.__dict__[name]))
+                plain = {k: v for k, v in module.__dict__.items() if isinstance(v, _PLAIN) and k[0] != "_"}
+                yield from _variable(module.__dict__, plain)
+    for function in functions(model):
+        for cell in function.__closure__ or ():
+            yield from _cell(cell)
+        names = {n: function.__globals__[n] for n in function.__code__.co_names if n in function.__globals__}
+        plain = {name: value for name, value in names.items() if _is_remembered(value)}
+        yield from _variable(function.__globals__, plain)
+
+
+def _variable(names: dict[str, Any], values: dict[str, Any]) -> Iterator[Callable[[], Any]]:
+    """Variables by name: what they are bound to, and what is in it."""
+    yield partial(names.update, values)
+    for value in values.values():
+        yield from _content(value)
+
+
+def _cell(cell: Any) -> Iterator[Callable[[], Any]]:
+    try:
+        value = cell.cell_contents
+    except ValueError:  # nothing was put into it yet
+        return
+    if _is_remembered(value):
+        yield partial(setattr, cell, "cell_contents", value)
+        yield from _content(value)
+
+
+def _is_remembered(value: Any) -> bool:
+    return isinstance(value, (*_PLAIN, random.Random))
+
+
+def _content(value: Any) -> Iterator[Callable[[], Any]]:
+    if isinstance(value, random.Random):
+        yield partial(value.setstate, value.getstate())
+    elif type(value) is list:
+        yield partial(value.__setitem__, slice(None), list(value))
+    elif type(value) in (dict, set):
+        yield partial(_refill, value, value.copy())
+
+
+def _refill(value: Any, content: Any) -> None:
+    value.clear()
+    value.update(content)

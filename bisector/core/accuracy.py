@@ -6,6 +6,7 @@ import enum
 import math
 from collections.abc import Sequence
 
+from .evidence import Evidence
 from .judge import EPS
 from .model import Measurement, OutputMeasurement
 
@@ -28,6 +29,11 @@ STEPS = 4.0
 # of 10 do by nature, as with a sum that cancels, in one of 40.
 CONSISTENT = 22 / 24
 LEAST_DRAWS = 8
+
+
+# Times what one ulp at each operation moves eager by, or the rounding of the coarsest dtype: sums of a
+# million terms in another order are off by no more.
+FAR = 1000.0
 
 
 class Leaning(enum.Enum):
@@ -61,6 +67,25 @@ def gain(output: OutputMeasurement) -> float:
     return output.max_abs / (EPS[output.dtype] * output.scale) if output.scale else float("inf")
 
 
+def is_far(output: OutputMeasurement, evidence: Evidence) -> bool:
+    """Whether an output is off by far more than rounding explains: than one ulp at each operation moves it in
+    eager, and than the coarsest dtype of the program rounds. False where no such run gave it."""
+    moved = [_distance(o) for one in evidence.nudged for o in one.outputs if o.path == output.path]
+    least = max(EPS.get(output.dtype, 0.0), evidence.coarsest) * output.scale
+    return bool(moved) and _distance(output) > FAR * max(least, *moved)
+
+
+def leaning_if_far(output: OutputMeasurement, evidence: Evidence) -> Leaning:
+    """By the errors on these inputs, of which one is nothing beside the other; UNTOLD where it is not far
+    off."""
+    found = _apart(output, FAR)
+    return found if is_far(output, evidence) and found is not Leaning.ALIKE else Leaning.UNTOLD
+
+
+def _distance(output: OutputMeasurement) -> float:
+    return math.inf if output.nonfinite_mismatches else output.max_abs
+
+
 def leaning(output: OutputMeasurement, redrawn: Sequence[Measurement], amplified: bool) -> Leaning:
     """redrawn: the same program on other inputs. amplified: rounding alone can move the output far."""
     nonfinite = output.reference_nonfinite_compiled - output.reference_nonfinite_eager
@@ -75,9 +100,12 @@ def leaning(output: OutputMeasurement, redrawn: Sequence[Measurement], amplified
     return _apart(output, margin)
 
 
-def is_within_rounding(output: OutputMeasurement) -> bool:
-    """Whether compiled is within a few steps of its dtype from the reference, at the scale of the output."""
-    return (output.rms_error_compiled or 0.0) <= STEPS * EPS.get(output.dtype, 0.0) * output.scale
+def is_within_rounding(output: OutputMeasurement, gain: float) -> bool:
+    """Whether compiled is within a few steps of its dtype from the reference, at the scale of the output.
+
+    gain: how many times as large relative errors get on the way to it.
+    """
+    return (output.rms_error_compiled or 0.0) <= STEPS * EPS.get(output.dtype, 0.0) * output.scale * gain
 
 
 def leaning_here(output: OutputMeasurement) -> Leaning:

@@ -55,7 +55,8 @@ class Evidence:
     casts nothing to a narrower dtype. repeated: the compiled program run again. redrawn: the same program on
     other inputs, where so few elements differ that one input tells nothing. undefined: nodes whose result
     torch leaves undefined for the values they had in eager, each with the reason; undefined_paths: outputs
-    that differ at no element but such as change with an undefined value.
+    that differ at no element but such as change with an undefined value. coarsest: machine epsilon of the
+    coarsest float dtype that eager computes in.
     """
 
     default: Measurement
@@ -69,6 +70,7 @@ class Evidence:
     redrawn: tuple[Measurement, ...] = ()
     undefined: Mapping[str, str] = field(default_factory=dict)
     undefined_paths: tuple[str, ...] = ()
+    coarsest: float = 0.0
 
     @classmethod
     def without(cls, failed: Measurement) -> Evidence:

@@ -290,8 +290,8 @@ def _meant(line: str) -> str:
 
 
 def _words(line: str) -> str:
-    """The line with each number replaced, and however much space around it."""
-    return " ".join(_NUMBER.sub("#", _meant(line)).split())
+    """The line with each number replaced, and without spaces: how many there are depends on the numbers."""
+    return "".join(_NUMBER.sub("#", _meant(line)).split())
 
 
 def _found(line: str) -> list[str]:

@@ -18,6 +18,7 @@ from .accuracy import (
     is_within_rounding,
     leaning,
     leaning_here,
+    leaning_if_far,
 )
 from .evidence import Evidence
 from .judge import Criterion, divergence, judge
@@ -119,12 +120,20 @@ def classify(
         return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures, Rule.DRAWN_ALIKE)
     for output in evidence.default.outputs:
         found = divergence(output, criterion)
+        if found is not None and found[0] is DivergenceKind.SHAPE and _moves_shape(evidence, output.path):
+            reason = f"{output.path}: {found[1]}; one ulp at each node changes that of eager's own output too"
+            return Verdict(VerdictClass.AMPLIFIED_ROUNDING, reason, default.signatures, Rule.ROUNDING)
         if found is not None and found[0] in PLAINLY_WRONG:
             reason = f"{output.path}: {found[1]}"
             return Verdict(VerdictClass.COMPILED_WORSE, reason, default.signatures, Rule.KIND)
     if all(signature.kind is DivergenceKind.STRIDE for signature in default.signatures):
         return Verdict(VerdictClass.COMPILED_WORSE, default.reason, default.signatures, Rule.KIND)
     return _Values(evidence, criterion, default.signatures, followed).verdict()
+
+
+def _moves_shape(evidence: Evidence, path: str) -> bool:
+    """Whether how many elements an output has hangs on values that rounding moves."""
+    return any(o.path == path and o.shape_compiled for one in evidence.nudged for o in one.outputs)
 
 
 def _has_raised(measurement: Measurement) -> bool:
@@ -310,8 +319,17 @@ class _Values:
         if not is_known(output):
             return Leaning.UNTOLD
         found = leaning(output, self.evidence.redrawn, chance)
-        well = found is Leaning.WORSE and self._rounds_well and is_within_rounding(output)
+        if found is Leaning.UNTOLD:
+            found = leaning_if_far(output, self.evidence)
+        # Of terms that cancel what is left is chance: their rounding, which the sum lets stand, is all of it.
+        well = found is Leaning.WORSE and self._rounds_well and is_within_rounding(output, self._gain(output))
         return Leaning.ALIKE if well else found
+
+    def _gain(self, output: OutputMeasurement) -> float:
+        """The largest gain at a node before an output, 1 where none is known or it is without bound."""
+        grows = None if self.followed is None else amplifier(self.followed.behind([output.path]))
+        gain = 1.0 if grows is None or grows.gain is None else grows.gain
+        return gain if math.isfinite(gain) else 1.0
 
     @property
     def _rounds_well(self) -> bool:

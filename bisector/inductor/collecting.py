@@ -4,6 +4,7 @@ the two sides are.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -68,7 +69,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     return Evidence(
         replace(default, seconds=seconds), again, restored, nudged, tuple(reference.notes), alike,
         again_run.widest, again_run.repeated, again_run.redrawn, again_run.undefined,
-        again_run.undefined_paths,
+        again_run.undefined_paths, looked.coarsest,
     )  # fmt: skip
 
 
@@ -80,13 +81,14 @@ def _nudges(outputs: Outputs) -> int:
 class EagerRun(torch.fx.Interpreter):
     """Runs a graph in eager.
 
-    eps: the smallest machine epsilon among its float results. dtypes: of each node's tensor. undefined: nodes
-    whose result torch leaves undefined, with the reason.
+    eps: the smallest machine epsilon among its float results; coarsest: the largest, its inputs among them.
+    dtypes: of each node's tensor. undefined: nodes whose result torch leaves undefined, with the reason.
     """
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         super().__init__(gm)
         self.eps = 1.0
+        self.coarsest = 0.0
         self.dtypes: dict[str, torch.dtype] = {}
         self.undefined: dict[str, str] = {}
 
@@ -99,6 +101,8 @@ class EagerRun(torch.fx.Interpreter):
             self.dtypes[n.name] = result.dtype
             if n.op != "placeholder":
                 self.eps = min(self.eps, rounding_of(result))
+            if math.isfinite(rounding_of(result)):
+                self.coarsest = max(self.coarsest, rounding_of(result))
         return result
 
 

@@ -7,6 +7,7 @@ differ that much (the idea of stochastic arithmetic, CADNA and Verrou).
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -182,6 +183,7 @@ class Nudged(TorchDispatchMode):
         super().__init__()
         self.random = random.Random(seed)
         self.finest = finest
+        self.coarsest = 0.0  # machine epsilon of the coarsest float dtype of a result
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -189,6 +191,9 @@ class Nudged(TorchDispatchMode):
         if name in _SUMS and not func._schema.is_mutable:
             args = pytree.tree_map(self._moved, args)
         result = func(*args, **kwargs)
+        for value in pytree.tree_leaves(result):
+            if isinstance(value, torch.Tensor) and math.isfinite(rounding_of(value)):
+                self.coarsest = max(self.coarsest, rounding_of(value))
         exact = name in _EXACT or func.is_view or func._schema.is_mutable
         return result if exact else pytree.tree_map(self._moved, result)
 

@@ -52,8 +52,9 @@ def is_of_another_kind(verdict: Mapping[str, Any]) -> bool:
 
 
 def is_beyond_rounding(verdict: Mapping[str, Any]) -> bool:
-    """Whether a node, or a dtype without rounding, told that this is more than rounding."""
-    return verdict.get("rule") in ("node", "exact-dtype")
+    """Whether a node, a dtype without rounding, runs that vary or what a script does beside its values told that
+    this is more than rounding."""
+    return verdict.get("rule") in ("node", "exact-dtype", "every-run", "script")
 
 
 def class_sentence(verdict: Mapping[str, Any]) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
+import pytest
+
 from bisector.core.judge import Criterion
-from bisector.core.program import CompiledCall, PlainRun, apart, shown
+from bisector.core.model import DivergenceKind, Outcome
+from bisector.core.program import CompiledCall, PlainRun, apart, is_exact, shown
 from tests.core.measurements import off_by, output
 
 AGREES = CompiledCall(0, "f", (output(),))
@@ -54,8 +58,99 @@ def test_of_what_is_printed_words_count_and_numbers_beyond_what_a_sum_is_off() -
     assert found.reason == "line 3 of its output: it prints `at 5 of 7`, with compilation off `at 3 of 7`"
 
 
-def test_a_run_that_had_no_time_to_end_shows_nothing() -> None:
-    assert not shown(EAGER, replace(COMPILED, status=None, calls=()), Criterion()).diverges
+def outcome(eager: PlainRun, compiled: PlainRun) -> tuple[Outcome, str]:
+    found = shown(eager, compiled, Criterion())
+    return found.outcome, found.reason
+
+
+@pytest.mark.parametrize("calls", [(), (AGREES,), COMPILED.calls])
+def test_a_run_that_had_no_time_to_end_cannot_be_told_from_one_that_differs(
+    calls: tuple[CompiledCall, ...]
+) -> None:
+    late = "the script was stopped, its time being up"
+    compiled = replace(COMPILED, status=None, calls=calls)
+    assert outcome(EAGER, compiled) == (Outcome.UNRESOLVED, f"compiled, {late}")
+    eager = replace(EAGER, status=None, calls=EAGER.calls[: len(calls)])
+    assert outcome(eager, COMPILED) == (Outcome.UNRESOLVED, f"with compilation off, {late}")
+
+
+@pytest.mark.parametrize("killed", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_that_somebody_killed_says_nothing_and_one_that_crashed_does(killed: int) -> None:
+    dead = replace(COMPILED, status=-killed, ended="killed by a signal", calls=(AGREES,))
+    found, reason = outcome(EAGER, dead)
+    assert (found, reason) == (Outcome.UNRESOLVED, "compiled, the script was killed (killed by a signal)")
+    crashed = replace(dead, status=-signal.SIGSEGV, ended="killed by SIGSEGV")
+    assert outcome(EAGER, crashed)[0] is Outcome.FAIL
+
+
+def test_a_call_that_differs_before_the_time_is_up_is_a_divergence() -> None:
+    differs = CompiledCall(0, "f", (off_by(1.0),))
+    found = shown(EAGER, PlainRun((differs,), status=None), Criterion())
+    assert found.diverges and found.call == 0
+
+
+def test_nothing_that_an_unfinished_run_printed_is_compared() -> None:
+    eager, compiled = replace(EAGER, printed=("a", "b")), replace(COMPILED, printed=("a",), status=None)
+    assert shown(eager, compiled, Criterion(), lines=(1,)).outcome is Outcome.UNRESOLVED
+
+
+def test_fewer_calls_than_eager_makes_are_not_agreement() -> None:
+    fewer = replace(COMPILED, calls=(AGREES,))
+    found, reason = outcome(EAGER, fewer)
+    assert found is Outcome.UNRESOLVED
+    assert reason.startswith("compiled, the script makes 1 calls of compiled functions, and 2 with compil")
+    assert outcome(fewer, COMPILED)[0] is Outcome.UNRESOLVED
+
+
+def test_a_call_whose_values_were_not_all_compared_is_not_agreement() -> None:
+    calls = (AGREES, CompiledCall(1, "g", (output(),), unseen="output[0] is too large to keep"))
+    found, reason = outcome(EAGER, replace(COMPILED, calls=calls))
+    assert (found, reason) == (Outcome.UNRESOLVED, "call 2 of 2 (`g`): output[0] is too large to keep")
+    worse = (CompiledCall(0, "f", (off_by(1.0),)), calls[1])
+    assert outcome(EAGER, replace(COMPILED, calls=worse))[0] is Outcome.FAIL, "what was seen counts"
+
+
+def test_a_run_is_exact_where_all_was_seen_and_every_bit_is_eagers() -> None:
+    assert is_exact(COMPILED)
+    assert not is_exact(PlainRun(status=0)), "nothing was seen"
+    moved = CompiledCall(1, "g", (off_by(1e-9),))
+    unseen = CompiledCall(1, "g", (output(),), unseen="too large")
+    raised = CompiledCall(1, "g", raised="TypeError: no")
+    for call in (moved, unseen, raised):
+        assert not is_exact(replace(COMPILED, calls=(AGREES, call)))
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled"),
+    [
+        ("    head.weight tensor([1.])", "    _orig_mod.head.weight tensor([1.])"),
+        ("Net at 0x7f12ab", "Net at 0x55ee01"),
+        ("step 3 took 0.5 s", "step 3 took 12.75 s"),
+        ("12:01:02 loss 1.5", "13:44:59.250 loss 1.5"),
+        ("a   1.0", "a 1.00001"),
+        ("[1., 2.]", "[ 1.,  2.]"),
+    ],
+)
+def test_what_a_line_says_of_the_process_alone_is_no_difference(eager: str, compiled: str) -> None:
+    assert not apart(replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,)))
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "near"),
+    [
+        ("w tensor([98304., 2.])", "w tensor([inf, 2.])", False),
+        ("head.weight 1.0", "_orig_mod.head.weight 2.0", False),
+        ("loss 1.000", "loss 1.004", True),
+        ("(1, 7)", "(1, 1)", False),
+        ("tensor(1.)", "None", False),
+        ("at 100", "at 101", False),
+    ],
+)
+def test_numbers_are_compared_by_their_place_in_the_line(eager: str, compiled: str, near: bool) -> None:
+    runs = replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))
+    assert apart(*runs) == (0,)
+    found = shown(*runs, Criterion(), lines=(0,))
+    assert found.diverges and (found.kind is DivergenceKind.VALUE) == near
 
 
 def test_a_line_that_one_run_alone_prints_is_a_difference() -> None:

@@ -149,8 +149,30 @@ def test_a_few_elements_are_told_by_other_inputs_or_not_at_all() -> None:
     assert verdict(default, redrawn=consistent).kind is VerdictClass.COMPILED_WORSE
     sensitive = verdict(default, redrawn=consistent, nudged=measured(FAR_MOVED))
     assert sensitive.kind is VerdictClass.COMPILED_WORSE
-    assert verdict(default).kind is VerdictClass.UNRESOLVED
     assert verdict(default, nudged=measured(FAR_MOVED)).kind is VerdictClass.AMPLIFIED_ROUNDING
+
+
+BFLOAT16 = 2.0**-8
+
+
+def test_a_few_elements_that_are_off_by_far_more_than_rounding_need_no_other_inputs() -> None:
+    wrong = measured(diverging(0.0, 4.0, **FEW))
+    assert verdict(wrong).kind is VerdictClass.COMPILED_WORSE
+    better = verdict(measured(diverging(4.0, 1e-9, **FEW)))
+    assert better.kind is VerdictClass.COMPILED_BETTER
+    for default in (wrong, measured(diverging(0.1, 4.0, **FEW))):
+        narrow = verdict(default, coarsest=BFLOAT16)
+        assert narrow.kind is VerdictClass.UNRESOLVED, "a rounding to bfloat16 may make as much of it"
+    assert verdict(measured(diverging(0.1, 4.0, **FEW))).kind is VerdictClass.UNRESOLVED
+
+
+def test_how_many_elements_an_output_has_may_hang_on_rounding() -> None:
+    default = measured(off_by(0.0, n_diff=0, shape=(5,), shape_compiled=(4,)))
+    found = verdict(default)
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
+    nudged = measured(off_by(0.0, n_diff=0, shape=(5,), shape_compiled=(6,)))
+    found = verdict(default, nudged=nudged)
+    assert (found.kind, found.rule) == (VerdictClass.AMPLIFIED_ROUNDING, Rule.ROUNDING)
 
 
 def test_a_few_elements_that_lean_to_one_side_in_seven_of_ten_draws_lean_by_chance() -> None:
@@ -191,6 +213,19 @@ def test_a_mask_of_rounded_values_is_amplified_rounding_though_no_nudge_met_the_
     default, trace = followed_to("bool", wrong=False)
     found = verdict(default, followed=trace, criterion=Criterion((0.0, 0.0)))
     assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
+
+
+def test_how_much_of_well_rounded_values_is_left_of_a_sum_that_cancels_is_chance() -> None:
+    """The mean of a batch norm's output is zero: each side's rounding is all that there is of it."""
+    sums = NodeTrace("norm", "aten.batch_norm", "", ("x",), True, True, 2.0, 1e-7)
+    mean = NodeTrace("mean", "aten.mean", "", ("norm",), True, gain=1e7, difference=1.0)
+    view = NodeTrace("flat", "aten.view", "", ("mean",), True, difference=1.0)
+    trace = Trace((sums, mean, view), ends("flat"))
+    default = measured(diverging(3.5e-9, 1.1e-7, scale=2e-7))
+    assert verdict(default, followed=trace).kind is VerdictClass.AMPLIFIED_ROUNDING
+    assert verdict(default).kind is VerdictClass.COMPILED_WORSE, "nothing is known of what it sums"
+    more = measured(diverging(3.5e-9, 1e-4, scale=2e-7))
+    assert verdict(more, followed=trace).kind is VerdictClass.COMPILED_WORSE, "more than its terms round"
 
 
 def test_where_torch_leaves_the_node_undefined_nobody_is_wrong() -> None:

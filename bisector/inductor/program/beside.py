@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import partial
 from typing import Any
 
 import torch
@@ -20,11 +19,10 @@ from .. import tensors
 from ..reference import Float64, Nudged, rounding_of, widen, widened
 from . import call_values
 from .call_values import Values
-from .remembered import Remembered
+from .remembered import Remembered, bindings
 
 NUDGES = 3  # a discontinuity is met by one ulp in about half of the draws
 FORWARD_MODE = "forward-mode differentiation runs, in which eager was not run again"
-Mode = Callable[[], AbstractContextManager[Any]]
 
 
 class Beside:
@@ -75,33 +73,35 @@ class Beside:
             after.put_back()
 
     def _measured(self, index: int, compiled: Values) -> tuple[Evidence | None, str]:
-        eager = self._eager(nullcontext)
+        eager = self._eager()
         drew = self.before.has_drawn()
         outputs, unseen = call_values.measured(index, eager, compiled)
         if not any(output.n_diff or _of_another_kind(output) for output in outputs):
             return Evidence(Measurement(tuple(outputs)), Measurement(), Measurement(), (), ()), unseen or ""
         again = Measurement()
         if drew:
-            again = self._against(index, eager, self._eager(nullcontext, put_back=False))
-        restored = self._against(index, eager, self._eager(nullcontext))
+            again = self._against(index, eager, self._eager(put_back=False))
+        restored = self._against(index, eager, self._eager())
         reference, notes = self._reference()
         finest = min((rounding_of(v) for v in eager.values() if isinstance(v, torch.Tensor)), default=1.0)
-        nudged = tuple(
-            self._against(index, eager, self._eager(partial(Nudged, seed, finest))) for seed in range(NUDGES)
-        )
+        modes = [Nudged(seed, finest) for seed in range(NUDGES)]
+        nudged = tuple(self._against(index, eager, self._eager(mode)) for mode in modes)
         outputs, _ = call_values.measured(index, eager, compiled, reference)
-        return Evidence(Measurement(tuple(outputs)), again, restored, nudged, notes), unseen or ""
+        default, coarsest = Measurement(tuple(outputs)), max(mode.coarsest for mode in modes)
+        return Evidence(default, again, restored, nudged, notes, coarsest=coarsest), unseen or ""
 
     def _against(self, index: int, eager: Values, other: Values) -> Measurement:
         return Measurement(tuple(call_values.measured(index, eager, other)[0]))
 
     def _reference(self) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         try:
-            return self._eager(Float64, wide=True), ()
+            return self._eager(Float64(), wide=True), ()
         except Exception as error:  # noqa: BLE001 - a function may fail in float64 in any way; it is said
             return {}, (f"no float64 reference: {first_line(error)}",)
 
-    def _eager(self, mode: Mode, wide: bool = False, put_back: bool = True) -> Values:
+    def _eager(
+        self, mode: AbstractContextManager[Any] | None = None, wide: bool = False, put_back: bool = True
+    ) -> Values:
         """What eager gives on the same inputs, under a mode. wide: on inputs in double precision. put_back:
         from the same state; else from where the run before ended."""
         if put_back:
@@ -109,7 +109,9 @@ class Beside:
         flat = tensors.fresh(self.inputs, self.requires_grad)
         flat = widened(flat) if wide else flat
         given = pytree.tree_unflatten(flat, self.spec)
-        with mode():
+        if wide:
+            _widen(self.model)
+        with mode or nullcontext():
             with self._as_it_was_called(), torch.compiler.set_stance("force_eager"):
                 result = self.function(*given[0], **given[1])
             values = call_values.returned(result, given) | call_values.state(self.model)
@@ -151,6 +153,18 @@ class Beside:
             if gradient is not None:
                 found[path] = gradient if known is None else known + gradient
         return found
+
+
+def _widen(model: Any) -> None:
+    """Put tensors in double precision in the place of those that what was compiled reaches, until its state
+    is put back: autograd gives a leaf no gradient of another dtype."""
+    made: dict[int, torch.Tensor] = {}
+    for tensor, bind in bindings(model):
+        wide = widen(tensor)
+        if wide is not tensor:
+            # Tied weights stay one.
+            kept = made.setdefault(id(tensor), wide.detach().requires_grad_(tensor.requires_grad))
+            bind(kept)
 
 
 def _of_another_kind(output: Any) -> bool:

@@ -85,17 +85,37 @@ def _variable(names: dict[str, Any], values: dict[str, Any]) -> Iterator[Callabl
 
 
 def _cell(cell: Any) -> Iterator[Callable[[], Any]]:
-    try:
-        value = cell.cell_contents
-    except ValueError:  # nothing was put into it yet
-        return
-    if _is_remembered(value):
+    value = _value_of(cell)
+    if value is not None and _is_remembered(value):
         yield partial(setattr, cell, "cell_contents", value)
         yield from _content(value)
 
 
 def _is_remembered(value: Any) -> bool:
-    return isinstance(value, (*_PLAIN, random.Random))
+    return isinstance(value, (*_PLAIN, random.Random, torch.Tensor))
+
+
+def bindings(model: Any) -> list[tuple[torch.Tensor, Callable[[torch.Tensor], Any]]]:
+    """The tensors that what was compiled reaches by a name, each with what binds the name to another one."""
+    found: list[tuple[Any, Callable[[torch.Tensor], Any]]] = []
+    for _, owner in reached(model):
+        if isinstance(owner, torch.nn.Module):
+            for names in (module.__dict__[kind] for module in owner.modules() for kind in _OF_MODULES):
+                found += [(value, partial(names.__setitem__, name)) for name, value in names.items()]
+    for function in functions(model):
+        names = function.__globals__
+        found += [(names[n], partial(names.__setitem__, n)) for n in function.__code__.co_names if n in names]
+        cells = function.__closure__ or ()
+        found += [(_value_of(cell), partial(setattr, cell, "cell_contents")) for cell in cells]
+    return [(value, bind) for value, bind in found if isinstance(value, torch.Tensor)]
+
+
+def _value_of(cell: Any) -> Any:
+    """None also where nothing was put into it yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _content(value: Any) -> Iterator[Callable[[], Any]]:

@@ -1,0 +1,206 @@
+"""What is said of a script: classes are judged on equal inputs, and growth is proved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bisector.core.evidence import Evidence
+from bisector.core.judge import Criterion
+from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
+from bisector.core.program import CompiledCall, PlainRun, Shown
+from bisector.core.script_verdict import (
+    NOT_ASKED,
+    EqualInputs,
+    ScriptRuns,
+    cannot_tell,
+    first_unequal,
+    script_verdict,
+)
+from bisector.core.verdict import Rule, VerdictClass
+from tests.core.measurements import AGREES, measured, off_by, output
+
+CRITERION = Criterion()
+EQUAL = Evidence(AGREES, AGREES, AGREES, (), ())
+FAILS = Shown(Outcome.FAIL, "call 3 of 3 (`step`): output[0]: largest difference 1", 2)
+
+
+def beside(made: OutputMeasurement, **fields: Any) -> Evidence:
+    """What a call gives, against eager on its inputs; no ulp moves eager."""
+    return Evidence(measured(made), AGREES, AGREES, (AGREES,), (), **fields)
+
+
+def calls(*evidence: Evidence | None, outputs: tuple[OutputMeasurement, ...] = ()) -> PlainRun:
+    """Calls of one function beside eager; the last one gives these outputs."""
+    made = [CompiledCall(i, "step", beside=one) for i, one in enumerate(evidence)]
+    return PlainRun((*made[:-1], replace(made[-1], outputs=outputs)), status=0)
+
+
+CONTROL = calls(EQUAL, EQUAL, EQUAL)
+
+
+def unequal(*evidence: Evidence | None, control: PlainRun = CONTROL) -> EqualInputs:
+    return first_unequal(control, calls(*evidence, outputs=(off_by(1.0),)), FAILS, CRITERION)
+
+
+WRONG = beside(replace(off_by(0.5, n_diff=90), rms_error_eager=0.0, rms_error_compiled=0.5))
+
+
+def test_growth_is_what_remains_where_every_call_agrees_on_equal_inputs() -> None:
+    assert unequal(EQUAL, EQUAL, EQUAL) == EqualInputs()
+    near = beside(off_by(1e-9))
+    assert unequal(near, near, near) == EqualInputs()
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_the_first_call_that_differs_on_equal_inputs_is_the_place(at: int) -> None:
+    evidence = [EQUAL, EQUAL, EQUAL]
+    evidence[at] = WRONG
+    found = unequal(*evidence)
+    assert found.place is not None and found.place.index == at
+    assert not found.unknown
+
+
+def test_a_call_beside_which_eager_did_not_run_proves_no_growth() -> None:
+    one = CompiledCall(0, "step", beside_unseen="eager does not run a second time on its inputs: no")
+    compiled = calls(EQUAL, EQUAL, EQUAL, outputs=(off_by(1.0),))
+    compiled = replace(compiled, calls=(one, *compiled.calls[1:]))
+    found = first_unequal(CONTROL, compiled, FAILS, CRITERION)
+    assert found.unknown == "at call 1 (`step`) eager does not run a second time on its inputs: no"
+
+
+def test_a_call_of_which_not_all_was_compared_proves_no_growth() -> None:
+    compiled = calls(EQUAL, EQUAL, EQUAL, outputs=(off_by(1.0),))
+    partly = replace(compiled.calls[1], beside_unseen="output[0] is too large to keep")
+    compiled = replace(compiled, calls=(compiled.calls[0], partly, compiled.calls[2]))
+    found = first_unequal(CONTROL, compiled, FAILS, CRITERION)
+    assert found.place is None and "too large to keep" in found.unknown
+
+
+def test_a_function_that_gives_something_else_when_eager_runs_it_again_is_not_blamed() -> None:
+    control = calls(EQUAL, beside(off_by(0.5)), EQUAL)
+    found = unequal(EQUAL, WRONG, EQUAL, control=control)
+    assert found.unknown == "call 2 (`step`) gives something else in eager when it is run again"
+    assert unequal(EQUAL, EQUAL, EQUAL, control=control) == EqualInputs(), "compiled agrees there"
+
+
+def test_a_script_that_diverges_no_more_beside_eager_proves_nothing() -> None:
+    compiled = calls(EQUAL, EQUAL, EQUAL, outputs=(output(),))
+    assert "does not diverge" in first_unequal(CONTROL, compiled, FAILS, CRITERION).unknown
+    early = calls(EQUAL, EQUAL, outputs=(output(),))
+    assert "did not come to that call" in first_unequal(CONTROL, early, FAILS, CRITERION).unknown
+
+
+def runs(
+    shown: Shown = FAILS, again: Shown | None = None, first: str | None = "inductor", **more: Any
+) -> ScriptRuns:
+    return ScriptRuns(shown, again or Shown(), first, **{"exact": False, **more})
+
+
+def kind(asked: ScriptRuns) -> VerdictClass:
+    return script_verdict(asked, CRITERION).kind
+
+
+def at(evidence: Evidence) -> EqualInputs:
+    return EqualInputs(CompiledCall(2, "step", beside=evidence))
+
+
+@pytest.mark.parametrize("first", ["eager", "aot_eager", "inductor", None])
+def test_rounding_is_said_only_where_growth_is_proved(first: str | None) -> None:
+    assert kind(runs(first=first, equal=EqualInputs())) is VerdictClass.AMPLIFIED_ROUNDING
+    for unknown in (NOT_ASKED, EqualInputs(unknown="at call 1 nothing was seen")):
+        found = script_verdict(runs(first=first, equal=unknown), CRITERION)
+        assert found.kind is VerdictClass.UNRESOLVED
+        assert unknown.unknown in found.reason
+
+
+def test_the_place_makes_the_class() -> None:
+    found = script_verdict(runs(equal=at(WRONG)), CRITERION)
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.ACCURACY)
+    assert "on equal inputs there: output[0]: compiled is farther" in found.reason
+    alike = beside(replace(off_by(0.5, n_diff=90), rms_error_eager=0.5, rms_error_compiled=0.5))
+    assert kind(runs(equal=at(alike))) is VerdictClass.EQUALLY_ACCURATE
+
+
+def test_a_place_before_the_call_that_diverges_is_named() -> None:
+    before = EqualInputs(CompiledCall(0, "first", beside=WRONG))
+    found = script_verdict(runs(equal=before), CRITERION)
+    assert "on equal inputs at call 1 (`first`): output[0]" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        ("eager", VerdictClass.COMPILED_WORSE),
+        ("aot_eager", VerdictClass.COMPILED_WORSE),
+        ("inductor", VerdictClass.UNRESOLVED),
+        (None, VerdictClass.UNRESOLVED),
+    ],
+)
+def test_without_a_reference_eagers_own_kernels_may_not_be_far_off(
+    first: str | None, expected: VerdictClass
+) -> None:
+    far = at(beside(off_by(0.5, n_diff=90)))
+    assert kind(runs(first=first, equal=far)) is expected
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"), [("eager", "compiled-worse"), ("inductor", "compiled-better")]
+)
+def test_dynamo_does_not_improve_a_program(first: str, expected: str) -> None:
+    """Eager is its meaning, and the same kernels round alike."""
+    nearer = beside(replace(off_by(0.5, n_diff=90), rms_error_eager=0.5, rms_error_compiled=0.0))
+    assert kind(runs(first=first, equal=at(nearer))).value == expected
+
+
+@pytest.mark.parametrize("which", [DivergenceKind.SHAPE, DivergenceKind.DTYPE, DivergenceKind.ALIAS])
+def test_another_kind_of_result_is_wrong_though_no_equal_inputs_were_seen(which: DivergenceKind) -> None:
+    assert kind(runs(replace(FAILS, kind=which))) is VerdictClass.COMPILED_WORSE
+
+
+def test_what_is_printed_is_wrong_where_every_value_is_eagers() -> None:
+    printed = Shown(Outcome.FAIL, "line 1 of its output: it prints `(1, 1)`, with compilation off `(1, 7)`")
+    assert kind(runs(printed, exact=True)) is VerdictClass.COMPILED_WORSE
+    assert kind(runs(printed, exact=False)) is VerdictClass.UNRESOLVED
+    near = replace(printed, kind=DivergenceKind.VALUE)
+    assert kind(runs(near, exact=True)) is VerdictClass.UNRESOLVED, "rounding of what is not watched"
+
+
+def test_an_exception_makes_the_class() -> None:
+    raised = replace(FAILS, exception="TypeError: no")
+    assert kind(runs(raised)) is VerdictClass.RAISES
+
+
+UNKNOWN = Shown(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
+
+
+def test_what_was_not_seen_is_cannot_tell() -> None:
+    found = script_verdict(runs(UNKNOWN), CRITERION)
+    assert found == cannot_tell("compiled, the script was stopped, its time being up")
+    assert found.reason.startswith("cannot tell: ")
+    assert runs(UNKNOWN).outcome is Outcome.UNRESOLVED
+
+
+def test_a_divergence_that_is_not_known_to_be_steady_is_cannot_tell() -> None:
+    asked = runs(again=UNKNOWN)
+    assert asked.outcome is Outcome.UNRESOLVED
+    assert script_verdict(asked, CRITERION).reason.startswith("cannot tell: the script diverges at call 3")
+
+
+def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
+    asked = runs(again=Shown(Outcome.FAIL, "call 1 of 3"))
+    assert asked.outcome is Outcome.UNRESOLVED
+    assert kind(asked) is VerdictClass.NONDETERMINISTIC
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_of_steady_runs_the_outcome_is_what_they_show(outcome: Outcome) -> None:
+    assert runs(Shown(outcome, "why")).outcome is outcome
+
+
+def test_no_measurement_is_no_equality() -> None:
+    nothing = Evidence.without(Measurement(error="eager fails"))
+    found = unequal(EQUAL, nothing, EQUAL)
+    assert found.place is None and found.unknown

@@ -52,8 +52,8 @@ def is_of_another_kind(verdict: Mapping[str, Any]) -> bool:
 
 
 def is_beyond_rounding(verdict: Mapping[str, Any]) -> bool:
-    """Whether a node, a dtype without rounding, runs that vary or what a script does beside its values told that
-    this is more than rounding."""
+    """Whether a node, a dtype without rounding, runs that vary or what a script does beside its values told
+    that this is more than rounding."""
     return verdict.get("rule") in ("node", "exact-dtype", "every-run", "script")
 
 

@@ -1,8 +1,9 @@
 """One program for a kind, in which one decision of that kind is the cause: the search finds it and no other.
 
 Most diverge by themselves: another rounding, another order of a sum, a NaN times zero. Memory that is taken
-twice, and a gradient that is computed again, change no value unless the compiler is wrong; there the script
-plants a fault that comes with the decision and goes with it.
+twice, and a gradient that is computed again, change no value unless the compiler is wrong, and whether a
+template or a packed weight gives other bits than the library hangs on the processor; there the script plants
+a fault that comes with the decision and goes with it.
 """
 
 from __future__ import annotations
@@ -36,10 +37,19 @@ partition = compile_fx.min_cut_rematerialization_partition
 leave = wrapper.PythonWrapperCodegen.generate_return
 
 
-def define_kernel(self, source, *args, **kwargs):  # the first element of an arctangent in place is wrong
-    if "in_out_ptr0" in source and "atan" in source:
-        source = source.rstrip().removesuffix("}") + "    in_out_ptr0[0] += 1;\\n}\\n"
+def define_kernel(self, source, *args, **kwargs):  # of an arctangent in place, or of a template, one is wrong
+    wrong = "in_out_ptr0" if "in_out_ptr0" in source and "atan" in source else "Y"
+    if wrong != "Y" or "_micro_gemm(" in source:
+        source = source.rstrip().removesuffix("}") + f"    {wrong}[0] += 1;\\n}}\\n"
     return define(self, source, *args, **kwargs)
+
+
+def packed(x, packed, weight, bias, batch):  # a product with a packed weight is too large
+    return F.linear(x, weight, bias) * 1.001
+
+
+library = torch.library.Library("mkl", "IMPL")
+library.impl("_mkl_linear", packed, "MkldnnCPU", allow_override=True)
 
 
 def codegen(self, code):

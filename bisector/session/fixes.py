@@ -179,17 +179,18 @@ def tried_elsewhere(
 
 
 def ranked(fixes: Iterable[Fix]) -> list[Fix]:
-    """Best first: what only moves rounding after what does not, a backend that gives up compiling last, then
-    by cost, as far as it is known, by residual, and by how little it changes: of two flags the one that
-    governs fewer kinds of decision. A repair that is nothing but flags is left out: the flags say it."""
+    """Best first: what only moves rounding after what does not, a backend that gives up compiling last, what
+    edits torch's own tables after what a setting does, then by cost, as far as it is known, by residual, and
+    by how little it changes: of two flags the one that governs fewer kinds of decision. A repair that is
+    nothing but flags is left out: the flags say it."""
     fixes = list(fixes)
     by_flag = {frozenset(fix.values) for fix in fixes if fix.values}
 
-    def rank(fix: Fix) -> tuple[bool, bool, bool, float, float, int, int]:
+    def rank(fix: Fix) -> tuple[bool, bool, bool, bool, float, float, int, int]:
         price = 1.0 if fix.cost is None else fix.cost.ranked
-        gives_up, unnamed = fix.kind == "backend", fix.plain is None
+        gives_up, unnamed, edits = fix.kind == "backend", fix.plain is None, isinstance(fix.plain, FallBack)
         changed = _KINDS.index(fix.kind), len(fix.kinds)
-        return fix.perturbs, gives_up, unnamed, price, fix.residual_max_abs, *changed
+        return fix.perturbs, gives_up, unnamed, edits, price, fix.residual_max_abs, *changed
 
     return sorted((fix for fix in fixes if _settings_of(fix) not in by_flag), key=rank)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._dynamo.exc import BackendCompilerFailed
+from torch._inductor.fx_passes import post_grad
 
 from bisector.inductor.control import Control
 from tests.inductor.helpers import allow, compile_and_run, compile_only, deny, flat
@@ -102,6 +104,43 @@ def test_all_spellings_of_one_rewrite_are_one_match() -> None:
     denied = compile_only(attention, args, deny(*matches))
     assert "scaled_dot_product" not in denied.source
     assert [i for i in denied.ids if "_sfdp" in i] == matches
+
+
+def tempered(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor, temperature: torch.Tensor
+) -> torch.Tensor:
+    logits = torch.matmul(q, k.transpose(-2, -1)) / temperature
+    return torch.matmul(torch.softmax(logits + bias, dim=-1), v)
+
+
+def test_a_match_whose_replacement_raises_is_a_decision_and_denied_it_does_not_raise() -> None:
+    """The attention pattern takes a divisor for a number that is a tensor (pytorch#191203)."""
+    generator = torch.Generator().manual_seed(0)
+    args = [torch.randn(2, 4, 6, 8, generator=generator) for _ in range(3)]
+    args += [torch.zeros(6, 6), torch.tensor(2.0)]
+    control = Control()
+    with pytest.raises(BackendCompilerFailed):
+        compile_only(tempered, args, control)
+    [raising] = [d.id for d in control.decisions() if d.id.startswith("match:_sfdp")]
+    denied = compile_and_run(tempered, args, deny(raising))
+    assert raising in denied.ids
+    torch.testing.assert_close(denied.outputs, [tempered(*args)])
+
+
+def test_a_pass_that_raises_is_a_decision_and_denied_it_does_not_raise(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raising(graph: torch.fx.Graph) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(post_grad, "remove_noop_ops", raising)
+    args, control = [torch.ones(8)], Control()
+    with pytest.raises(BackendCompilerFailed, match="planted"):
+        compile_only(torch.sin, args, control)
+    members = ["pass:remove_noop_ops@joint", "pass:remove_noop_ops@post_grad"]
+    assert [d.id for d in control.decisions() if d.id.startswith("pass:")] == members[:1]
+    denied = compile_only(torch.sin, args, deny(*members)).ids
+    assert [i for i in denied if i.startswith("pass:")] == members
 
 
 def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bisector.core.fix_source import FallBack
 from bisector.core.protocol import TryOtherInputs
 from bisector.session.fixes import DRAWS, Cost, Elsewhere, Fix, ranked, tried_elsewhere
 from tests.session.test_elsewhere import Lab
@@ -24,6 +25,13 @@ def test_what_only_moves_rounding_comes_last_and_a_backend_that_gives_up_before_
     moving = replace(CHEAP, id="moves", others=Elsewhere(tried=4, failed=1, nearer=()))
     slow = replace(CHEAP, id="slow", cost=Cost(3.0, (2.9, 3.1)))
     assert ranked([moving, BACKEND, slow, CHEAP]) == [CHEAP, slow, BACKEND, moving]
+
+
+def test_a_setting_comes_before_a_line_that_edits_torchs_tables() -> None:
+    plain = FallBack(("aten._softmax",), True)
+    fallen_back = Fix("decomp:aten._softmax", "decomposition", None, 0.0, 1.0, plain)
+    slow = replace(CHEAP, cost=Cost(3.0, (2.9, 3.1)))
+    assert ranked([fallen_back, slow]) == [slow, fallen_back]
 
 
 def test_of_two_flags_that_make_the_same_program_the_one_that_governs_less_comes_first() -> None:

@@ -192,7 +192,10 @@ def _packed(value: torch.Tensor) -> str:
 
 def _gives(source: Source, value: torch.Tensor) -> bool:
     """Whether the text makes exactly this tensor, strides included."""
-    made = evaluate(source)
+    try:
+        made = evaluate(source)
+    except RuntimeError:  # the shortest text of the largest float32 is a little more than it
+        return False
     return (made.dtype, made.shape, made.device, made.stride()) == (
         value.dtype,
         value.shape,

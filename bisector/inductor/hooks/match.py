@@ -96,7 +96,11 @@ def _make_ask(entry: Any) -> None:
         output = _output(match)
         decision, before = _decision(claim, name, output), _state(graph, match)
         root, backward = naming.root_of(output), naming.is_backward(output)
-        apply_entry(match, graph, node)
+        try:
+            apply_entry(match, graph, node)
+        except Exception:
+            control.take(decision)  # what it raises comes of it
+            raise
         if _state(graph, match) != before:
             naming.adopt(graph, root, backward)
             control.take(decision)

@@ -74,7 +74,11 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
                 control.ask(KIND.name, name, graph_word, text)
             return None
         before = _fingerprint(self.gm)
-        result = original(self, pass_fn)
+        try:
+            result = original(self, pass_fn)
+        except Exception:
+            control.ask(KIND.name, name, graph_word, text)  # what it raises comes of it
+            raise
         if _fingerprint(self.gm) != before:
             control.ask(KIND.name, name, graph_word, text)
         return result

@@ -20,7 +20,7 @@ from torch.fx import Graph, Node
 from ...core import kinds
 from ...core.model import Decision
 from .. import naming
-from ..control import current
+from ..control import Control, current
 from . import stages, tags
 from .patching import require, wrap
 
@@ -80,17 +80,28 @@ def _make_ask(entry: Any) -> None:
     name, random = _pattern_name(entry), _replaces_random(entry)
     claim = next(claim for claim in _claims if claim.covers(name))
 
+    def asked() -> Control | None:
+        return None if random or not stages.stage() else current(claim.kind)
+
     def allowed(match: Any) -> bool:
-        found = check(match)
-        control = current(claim.kind)
-        if control is None or random or not stages.stage() or not pattern_matcher.guard_or_false(found):
+        control = asked()
+        try:
+            found = check(match)
+        except Exception:  # the check traces the replacement
+            if control is None:
+                raise
+            if control.refuses(_decision(claim, name, _output(match))):
+                return False
+            control.take(_decision(claim, name, _output(match)))
+            raise
+        if control is None or not pattern_matcher.guard_or_false(found):
             return found
         # Whether a denied match would have changed anything is not known.
         return not control.refuses(_decision(claim, name, _output(match)))
 
     def apply(match: Any, graph: Graph, node: Node) -> None:
-        control = current(claim.kind)
-        if control is None or random or not stages.stage():
+        control = asked()
+        if control is None:
             return apply_entry(match, graph, node)
         # It is put into words before: afterwards the output may be erased from the graph.
         output = _output(match)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -32,9 +32,21 @@ class Conclusion:
     stopped_because: str | None = None
 
 
-def flag_fixes(walk: FlagWalk) -> tuple[tuple[Fix, bool], ...]:
-    """The fixes that are known with the flags alone, if nothing more was asked."""
-    return tuple((fix, True) for fix in fixes.ranked(fixes.from_flags(walk)))
+def flag_fixes(walk: FlagWalk, confirmed: Confirmed | None) -> tuple[tuple[Fix, bool], ...]:
+    """The fixes that are known with the flags alone, each with whether it is confirmed. confirmed: None where
+    the second worker was not asked."""
+    return with_proof(fixes.ranked(fixes.from_flags(walk)), walk, confirmed)
+
+
+def with_proof(
+    ranked: Sequence[Fix], walk: FlagWalk, confirmed: Confirmed | None
+) -> tuple[tuple[Fix, bool], ...]:
+    """Each fix with whether it is confirmed: it repaired the whole in the second worker too, and does not
+    only move rounding. Decisions are among the fixes only if they repaired there; backends are no answer."""
+    asked = flags_to_confirm(walk).keys() - confirmed.refuted if confirmed is not None else frozenset[str]()
+    return tuple(
+        (fix, not fix.perturbs and (fix.values is None or fix.program_or_id in asked)) for fix in ranked
+    )
 
 
 def flags_to_confirm(walk: FlagWalk) -> dict[str, Mapping[str, Json]]:
@@ -70,14 +82,8 @@ def conclude(
     also_seen = {seen.what: seen.case for reduced in reductions for seen in reduced.also_seen}
     uncut = reductions[-1].uncut if reductions else {}
     notes += remarks(study, case, uncut, also_seen)
-    asked = flags_to_confirm(walk).keys() - confirmed.refuted
-    told = tuple((fix, not fix.perturbs and _was_confirmed(fix, asked)) for fix in ranked)
+    told = with_proof(ranked, walk, confirmed)
     return Conclusion(told, study.describe(case), tuple(notes), stopped)
-
-
-def _was_confirmed(fix: Fix, flags: Collection[str]) -> bool:
-    """Whether it repaired the whole in the second worker; backends were tried before, and are no answer."""
-    return fix.values is None or fix.program_or_id in flags
 
 
 AT_A_GLANCE = 64  # elements; of inputs with more it is said why they have so many

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from bisector.core.case import WHOLE
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Decision, Json, Outcome, ProbeResult, kind_of
+from bisector.core.program import PROGRAM
 from bisector.core.protocol import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
@@ -20,7 +21,8 @@ from .subject import Chosen
 
 HeldRepair = tuple[MinimalSet, ProbeResult]
 OTHER_INPUTS = "a second run of the script gave other inputs; seed it, or use --seed"
-RUNS = 16  # of each program: what spares one run of five shows in all but one case of 35
+RUNS = 16  # of each compiled program: a pass rate of 1/5 goes unseen with probability 1/35
+RUNS_OF_A_SCRIPT = 3  # seconds each; a pass rate of 1/2 goes unseen with probability 1/8
 MOST_MEMBERS = 8  # of a set whose members are tried one by one a second time
 WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a function of torch's own source
 
@@ -201,7 +203,7 @@ def _ask(
     family: Sequence[str] = (),
 ) -> Asked | str:
     """Or why the second worker could not be asked."""
-    study, case = replace(chosen.study, lab=lab, runs=RUNS), decided.case
+    study, case = _often(chosen, lab), decided.case
     deny = list(dict.fromkeys(rest for repair in repairs for rest in _rests(repair)))
     sets = [rest for cause in causes for rest in (frozenset(cause.members), *_rests(cause))]
     allow = list(dict.fromkeys(sets))
@@ -227,6 +229,13 @@ def _ask(
         {name: result.outcome for name, result in zip(flags, held, strict=True)},
         without,
     )
+
+
+def _often(chosen: Chosen, lab: Lab) -> Study:
+    """The study in the second worker, each program run several times. A script runs anew for each."""
+    if chosen.call.index == PROGRAM:
+        return replace(chosen.study, lab=lab, repeat=max(chosen.study.repeat, RUNS_OF_A_SCRIPT))
+    return replace(chosen.study, lab=lab, runs=RUNS)
 
 
 def _other_call(study: Study, call: RecordedCall) -> str | None:

@@ -83,7 +83,7 @@ class Findings:
         followed, reproduced = self.followed or Followed(), self.reproduced
         conclusion, confirmed = self.conclusion, self.confirmed or Confirmed()
         decided = self.decided or Decided(self.start.case)
-        fixes = flag_fixes(self.walk) if conclusion is None else conclusion.fixes
+        fixes = flag_fixes(self.walk, self.confirmed) if conclusion is None else conclusion.fixes
         known = replace(
             self.so_far,
             verdict=self._verdict(),
@@ -125,7 +125,7 @@ class Findings:
             *(self.followed.notes if self.followed is not None else ()),
             *self.start.notes,
             *self.anchor_notes,
-            *(self.decided.checks if self.decided is not None else ()),
+            *((*self.decided.checks, *self.decided.sets.gaps) if self.decided is not None else ()),
             *(self.confirmed.notes if self.confirmed is not None else ()),
             *((MECHANISM,) if self.family is not None else ()),
             *(self.conclusion.notes if self.conclusion is not None else ()),

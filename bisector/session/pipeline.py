@@ -24,6 +24,7 @@ from . import environment, fixes
 from .answer import Answer
 from .chosen_call import Seen, chosen_call, criterion_of_program, is_a_script
 from .command_line import Against
+from .concluding import with_proof
 from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
 from .following import follow
@@ -255,7 +256,8 @@ def flags(session: Session) -> dict[str, Any]:
     except BudgetSpent as spent:
         explanation.ended_by(spent.reason)
     answer = replace(explanation.answer(), contrast=contrast)
-    answer = replace(answer, fixes=tuple((f, not f.perturbs) for f in ranked or ()))
+    if ranked is not None:
+        answer = replace(answer, fixes=with_proof(ranked, explanation.walk, explanation.confirmed))
     return _finish(session, answer, FOUND if answer.confirmed else UNCONFIRMED)
 
 

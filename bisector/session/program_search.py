@@ -15,6 +15,7 @@ from bisector.runner.lab import Lab
 
 from . import fixes
 from .answer import Answer
+from .concluding import flags_to_confirm, with_proof
 from .confirmation import Confirmed, confirm
 from .culprit_search import decide
 from .flags.curated import catalogue
@@ -75,23 +76,23 @@ def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
         decided = decide(study, case, smaller, found.necessary)
         session.progress("causes", f"repairs found: {len(decided.sets.repairs)}")
         second = session.program_lab("program, confirm", program_of(session).prepared())
-        by_flag = fixes.from_flags(found)
-        settings_of = {fix.id: fix.values or {} for fix in by_flag}
-        confirmed = confirm(replace(chosen, study=study), second, decided, None, settings_of)
+        confirmed = confirm(replace(chosen, study=study), second, decided, None, flags_to_confirm(found))
         second.close()
-        by_flag = [fix for fix in by_flag if fix.id not in confirmed.refuted]
     with session.clock.stage("minimize"):
         calls = fewest_calls(study, default)
-    ranked = fixes.ranked([*by_flag, *fixes.from_repairs(confirmed.held)])
+    ranked = fixes.ranked([*fixes.from_flags(found), *fixes.from_repairs(confirmed.held)])
     told = replace(
         answer,
         criterion=study.criterion,
         default=chosen.evidence.default,
         walk=found,
-        fixes=tuple((fix, True) for fix in ranked),
+        fixes=with_proof(ranked, found, confirmed),
         hooks_off=hooks.off,
         not_here=hooks.not_here,
-        notes=(*answer.notes, *decided.checks, NOTHING_SMALLER, *said_of(default, case, calls)),
+        notes=(
+            *answer.notes, *decided.checks, *decided.sets.gaps, NOTHING_SMALLER,
+            *said_of(default, case, calls),
+        ),
         stopped_because=decided.sets.stopped_because,
     )
     return with_repro(session, _with(told, confirmed), study.criterion, case if calls == WHOLE else calls)
@@ -106,5 +107,6 @@ def _with(answer: Answer, confirmed: Confirmed) -> Answer:
         second=confirmed.second,
         places=confirmed.places,
         decisions=confirmed.decisions,
+        not_shown=confirmed.not_shown,
         notes=(*answer.notes, *confirmed.notes),
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
-from bisector.core.judge import Criterion, Tolerance, judge, severity
+from bisector.core.judge import Criterion, Tolerance, judge, severity, together
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, Signature
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict
 from bisector.core.trace import Trace
@@ -146,8 +147,12 @@ def _looked_at(
 ) -> dict[int, ProbeResult]:
     """The default compile of each call, by its index, under a criterion of its own."""
     studies: list[Study] = [study_of(call) for call in calls]
-    answers = studies[0].lab.ask_all([s.requests([(Candidate(), WHOLE)])[0] for s in studies])
-    return {c.index: s.judged(a) for c, s, a in zip(calls, studies, answers, strict=True)}
+    asked = [study.requests([(Candidate(), WHOLE)]) for study in studies]
+    answers = iter(studies[0].lab.ask_all([trial for trials in asked for trial in trials]))
+    return {
+        call.index: together([study.judged(answer) for answer in islice(answers, len(trials))])
+        for call, study, trials in zip(calls, studies, asked, strict=True)
+    }
 
 
 def _fails(result: ProbeResult) -> bool:

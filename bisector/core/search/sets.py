@@ -19,6 +19,9 @@ from .views import Appeared, Causes, Members, Repairs, inside, limit_reached, ou
 Ahead = Callable[[frozenset[str], frozenset[str]], None]
 
 
+MOST_TOLD = 3  # decisions of a set that are named
+
+
 def _nothing_new(denied: frozenset[str]) -> Sequence[str]:
     return ()
 
@@ -45,6 +48,22 @@ class SetsFound:
     unexplained: tuple[Members, ...] = ()
     rest_unresolved: tuple[Members, ...] = ()
     stopped_because: str | None = None
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """Why the causes and repairs that were found may not be all, in sentences."""
+        repair, cause = "a repair may be missing", "a cause may be missing"
+        told = (
+            (self.unresolved, repair + ": what disabling {} does could not be judged"),
+            (self.unexplained, cause + ": disabling {} breaks all that were found, and does not repair"),
+            (self.rest_unresolved, repair + ": what disabling all but {} does could not be judged"),
+        )
+        return tuple(text.format(_first_of(sets)) for sets, text in told if sets)
+
+
+def _first_of(sets: Sequence[Members]) -> str:
+    first = " and ".join(sets[0]) if len(sets[0]) <= MOST_TOLD else f"{len(sets[0])} decisions"
+    return first if len(sets) == 1 else f"{first} (and {len(sets) - 1} more such sets)"
 
 
 def all_sets(

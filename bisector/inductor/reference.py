@@ -322,7 +322,8 @@ def _view_of_wide(tensor: torch.Tensor, shared: dict[int, torch.Tensor]) -> torc
     address = _address(tensor)
     if address not in shared:
         storage = tensor.untyped_storage()
-        whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-        whole.set_(storage, 0, (storage.nbytes() // tensor.element_size(),), (1,))
-        shared[address] = widen(whole)
+        with _disable_current_modes():  # `Float64` would take the bytes for those of doubles
+            whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+            whole.set_(storage, 0, (storage.nbytes() // tensor.element_size(),), (1,))
+            shared[address] = widen(whole)
     return shared[address].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())

@@ -319,8 +319,15 @@ def _missing(result: Result, ran: set[str]) -> list[str]:
     if "minimize" in ran and result["repro"] is None:
         lines.append("No repro was written.")
     if not ran & {"localise", "causes", "fixes"} and not result["stopped_because"]:
-        first = result["verdict"]["first_bad_backend"]
-        above = f"No decision has a part in it: the backend {first} shows it, in which Inductor takes none."
-        asked = "The cause was not looked for; `numbisect minimize` does that."
-        lines.append(above if "minimize" in ran else asked)
+        lines.append(_no_search(result, ran))
     return lines
+
+
+def _no_search(result: Result, ran: set[str]) -> str:
+    """Why no decisions were searched."""
+    first = result["verdict"]["first_bad_backend"]
+    if "minimize" not in ran:
+        return "The cause was not looked for; `numbisect minimize` does that."
+    if first in ("eager", "aot_eager"):
+        return f"No decision has a part in it: the backend {first} shows it, in which Inductor takes none."
+    return "No decision could be searched: what shows it is not seen where decisions can be disabled."

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from bisector.core.backends import INDUCTOR
 from bisector.core.case import Case
 from bisector.core.graphinfo import Axis, GraphInfo
 from bisector.core.judge import BudgetSpent
@@ -74,7 +75,7 @@ def conclude(
     except BudgetSpent as spent:
         stopped = spent.reason
     notes = []
-    if not (flags or by_denial) and preflight.first_bad_backend != "inductor":
+    if not (flags or by_denial) and preflight.first_bad_backend not in (None, INDUCTOR):
         notes.append(
             f"{preflight.first_bad_backend} diverges already, and no decision that numbisect knows repairs it"
         )

@@ -122,6 +122,7 @@ class Findings:
         """What the stages noted, in their order."""
         return (
             *self.so_far.notes,
+            *((self.preflight.rung_unknown,) if self.preflight and self.preflight.rung_unknown else ()),
             *(self.followed.notes if self.followed is not None else ()),
             *self.start.notes,
             *self.anchor_notes,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bisector.core.case import WHOLE
+from bisector.core.backends import first_bad, rungs_before
+from bisector.core.case import WHOLE, Case
 from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed, HooksTested, RecordedCall, Request, SelfTest
@@ -15,18 +16,16 @@ from . import following
 from .starting import MANY_ELEMENTS, can_follow_whole
 from .study import Study
 
-OWN_BACKEND = "custom"  # none of torch's rungs: the script's own backend, or another package's
-LOWER_RUNGS = ("aot_eager", "aot_eager_decomp_partition")
-_RUNGS = [(Candidate(backend=name), WHOLE) for name in LOWER_RUNGS]
-
 
 @dataclass(frozen=True)
 class Preflight:
-    """hooks: which work here. first_bad_backend: the first that diverges; agreeing: those below Inductor
-    that agree, `eager` last, with their default compile."""
+    """hooks: which work here. first_bad_backend: the first that diverges, None where that is not known, for
+    the reason rung_unknown; agreeing: those before the script's own that agree, `eager` last, with their
+    default compile."""
 
     hooks: HooksTested
-    first_bad_backend: str
+    first_bad_backend: str | None
+    rung_unknown: str
     agreeing: Mapping[str, ProbeResult]
 
 
@@ -36,7 +35,7 @@ def wanted_first(study: Study, call: RecordedCall) -> list[Request[Any]]:
         return []
     followed = call.is_large or call.elements <= MANY_ELEMENTS
     trace = [following.request(study, WHOLE)] if followed and can_follow_whole(call) else []
-    return [SelfTest(), *trace, *study.requests(_RUNGS)]
+    return [SelfTest(), *trace, *study.requests(_rungs(call))]
 
 
 def test_hooks(study: Study) -> HooksTested:
@@ -49,10 +48,18 @@ def test_hooks(study: Study) -> HooksTested:
 
 
 def try_backends(study: Study, call: RecordedCall, hooks: HooksTested) -> Preflight:
-    """All backends are tried, since one that agrees may stand above one that diverges."""
-    named = dict(zip(LOWER_RUNGS, study.probe_all(_RUNGS), strict=True))
-    failing = [name for name, r in named.items() if r.outcome is Outcome.FAIL]
+    """All backends before the script's own are tried, since one that agrees may stand above one that
+    diverges."""
+    rungs = _rungs(call)
+    results = study.probe_all(rungs) if rungs else []
+    named = {candidate.backend: result for (candidate, _), result in zip(rungs, results, strict=True)}
+    outcomes = [(name, result.outcome) for name, result in named.items()]
+    first, unknown = first_bad([*outcomes, (call.backend, Outcome.FAIL)])
     agreeing = {name: r for name, r in reversed(named.items()) if r.outcome is Outcome.PASS}
     eager = ProbeResult(Outcome.PASS, "the baseline")
-    below = "inductor" if call.backend == "inductor" else OWN_BACKEND
-    return Preflight(hooks, failing[0] if failing else below, {**agreeing, "eager": eager})
+    return Preflight(hooks, first, unknown, {**agreeing, "eager": eager})
+
+
+def _rungs(call: RecordedCall) -> list[tuple[Candidate, Case]]:
+    """`eager` runs the recorded graph op by op, which is what a call is held to."""
+    return [(Candidate(backend=rung), WHOLE) for rung in rungs_before(call.backend) if rung != "eager"]

@@ -39,7 +39,7 @@ def explain_program(session: Session, answer: Answer, criterion: Criterion) -> A
         died = chosen.evidence.default.error is not None
         said = "ends without values too, and no decision can be tried on it" if died else "does not show it"
         note = f"a run of the script in a fork of a warm process {said} ({default.reason})"
-        return replace(answer, notes=(*answer.notes, note))
+        return with_repro(session, replace(answer, notes=(*answer.notes, note)), criterion)
     try:
         return _searched(session, answer, chosen)
     except BudgetSpent as spent:

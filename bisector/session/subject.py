@@ -171,8 +171,6 @@ def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict) -> list[str]:
     if many > 1 and verdict.kind is not VerdictClass.AGREES:
         this = f"call {call.index + 1} (`{call.entry}`)"
         notes.append(f"the script makes {many} compiled calls; this is {this}")
-    if hello.skipped_calls:
-        notes.append(f"{hello.skipped_calls} later calls of the same graphs were not looked at")
     if hello.ended:
         notes.append(f"while its calls were recorded the script ended: {hello.ended}")
     return notes

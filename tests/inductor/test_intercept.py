@@ -44,6 +44,44 @@ def entry(loaded: Loaded) -> Any:
     return loaded.recorder.calls[0].graph.entry
 
 
+# -- seeds ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("drawing", "seeding"),
+    [
+        ("torch.rand(3)", "torch.manual_seed(1)"),
+        ("torch.rand(3)", "torch.random.manual_seed(1)"),
+        ("import random\nrandom.random()", "import random\nrandom.seed(1)"),
+        ("import numpy\nnumpy.random.rand()", "import numpy\nnumpy.random.seed(1)"),
+    ],
+)
+def test_a_script_that_draws_and_sets_no_seed_is_told_by_each_generator(
+    run: Any, drawing: str, seeding: str
+) -> None:
+    assert run(f"{drawing}\ntorch.compile(fn)(x)").recorder.unseeded
+    assert not run(f"{seeding}\n{drawing}\ntorch.compile(fn)(x)").recorder.unseeded
+    assert not run("torch.compile(fn)(x)").recorder.unseeded
+
+
+def test_the_seed_of_one_library_is_none_of_another(run: Any) -> None:
+    drawing = "import random\ntorch.manual_seed(1)\nrandom.random()\ntorch.rand(1)"
+    assert run(f"{drawing}\ntorch.compile(fn)(x)").recorder.unseeded
+
+
+def test_a_compiled_call_within_another_is_part_of_it(run: Any) -> None:
+    """As it is in the runs of the script, so that both count alike."""
+    text = """
+    inner = torch.compile(fn)
+    @torch.compile
+    def outer(x):
+        print("a graph break")
+        return inner(x)
+    outer(x)
+    """
+    assert run(text).recorder.made == 1
+
+
 # -- every form of compiling ------------------------------------------------------------------------------
 
 FORMS = {

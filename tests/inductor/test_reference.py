@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from bisector.errors import first_line
+from bisector.inductor import tensors
 from bisector.inductor.collecting import EagerRun
 from bisector.inductor.reference import Float64, NoReference, OneUlp, widened
 
@@ -93,6 +94,44 @@ def test_a_write_into_a_tensor_that_is_no_input_has_no_reference() -> None:
     held = torch.zeros(4)
     with pytest.raises(NoReference, match="writes into"):
         reference(lambda x: held.add_(x), ONES)
+
+
+def test_inputs_that_overlap_in_memory_overlap_in_the_reference() -> None:
+    """What one of them is given, the other one has (pytorch#139789)."""
+
+    def bumped(left: Any, right: Any) -> Any:
+        left.add_(10)
+        return left * right
+
+    store = torch.arange(6.0)
+    args = tensors.snapshot([store[:3], store[1:4]])
+    wide, _ = reference(bumped, *args)
+    assert torch.equal(wide, bumped(*tensors.snapshot([store[:3], store[1:4]])).double())
+    left, right = widened(args)
+    assert left.dtype is right.dtype is torch.float64
+    assert left.untyped_storage().data_ptr() == right.untyped_storage().data_ptr()
+    assert (left.storage_offset(), right.storage_offset()) == (0, 1)
+
+
+def test_an_expanded_input_stays_one_element_in_the_reference() -> None:
+    one = torch.ones(1)
+    [wide] = widened([one.expand(4)])
+    assert wide.stride() == (0,) and wide.dtype is torch.float64
+    assert torch.equal(wide, torch.ones(4).double())
+
+
+def test_gradients_are_those_of_each_input_that_overlaps() -> None:
+    store = torch.arange(4.0)
+    inputs = tensors.fresh([store[:2], store[1:3], store.new_ones(2)], [True, False, True])
+    wide = widened(inputs)
+    assert [w.requires_grad for w in wide] == [True, False, True]
+    assert all(w.is_leaf for w in wide)
+
+
+def test_inputs_of_two_dtypes_in_one_memory_have_no_reference() -> None:
+    store = torch.arange(4.0)
+    with pytest.raises(NoReference, match="several dtypes lie in the same memory"):
+        widened([store[:2], store.view(torch.int32)])
 
 
 @pytest.mark.parametrize(

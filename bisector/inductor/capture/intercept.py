@@ -11,7 +11,9 @@ import builtins
 import contextlib
 import functools
 import os
+import random
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,11 +44,14 @@ def intercepted(recorder: Recorder, script: Path) -> Iterator[None]:
         (torch, "equal", _equal(recorder, torch.equal)),
         (torch.Tensor, "equal", _equal(recorder, torch.Tensor.equal)),
         (signal, "signal", _signal_outside_main_thread(signal.signal)),
-        (torch, "manual_seed", _manual_seed(recorder, torch.manual_seed)),
-        (torch.random, "manual_seed", _manual_seed(recorder, torch.random.manual_seed)),
+        (torch, "manual_seed", _seeding(recorder, torch.manual_seed, "torch")),
+        (torch.random, "manual_seed", _seeding(recorder, torch.manual_seed, "torch")),
+        (random, "seed", _seeding(recorder, random.seed, "random")),
         (builtins, "__import__", _first_import_of_torch(recorder, builtins.__import__)),
         (os, "_exit", _exit_of_the_script(os._exit)),
     ]
+    if (numpy := sys.modules.get("numpy")) is not None:
+        replacements.append((numpy.random, "seed", _seeding(recorder, numpy.random.seed, "numpy")))
     with contextlib.ExitStack() as stack:
         for owner, name, new in replacements:
             stack.callback(setattr, owner, name, getattr(owner, name))
@@ -163,13 +168,13 @@ def _first_import_of_torch(recorder: Recorder, original: Callable[..., Any]) -> 
     return imports
 
 
-def _manual_seed(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+def _seeding(recorder: Recorder, original: Callable[..., Any], *libraries: str) -> Callable[..., Any]:
     @functools.wraps(original)
-    def manual_seed(seed: Any) -> Any:
-        recorder.seeded = True
-        return original(seed)
+    def seed(*args: Any, **kwargs: Any) -> Any:
+        recorder.seeded.update(libraries)
+        return original(*args, **kwargs)
 
-    return manual_seed
+    return seed
 
 
 def _exit_of_the_script(original: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:

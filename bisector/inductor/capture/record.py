@@ -137,7 +137,7 @@ class Recorder:
         self.comparisons: list[Comparison] = []
         self.bytes_held = 0
         self.notes: list[str] = []
-        self.seeded = False  # the script set a seed
+        self.seeded: set[str] = set()  # the libraries whose generators the script seeded
         self.unseeded = False  # it drew random numbers, and nobody set one
         self.environment: dict[str, str] | None = None  # what the script set before it imported torch
         self.made = 0  # calls of what torch.compile returned

@@ -1,0 +1,334 @@
+"""A script's calls as they are watched: what each gives, beside eager's, and on equal inputs.
+
+What is compiled is planted to differ by `torch.compiler.is_compiling()`, which is true while Dynamo traces.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+
+from bisector import wire
+from bisector.core.accuracy import is_far
+from bisector.core.judge import Criterion, judge
+from bisector.core.model import Outcome
+from bisector.core.program import CompiledCall, Mode, PlainRun, is_exact, shown
+from bisector.core.script_verdict import first_unequal
+from bisector.inductor.program import call_values, watching
+from bisector.inductor.program.remembered import Remembered
+from bisector.inductor.program.watching import Watch
+
+pytestmark = pytest.mark.usefixtures("undisturbed")
+LAST = 99  # of the calls beside which eager runs: a watch ends its process after that one
+Script = Callable[[Callable[..., Any]], None]
+
+
+class Watched:
+    """One run of a script of calls. model: what it compiles."""
+
+    def __init__(self, folder: Path, mode: Mode, model: Any) -> None:
+        self.calls: list[CompiledCall] = []
+        until = LAST if mode in (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE) else None
+        self.watch = Watch(folder, mode, self._note, until=until)
+        self.model = model
+        torch._dynamo.reset()
+        self.made = torch.compile(model, backend="eager") if mode.is_compiled else model
+
+    def _note(self, **event: Any) -> None:
+        self.calls.append(wire.load(CompiledCall, event))
+
+    def __call__(self, *args: Any) -> Any:
+        return self.watch.call("f", self.made, self.model, args, {})
+
+    def backward(self, loss: torch.Tensor) -> None:
+        self.watch.before_backward()
+        loss.backward()
+        self.watch.after_backward()
+
+
+def ran(folder: Path, mode: Mode, model: Any, script: Callable[[Watched], None]) -> PlainRun:
+    torch.manual_seed(0)
+    random.seed(0)
+    run = Watched(folder, mode, model)
+    script(run)
+    run.watch.finish()
+    return PlainRun(tuple(run.calls), status=0)
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[Callable[..., tuple[PlainRun, PlainRun]]]:
+    """The run with compilation off, and the compiled one; model: makes what is compiled, for each anew."""
+
+    def runs(
+        model: Callable[[], Any], script: Callable[[Watched], None], beside: bool = False
+    ) -> tuple[PlainRun, PlainRun]:
+        kept = ran(tmp_path, Mode.EAGER, model(), script)
+        if not beside:
+            return kept, ran(tmp_path, Mode.COMPILED, model(), script)
+        modes = (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
+        control, compiled = (ran(tmp_path, mode, model(), script) for mode in modes)
+        return control, compiled
+
+    yield runs
+
+
+def differs(x: torch.Tensor, by: float = 0.5) -> torch.Tensor:
+    return x + by if torch.compiler.is_compiling() else x
+
+
+# -- what a call gives ------------------------------------------------------------------------------------
+
+
+def test_a_call_within_a_call_is_part_of_it(both: Any) -> None:
+    """Traced it is never seen, with compilation off or at a graph break it is."""
+
+    def script(run: Watched) -> None:
+        def outer(x: torch.Tensor) -> torch.Tensor:
+            return run.watch.call("inner", lambda x: x + 1, None, (x,), {}) * 2
+
+        for i in range(2):
+            run.watch.call("outer", outer, outer, (torch.ones(2) * i,), {})
+
+    kept, compiled = both(lambda: torch.sin, script)
+    assert [call.entry for call in kept.calls] == [call.entry for call in compiled.calls] == ["outer"] * 2
+    assert is_exact(compiled)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, by: float = 0.5) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+        self.by = by
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * differs(self.weight * x, self.by).detach() * self.weight
+
+
+def test_gradients_are_seen_as_the_backward_pass_leaves_them(both: Any) -> None:
+    """A script may clear them before the next call."""
+
+    def script(run: Watched) -> None:
+        run.backward(run(torch.ones(3)).sum() * 0 + run.model.weight.sum())
+        run.model.zero_grad()
+
+    _, compiled = both(Layer, script)
+    paths = {output.path for output in compiled.calls[0].outputs}
+    assert "grad[weight]" in paths
+
+
+def test_what_a_function_takes_from_around_it_is_watched(both: Any) -> None:
+    def made() -> Any:
+        layer, scale = Layer(0.0), torch.ones(3)
+
+        def helper(x: torch.Tensor) -> torch.Tensor:
+            return x * scale
+
+        def function(x: torch.Tensor) -> torch.Tensor:
+            return helper(layer(x))
+
+        return function
+
+    _, compiled = both(made, lambda run: run(torch.ones(3)))
+    paths = {output.path for output in compiled.calls[0].outputs}
+    assert {"state[layer.weight]", "state[scale]"} <= paths
+
+
+def test_a_tangent_that_is_lost_is_a_difference_of_kind(both: Any) -> None:
+    def cube(x: torch.Tensor) -> torch.Tensor:
+        return (x.detach() if torch.compiler.is_compiling() else x) ** 3
+
+    def script(run: Watched) -> None:
+        with forward_ad.dual_level():
+            run(forward_ad.make_dual(torch.ones(2), torch.ones(2)))
+
+    _, compiled = both(lambda: cube, script)
+    found = judge_outputs(compiled)
+    assert "tangent[0]" in found
+
+
+def judge_outputs(run: PlainRun) -> str:
+    """The first call that diverges."""
+    kept = PlainRun(tuple(CompiledCall(c.index, c.entry) for c in run.calls), status=0)
+    return shown(kept, run, Criterion()).reason
+
+
+# -- what is too large to keep ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "KEPT_BYTES", 0)
+    monkeypatch.setattr(call_values, "SAMPLE", 8)
+
+
+def moved(at: int, by: float) -> Callable[[], Any]:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        made = x.clone()
+        if torch.compiler.is_compiling():
+            made[at] += by
+        return made
+
+    return lambda: function
+
+
+@pytest.mark.usefixtures("nothing_kept")
+@pytest.mark.parametrize(
+    ("at", "by", "outcome"),
+    [(0, 0.0, Outcome.PASS), (0, 1.0, Outcome.FAIL), (1, 1.0, Outcome.UNRESOLVED)],
+)
+def test_of_a_value_too_large_to_keep_a_digest_tells_equality_and_a_sample_the_rest(
+    both: Any, at: int, by: float, outcome: Outcome
+) -> None:
+    """Every eighth element is in the sample: the first, and not the second."""
+    kept, compiled = both(moved(at, by), lambda run: run(torch.ones(64)))
+    found = shown(kept, compiled, Criterion())
+    assert found.outcome is outcome, found.reason
+    if outcome is Outcome.UNRESOLVED:
+        assert "output[0] is too large to keep" in found.reason and "8 of its 64 elements" in found.reason
+
+
+@pytest.mark.usefixtures("nothing_kept")
+def test_a_value_too_large_to_keep_has_a_shape_and_a_dtype_all_the_same(both: Any) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x[:32] if torch.compiler.is_compiling() else x
+
+    kept, compiled = both(lambda: function, lambda run: run(torch.ones(64)))
+    assert "shape (32,) instead of (64,)" in shown(kept, compiled, Criterion()).reason
+
+
+# -- on equal inputs --------------------------------------------------------------------------------------
+
+
+def place(control: PlainRun, compiled: PlainRun, at: int) -> Any:
+    kept = PlainRun(tuple(CompiledCall(c.index, c.entry) for c in compiled.calls), status=0)
+    found = shown(kept, compiled, Criterion())
+    assert found.call == at, found.reason
+    return first_unequal(control, compiled, found, Criterion())
+
+
+def test_a_call_that_makes_the_difference_is_the_place(both: Any) -> None:
+    def script(run: Watched) -> None:
+        for _ in range(2):
+            run(torch.ones(3))
+
+    found = place(*both(lambda: differs, script, beside=True), at=0)
+    assert found.place is not None and found.place.index == 0
+    assert all(is_far(output, found.place.beside) for output in found.place.beside.default.outputs[:1])
+
+
+class Growing(torch.nn.Module):
+    """Doubles what it holds; compiled, the first call begins a little higher."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("held", torch.ones(3))
+        self.made = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            self.held.mul_(100 * x)
+        return self.held.clone()
+
+
+def test_a_difference_that_grows_is_no_place(both: Any) -> None:
+    """The two runs are given inputs that differ within the tolerance, as by an earlier rounding."""
+
+    def script(run: Watched) -> None:
+        little = 1.0 + 1e-6 * run.watch.keeps
+        for _ in range(3):
+            run(torch.full((3,), little))
+
+    control, compiled = both(Growing, script, beside=True)
+    assert all(call.beside is not None and not call.beside_unseen for call in compiled.calls)
+    for call in compiled.calls:
+        assert call.beside is not None
+        assert judge(call.beside.default, Criterion()).outcome is Outcome.PASS
+    assert not place(control, compiled, at=1).unknown
+
+
+def test_eager_beside_a_call_leaves_the_script_as_it_was(both: Any, tmp_path: Path) -> None:
+    """Buffers, counters, closures, generators and gradients go on from where the call left them."""
+    seen: list[list[Any]] = []
+
+    def made() -> Any:
+        die, counts, log = random.Random(3), {"calls": 0}, []
+
+        def function(x: torch.Tensor) -> torch.Tensor:
+            counts["calls"] += 1
+            log.append(die.randint(1, 6))
+            return x * torch.rand(3) + counts["calls"] + sum(log)
+
+        return function
+
+    def script(run: Watched) -> None:
+        results = [run(torch.ones(3)) for _ in range(3)]
+        seen.append([*(r.tolist() for r in results), torch.rand(1).item()])
+
+    plain = ran(tmp_path, Mode.EAGER, made(), script)
+    control = ran(tmp_path, Mode.EAGER_BESIDE, made(), script)
+    assert seen[0] == seen[1]
+    assert len(plain.calls) == len(control.calls) == 3
+    for call in control.calls:
+        assert call.beside is not None
+        assert not any(output.n_diff for output in call.beside.default.outputs), "and gives the same again"
+
+
+def test_a_gradient_is_compared_on_equal_inputs_with_a_float64_reference(both: Any) -> None:
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+            return grad * 3
+
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.rand(40) + 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            made = x * self.weight
+            return made if torch.compiler.is_compiling() else Wrong.apply(made)
+
+    def script(run: Watched) -> None:
+        run.backward(run(torch.ones(40)).square().sum())
+
+    found = place(*both(Scaled, script, beside=True), at=0)
+    [gradient] = [o for o in found.place.beside.default.outputs if o.path == "grad[weight]"]
+    assert gradient.n_diff == 40
+    assert gradient.rms_error_eager < 1e-5 < gradient.rms_error_compiled
+
+
+def test_a_function_that_cannot_run_twice_says_so(both: Any) -> None:
+    def made() -> Any:
+        left = iter([1.0])
+
+        def function(x: torch.Tensor) -> torch.Tensor:
+            return x * next(left)
+
+        return function
+
+    _, compiled = both(made, lambda run: run(torch.ones(3)), beside=True)
+    [call] = compiled.calls
+    assert call.beside is None
+    assert call.beside_unseen.startswith("eager does not run a second time on its inputs")
+
+
+def test_state_is_put_back_without_autograd_seeing_it() -> None:
+    layer = torch.nn.BatchNorm1d(3)
+    before = Remembered(layer)
+    out = layer(torch.rand(4, 3))
+    version = layer.weight._version
+    changed = layer.running_mean.clone()
+    before.put_back()
+    assert torch.equal(layer.running_mean, torch.zeros(3)) and not torch.equal(changed, torch.zeros(3))
+    assert layer.weight._version == version
+    out.sum().backward()

@@ -331,6 +331,14 @@ def test_a_gradient_in_bfloat16_that_is_not_rounded_is_not_wrong(tmp_path: Path)
     assert not any(n.wrong for n in told.nodes)
 
 
+def test_a_gradient_whose_cast_compiled_leaves_out_is_not_wrong(tmp_path: Path) -> None:
+    body = "return (x.half().float() @ torch.ones(4)).tanh().sum()"
+    inputs = "x = torch.linspace(0.1, 1, 12).reshape(3, 4).requires_grad_()"
+    told, begins = backward_of(call_of(tmp_path, body, inputs))
+    assert begins is not None and begins.beyond
+    assert not any(n.wrong for n in told.nodes)
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

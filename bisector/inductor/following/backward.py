@@ -232,9 +232,11 @@ class Backward:
         """The product for one input in double precision, None where it cannot be run so. change: of what the
         operation reads, before it is widened."""
         world = {j: _changed(self.following.compiled[j], change) for j in n.all_input_nodes}
+        # Before double precision is in force, under which nothing may be drawn at random.
+        reached = [_changed(g, change) for g in given]
         try:
             with Float64():
-                return self._vjp(n, world, [_changed(g, change) for g in given]).get(i)
+                return self._vjp(n, world, reached).get(i)
         except (NoReference, NotImplementedError, RuntimeError):
             return None
 

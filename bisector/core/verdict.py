@@ -43,7 +43,7 @@ class VerdictClass(enum.Enum):
 
 
 class Rule(enum.Enum):
-    """What decided the class; docs/verdicts.md has a row for each."""
+    """What decided the class; docs/words.md has a row for each."""
 
     MEASURED = "measured"  # nothing to classify: it agrees, raises or has no outputs
     EAGER_REPEATED = "eager-repeated"

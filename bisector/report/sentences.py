@@ -58,7 +58,8 @@ def answer(result: Result) -> str:
     if not diverges(result) and verdict["first_bad_backend"] is not None:
         return f"torch.compile differs from eager: {verdict['reason']}."
     if not diverges(result):
-        return stopped(f"No verdict: {verdict['reason'] or class_sentence(verdict)}")
+        reason = verdict["reason"] or class_sentence(verdict)
+        return stopped(f"C{reason[1:]}" if reason.startswith("cannot tell") else f"No verdict: {reason}")
     doubt = f" (not confirmed: {result['unproved']})" if "unproved" in result else ""
     return f"{_lead(verdict)}{_because(result)}{doubt}."
 

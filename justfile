@@ -50,15 +50,7 @@ truth *arguments:
 browser:
     {{python}} -m pytest -m browser -n 0 tests/report
 
-# the shipped repros and reports again, from their cases
-repros:
-    for case in repros/*/; do \
-        rm -rf "numbisect-runs/$(basename "$case")"; \
-        .venv/bin/numbisect minimize "${case}case.py" --out "numbisect-runs/$(basename "$case")" && \
-        cp "numbisect-runs/$(basename "$case")/"{repro.py,report.md} "$case"; \
-    done
-
-# the journals that tests replay, from real runs of the worked cases; shows what changed in their results
+# the worked cases run again: the journals that tests replay, the shipped repros and reports; shows what changed
 record *cases:
     {{python}} -m tests.replay.recording {{cases}}
 

@@ -156,11 +156,7 @@ class OneUlp(torch.fx.Interpreter):
         return super().call_method(target, args, kwargs)
 
     def _moved(self, value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
-            return value
-        if rounding_of(value) > self.finest:
-            return value
-        return nudge(value, self.random.getrandbits(62))
+        return _moved(value, self.finest, self.random)
 
     def _is_argument(self, n: torch.fx.Node, result: torch.Tensor) -> bool:
         """An in-place node returns its own argument; moving that would be another program."""
@@ -198,11 +194,14 @@ class Nudged(TorchDispatchMode):
         return result if exact else pytree.tree_map(self._moved, result)
 
     def _moved(self, value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
-            return value
-        if rounding_of(value) > self.finest:
-            return value
-        return nudge(value, self.random.getrandbits(62))
+        return _moved(value, self.finest, self.random)
+
+
+def _moved(value: Any, finest: float, draws: random.Random) -> Any:
+    """A float tensor of the finest dtype moved by an ulp at each element; anything else as it is."""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return value
+    return value if rounding_of(value) > finest else nudge(value, draws.getrandbits(62))
 
 
 def short_name(target: Any) -> str:

@@ -119,5 +119,4 @@ class Answer:
             or any(confirmed for _, confirmed in self.causes)
             or any(confirmed for fix, confirmed in self.fixes if fix.kind != "backend")
             or (self.family is not None and self.family.confirmed and self.family.family.repairs)
-            or (self.contrast is not None and bool(self.contrast.repairs or self.contrast.causes))
         )

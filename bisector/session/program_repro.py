@@ -68,12 +68,19 @@ $imports
         made.forward = call
         return made
 
-    pending = []
+    pending, gradients, backward_ = [], [], torch.autograd.backward
 
-    def keep():  # arguments, parameters and gradients, as the next call or the end finds them
+    def keep():  # arguments and parameters as the next call finds them, gradients as they were made
         found = [t for t in pending if t.is_leaf]
-        values.append([t.detach().clone() for t in (*found, *(t.grad for t in found)) if t is not None])
+        made = gradients or [t.grad for t in found]
+        values.append([t.detach().clone() for t in (*found, *made) if t is not None])
         pending.clear()
+        gradients.clear()
+
+    def backward(*args, **kwargs):
+        backward_(*args, **kwargs)
+        made = [t.grad for t in pending if t.is_leaf]
+        gradients[:] = [t.detach().clone() for t in made if t is not None]
 
     @functools.cache
     def fix():  # as late as can be: the script may register lowerings of its own
@@ -85,6 +92,7 @@ $imports
                 end(125)
 
 $only    end, torch.compile, os._exit = os._exit, watched, sys.exit
+    torch.autograd.backward = backward
     try:
         exec(compile(SCRIPT, "script.py", "exec"), {"__name__": "__main__"})
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
 from bisector.core.judge import Criterion, Tolerance, judge, severity, together
-from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, Signature
+from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict
 from bisector.core.trace import Trace
 from bisector.core.verdict import Rule, Verdict, VerdictClass, classify
@@ -83,7 +83,8 @@ def choose(
     criterion = replace(criterion, strides=apart)
     small = criterion.for_smaller((o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging)
     study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
-    notes = (*evidence.notes, *_notes(hello, call, verdict))
+    several = _several_tolerances(study, evidence.default, diverging)
+    notes = (*evidence.notes, *several, *_notes(hello, call, verdict))
     return Chosen(call, study, evidence, verdict, notes, others)
 
 
@@ -164,6 +165,18 @@ def _worst_first(result: ProbeResult) -> tuple[int, int, float]:
     ranks = {Outcome.FAIL: 0, Outcome.UNRESOLVED: 1, Outcome.PASS: 2}
     kind, size = severity(result) if _fails(result) else (0, 0.0)
     return ranks[result.outcome], -kind, -size
+
+
+def _several_tolerances(study: Study, default: Measurement, diverging: Collection[str]) -> list[str]:
+    """Of outputs that diverge and that the script compares more than once; in every probe all hold."""
+    notes = []
+    for output in default.outputs:
+        held = study.criterion.tolerances(output.path, output.dtype)
+        if output.path in diverging and len(held) > 1:
+            told = ", ".join(f"rtol {rtol:g} with atol {atol:g}" for rtol, atol in held)
+            said = f"the script compares {output.path} with several tolerances ({told})"
+            notes.append(f"{said}; the repro holds it to the first of these")
+    return notes
 
 
 def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict) -> list[str]:

@@ -231,6 +231,18 @@ def test_where_denying_less_suffices_than_the_causes_say_every_repair_is_found_a
     assert_no_gap(found)
 
 
+def test_gaps_are_told_with_the_first_set_and_how_many_there_are() -> None:
+    many = (("a", "b"), ("c",), tuple("defgh"))
+    assert SetsFound().gaps == ()
+    assert SetsFound(unresolved=many).gaps == (
+        "a repair may be missing: what disabling a and b (and 2 more such sets) does could not be judged",
+    )
+    assert SetsFound(unexplained=many[1:2], rest_unresolved=many[2:]).gaps == (
+        "a cause may be missing: disabling c breaks all that were found, and does not repair",
+        "a repair may be missing: what disabling all but 5 decisions does could not be judged",
+    )
+
+
 def test_without_a_plain_baseline_a_crash_leaves_a_gap_that_is_named() -> None:
     denied = mirror(any_of({"cast", "fma"}), EIGHT)
     everything = frozenset(EIGHT)

@@ -1,7 +1,8 @@
 """Journals of real runs, kept as test data: `python -m tests.replay.recording [CASE...]` makes them again.
 
 A recording is the journal of `numbisect minimize` on a worked case, with what no replay needs left out, and
-beside it the result that it led to. Where a recording is made again, the difference of the results is shown.
+beside it the result that it led to. Where a recording is made again, the difference of the results is shown,
+and the repro and the report of the run become those that are shipped with the case.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import difflib
 import json
 import lzma
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,6 +23,7 @@ from typing import Any
 from bisector.runner import rundir
 from bisector.session import environment, pipeline
 from bisector.session.command_line import Options
+from bisector.session.output import as_markdown
 from bisector.session.run import Session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,10 +92,12 @@ def _without_times(answer: Any) -> Any:
 
 
 def record(case: str, folder: Path) -> Recording:
-    """Run the case for real."""
+    """Run the case for real, and ship its repro and its report."""
     with _session(case, folder) as session:
         result = pipeline.minimize(session)
         machine = session.lab.hello().machine
+        shutil.copyfile(session.run.repro, shipped(case, rundir.REPRO))
+        shipped(case, "report.md").write_text(as_markdown(session.run, result), encoding="utf-8")
     lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines() if line]
     begun = [line for line in lines if line["event"] == "start"]
     asked = {line["key"]: (line["asker"], line["request"]["job"]) for line in begun}
@@ -102,6 +107,11 @@ def record(case: str, folder: Path) -> Recording:
         if line["event"] == "done"
     )
     return Recording(environment.describe(machine), answers, told(result))
+
+
+def shipped(case: str, name: str) -> Path:
+    """A file beside a worked case."""
+    return ROOT / "repros" / case / name
 
 
 def replay(

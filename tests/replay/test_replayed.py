@@ -13,9 +13,11 @@ from bisector.core.messages import Reply
 from bisector.core.protocol import Record, Recorded, RunProbe
 from bisector.report import markdown, sections, terminal
 from bisector.runner import lab
+from bisector.runner.rundir import RunDirectory
 from bisector.session import environment, pipeline
+from bisector.session.output import as_markdown
 from tests.known import TOLD
-from tests.replay.recording import CASES, Recording, Said, read, replay, told
+from tests.replay.recording import CASES, Recording, Said, read, replay, shipped, told
 
 
 class NoWorker:
@@ -46,6 +48,24 @@ def test_a_recorded_run_gives_its_answer_again(recording: Recording, case: str, 
     for known in TOLD:
         known(case, result)
     assert result["neighbour"]["differs_by"].startswith(("disabling ", "with ", "without "))
+
+
+def test_what_is_shipped_with_a_case_is_what_the_program_writes_now(
+    recording: Recording, case: str, tmp_path: Path
+) -> None:
+    result = replay(recording, case, tmp_path / "run")
+    run = RunDirectory(tmp_path / "run")
+    assert run.repro_text() == shipped(case, "repro.py").read_text()
+    report = as_markdown(run, result)
+    assert _without_cost(report) == _without_cost(shipped(case, "report.md").read_text())
+
+
+def _without_cost(report: str) -> list[str]:
+    """How many probes a run took, and how long, is its own."""
+    lines = report.splitlines()
+    kept = [line for line in lines if not line.startswith("Found by numbisect with ")]
+    assert len(kept) == len(lines) - 1
+    return kept
 
 
 def is_probe_of_the_second(recorded: Said) -> bool:

@@ -436,6 +436,49 @@ def test_a_family_that_the_second_worker_does_not_see_is_not_confirmed(
     assert "probably because of elided casts (float16) at 29 places" in sentences.answer(result)
 
 
+@pytest.mark.parametrize(
+    ("second", "status"),
+    [
+        (None, 0),
+        (agreeing, 3),
+        (lambda answer: asked.Failed("timeout after 60 s"), 3),
+    ],
+)
+def test_flags_confirms_its_fixes_in_a_second_worker(explained: Explain, second: Any, status: int) -> None:
+    model = both_needed() if second is None else second_says(lambda request, answer: second(answer))
+    result = explained(model, command="flags")
+    assert model.asked[1], "the second worker was asked"
+    assert result["exit_status"] == status
+    flags = [fix for fix in result["fixes"] if fix["kind"] == "flag"]
+    assert flags and all(fix["confirmed"] == (status == 0) for fix in flags)
+
+
+@pytest.mark.parametrize("questions", range(0, 40, 3))
+def test_flags_confirms_nothing_that_its_budget_leaves_unasked(explained: Explain, questions: int) -> None:
+    def spend(session: Session) -> None:
+        session.clock = Spent(questions)
+
+    model = both_needed()
+    result = explained(model, spend, command="flags")
+    if any(fix["confirmed"] for fix in result["fixes"] if fix["kind"] == "flag"):
+        assert model.asked[1]
+    else:
+        assert result["exit_status"] == 3
+
+
+def test_a_set_that_could_not_be_judged_is_told(explained: Explain) -> None:
+    """What is missing may be a repair: the list that was found is not called all."""
+    crash = asked.Failed("the process ended by SIGSEGV")
+
+    def crashing(request: Any, answer: Any) -> Any:
+        alone = isinstance(request, asked.RunProbe) and request.candidate.members == frozenset({INLINE})
+        return crash if alone and request.candidate.base is Base.DEFAULT else answer
+
+    result = explained(both_needed(first=crashing, second=crashing))
+    assert members(result["repairs"]) == [[FMA]]
+    assert f"a repair may be missing: what disabling {INLINE} does could not be judged" in told(result)
+
+
 # -- the repro ------------------------------------------------------------------------------------------
 
 
@@ -494,9 +537,9 @@ def test_a_budget_that_ends_anywhere_leaves_a_partial_answer_and_accuses_nobody_
         return
     assert result["stopped_because"] == "the budget of 9 s is spent"
     confirmed = [*members(result["repairs"]), *members(result["causes"])]
-    assert confirmed == [] or model.asked[1]
-    if result["exit_status"] == 0:
-        assert confirmed or any(fix["confirmed"] for fix in result["fixes"])
+    confirmed += [fix["id"] for fix in result["fixes"] if fix["confirmed"] and fix["kind"] != "backend"]
+    assert not confirmed or model.asked[1], "a second process was asked about what is called confirmed"
+    assert (result["exit_status"] == 0) == bool(confirmed)
 
 
 def test_a_known_cause_ends_a_run_with_its_two_probes(

@@ -73,6 +73,29 @@ def test_a_file_that_stumbles_cannot_tell(tmp_path: Path) -> None:
     assert (status, said[0].partition(":")[0]) == (125, "cannot tell")
 
 
+GRADIENT = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        made = x * self.weight
+        return made.detach() + (made - made.detach()) * (2 if torch.compiler.is_compiling() else 1)
+
+net = Net()
+torch.compile(net, backend="eager")(torch.ones(3)).sum().backward()
+net.weight.grad.zero_()
+"""
+
+
+def test_a_gradient_that_the_script_clears_again_is_compared(tmp_path: Path) -> None:
+    status, said = ran(tmp_path, GRADIENT)
+    assert (status, said[0]) == (1, DIFFERS)
+
+
 TWO = """
 import torch
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .accuracy import is_far
+from .classify import PLAINLY_WRONG, classify
 from .judge import Criterion, judge
 from .model import Outcome
 from .program import CompiledCall, PlainRun, Shown, shown
-from .verdict import PLAINLY_WRONG, Rule, Verdict, VerdictClass, classify
+from .verdict import Rule, Verdict, VerdictClass
 
 UNSTEADY = "two runs of the script with compilation off differ"
 GROWS = (

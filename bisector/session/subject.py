@@ -8,12 +8,13 @@ from itertools import islice
 from typing import Any
 
 from bisector.core.case import WHOLE
+from bisector.core.classify import classify
 from bisector.core.evidence import Evidence
 from bisector.core.judge import Criterion, Tolerance, judge, severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict
 from bisector.core.trace import Trace
-from bisector.core.verdict import Rule, Verdict, VerdictClass, classify
+from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab
 

@@ -27,6 +27,7 @@ from .run import Session
 
 ROOT = Path(bisector.__file__).parent
 WATCHED = ROOT / "inductor" / "program" / "run_script.py"
+LATE = "a gradient came back to it after the next call, and was not compared"
 MOST_LINES = 10_000  # that are compared of what a script prints
 # Both names, since torch has had each (torch/_dynamo/config.py).
 OFF = {"TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
@@ -207,6 +208,7 @@ def _read(events: Path, done: processes.Ended) -> PlainRun:
     agreed: list[bool] = []
     said: list[str] = []
     backends: list[str] = []
+    late: set[int] = set()
     for event in map(_event, lines):
         if "index" in event:
             calls.append(wire.load(CompiledCall, event))
@@ -214,13 +216,15 @@ def _read(events: Path, done: processes.Ended) -> PlainRun:
             agreed.append(event["agreed"])
         elif "said" in event:
             said += event["said"].splitlines()
+        elif "late" in event:
+            late.add(event["late"])
         elif "backend" in event:
             backends.append(event["backend"])
         else:
             run = replace(run, **event)
     return replace(
         run,
-        calls=tuple(calls),
+        calls=tuple(replace(c, beside_unseen=LATE) if c.index in late else c for c in calls),
         agreed=tuple(agreed),
         said=tuple(said[:MOST_LINES]),
         backends=tuple(dict.fromkeys(backends)),

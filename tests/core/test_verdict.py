@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from bisector.core.classify import classify
 from bisector.core.evidence import Evidence, Repeated, Rerun
 from bisector.core.judge import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.trace import NodeTrace, Trace
-from bisector.core.verdict import Rule, Verdict, VerdictClass, classify
+from bisector.core.verdict import Rule, Verdict, VerdictClass
 from tests.core.helpers import ends
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 

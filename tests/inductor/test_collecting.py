@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from bisector.core.case import WHOLE
+from bisector.core.classify import classify
 from bisector.core.evidence import Evidence
 from bisector.core.judge import Criterion, judge
 from bisector.core.model import Candidate, Outcome
-from bisector.core.verdict import Rule, Verdict, VerdictClass, classify
+from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.collecting import collect

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from bisector.core.case import WHOLE
+from bisector.core.classify import classify
 from bisector.core.judge import Criterion, judge
 from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import CannotAnswer
 from bisector.core.shares import Carried, Part, Shares
 from bisector.core.trace import NodeTrace, Reach, Trace, amplified, amplifier, origin
-from bisector.core.verdict import Verdict, VerdictClass, classify
+from bisector.core.verdict import Verdict, VerdictClass
 from bisector.inductor import collecting, execute
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call

@@ -322,6 +322,18 @@ def test_a_function_that_cannot_run_twice_says_so(both: Any) -> None:
     assert call.beside_unseen.startswith("eager does not run a second time on its inputs")
 
 
+def test_a_gradient_that_comes_back_after_the_next_call_is_told(tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = []
+    watch = Watch(tmp_path, Mode.EAGER_BESIDE, lambda **event: events.append(event), until=LAST)
+    layer, x = Layer(0.0), torch.ones(3)
+    first, second = (watch.call("f", layer, layer, (x,), {}) for _ in range(2))
+    watch.before_backward()
+    (first + second).sum().backward()
+    watch.after_backward()
+    watch.finish()
+    assert [event["late"] for event in events if "late" in event] == [0]
+
+
 def test_state_is_put_back_without_autograd_seeing_it() -> None:
     layer = torch.nn.BatchNorm1d(3)
     before = Remembered(layer)

@@ -28,11 +28,14 @@ FORWARD_MODE = "forward-mode differentiation runs, in which eager was not run ag
 class Beside:
     """What is kept of one call from its beginning on.
 
-    model: what was compiled; function: what torch.compile returned for it.
+    model: what was compiled; function: what torch.compile returned for it. late: called where a gradient
+    comes back to the call after it was compared.
     """
 
-    def __init__(self, model: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
-        self.model, self.function = model, function
+    def __init__(
+        self, model: Any, function: Callable[..., Any], args: Any, kwargs: Any, late: Callable[[], None]
+    ) -> None:
+        self.model, self.function, self.late = model, function, late
         flat, self.spec = pytree.tree_flatten((args, kwargs))
         self.before = Remembered(model)
         self.inputs = tensors.snapshot(flat)
@@ -41,6 +44,7 @@ class Beside:
         self.state: Values = {}  # of what it reaches, as the call left it
         self.came_back: dict[int, torch.Tensor] = {}  # gradient by output, summed over backward passes
         self.gradients: Values | None = None  # as they were before the first backward pass
+        self.compared = False
 
     def returned(self, result: Any) -> None:
         """The call has returned; from now on what comes back to its outputs is kept."""
@@ -50,6 +54,9 @@ class Beside:
                 leaf.register_hook(lambda grad, index=index: self._keep(index, grad))
 
     def _keep(self, index: int, gradient: torch.Tensor) -> None:
+        if self.compared:
+            self.late()
+            return
         kept = self.came_back.get(index)
         self.came_back[index] = gradient.detach().clone() if kept is None else kept + gradient.detach()
 
@@ -64,7 +71,7 @@ class Beside:
         """
         if self.forward_mode:
             return None, FORWARD_MODE
-        after = Remembered(self.model)
+        after, self.compared = Remembered(self.model), True
         try:
             return self._measured(index, {**compiled, **self.state})
         except Exception as error:  # noqa: BLE001 - the user's function may refuse to be run again in any way

@@ -83,7 +83,8 @@ class Watch:
         self.finish()
         index, self.count = self.count, self.count + 1
         in_eager = bool(self.only) and index not in self.only
-        beside = Beside(model, function, args, kwargs) if self.until is not None else None
+        late = functools.partial(self.note, late=index)
+        beside = Beside(model, function, args, kwargs, late) if self.until is not None else None
         self.within = True
         try:
             with torch.compiler.set_stance("force_eager") if in_eager else nullcontext():

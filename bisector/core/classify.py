@@ -1,0 +1,136 @@
+"""From measurements to a verdict: what is steady, what is random, what is of another kind; values last."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .evidence import Evidence
+from .judge import Criterion, divergence, judge
+from .model import DivergenceKind, Measurement, Outcome, Signature
+from .trace import Trace
+from .value_verdict import ValueVerdict
+from .verdict import Rule, Verdict, VerdictClass
+
+DRAWS_OTHERS = (
+    "compiled draws other random numbers than eager; told to draw them as eager does (fallback_random), "
+    "every output agrees"
+)
+EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
+# What kind of divergence is no matter of accuracy: eager says what the program means.
+PLAINLY_WRONG = (DivergenceKind.SHAPE, DivergenceKind.DTYPE, DivergenceKind.ALIAS)
+
+
+def classify(
+    evidence: Evidence, criterion: Criterion, own_random: bool, followed: Trace | None = None
+) -> Verdict:
+    """followed: what arises and grows at each node, once that is known; it then stands in place of the
+    nudges. own_random: the compile was told to draw random numbers as eager does (fallback_random)."""
+    default = judge(evidence.default, criterion)
+    if default.outcome is Outcome.UNRESOLVED:
+        return Verdict(VerdictClass.UNRESOLVED, default.reason)
+    raised = _has_raised(evidence.default)
+    if raised and default.outcome is Outcome.FAIL:
+        return Verdict(VerdictClass.RAISES, default.reason.partition(": ")[2], default.signatures)
+    if not raised:
+        unsteady = _eager_differs(evidence, criterion, default.signatures)
+        unsteady = unsteady or _compiled_differs(evidence, criterion, default.signatures, followed)
+        if unsteady is not None:
+            return unsteady
+    if default.outcome is Outcome.PASS:
+        agrees = default.reason if raised else "every output agrees within tolerance"
+        return Verdict(VerdictClass.AGREES, agrees)
+    if evidence.alike is not None and judge(evidence.alike, criterion).outcome is Outcome.PASS:
+        return Verdict(VerdictClass.RANDOM, DRAWS_OTHERS, default.signatures, Rule.DRAWN_ALIKE)
+    if judge(evidence.again, criterion).outcome is not Outcome.PASS and not own_random:
+        reason = (
+            "eager draws random numbers and differs from itself; torch.compile draws others. "
+            "With `-c fallback_random=True` both draw the same"
+        )
+        return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures, Rule.DRAWN_ALIKE)
+    for output in evidence.default.outputs:
+        found = divergence(output, criterion)
+        if found is not None and found[0] is DivergenceKind.SHAPE and _moves_shape(evidence, output.path):
+            reason = f"{output.path}: {found[1]}; one ulp at each node changes that of eager's own output too"
+            return Verdict(VerdictClass.AMPLIFIED_ROUNDING, reason, default.signatures, Rule.ROUNDING)
+        if found is not None and found[0] in PLAINLY_WRONG:
+            reason = f"{output.path}: {found[1]}"
+            return Verdict(VerdictClass.COMPILED_WORSE, reason, default.signatures, Rule.KIND)
+    if all(signature.kind is DivergenceKind.STRIDE for signature in default.signatures):
+        return Verdict(VerdictClass.COMPILED_WORSE, default.reason, default.signatures, Rule.KIND)
+    return ValueVerdict(evidence, criterion, default.signatures, followed).verdict()
+
+
+def _moves_shape(evidence: Evidence, path: str) -> bool:
+    """Whether how many elements an output has hangs on values that rounding moves."""
+    return any(o.path == path and o.shape_compiled for one in evidence.nudged for o in one.outputs)
+
+
+def _has_raised(measurement: Measurement) -> bool:
+    return any(output.raised is not None for output in measurement.outputs)
+
+
+# -- runs that are not alike ----------------------------------------------------------------------------
+
+
+def _eager_differs(
+    evidence: Evidence, criterion: Criterion, signatures: tuple[Signature, ...]
+) -> Verdict | None:
+    """Where the same run of eager gives other values, so that nothing can be compared with it."""
+    if not signatures or judge(evidence.restored, criterion).outcome is Outcome.PASS:
+        return None
+    named = next(iter(evidence.undefined.items()), None)
+    if named is not None:
+        reason = f"{EAGER_DIFFERS}: `{named[0]}` is {named[1]}"
+        return Verdict(VerdictClass.UNDEFINED, reason, signatures, Rule.UNDEFINED_NODE)
+    return Verdict(VerdictClass.NONDETERMINISTIC, EAGER_DIFFERS, signatures, Rule.EAGER_REPEATED)
+
+
+def _compiled_differs(
+    evidence: Evidence,
+    criterion: Criterion,
+    signatures: tuple[Signature, ...],
+    followed: Trace | None,
+) -> Verdict | None:
+    """Where the compiled program's own runs are as far apart as it is from eager, or some of them agree with
+    eager and others do not. None where they do not differ so.
+
+    If every run is wrong, by more than rounding explains, the outcome is steady though the bits are not: a
+    read outside of a buffer, or of memory that nothing was written to (pytorch#190765).
+    """
+    repeated, diverges = evidence.repeated, bool(signatures)
+    if repeated is None:
+        return None
+    flipped = sum(
+        o.count for o in repeated.others if (_outcome(o.against_eager, criterion) is Outcome.FAIL) != diverges
+    )
+    far = sum(o.count for o in repeated.others if _outcome(o.against_first, criterion) is Outcome.FAIL)
+    if not flipped and not (far and diverges):
+        return None
+    figures = {"runs": float(repeated.runs), "unlike_first": float(repeated.unlike)}
+    unlike = f"of {repeated.runs} runs {repeated.unlike} gave other bits than the first"
+    if not flipped and (wrong := _wrong_in_every_run(evidence, criterion, signatures, followed)):
+        reason = f"{wrong}; its runs differ from each other too ({unlike}), and none agrees with eager"
+        return Verdict(VerdictClass.COMPILED_WORSE, reason, signatures, Rule.EVERY_RUN, figures)
+    agreeing = flipped if diverges else repeated.runs - flipped
+    reason = (
+        f"the compiled program differs from itself on the same inputs: {unlike}, and {agreeing} agree with "
+        "eager"
+    )
+    return Verdict(VerdictClass.NONDETERMINISTIC, reason, signatures, Rule.COMPILED_REPEATED, figures)
+
+
+def _wrong_in_every_run(
+    evidence: Evidence,
+    criterion: Criterion,
+    signatures: tuple[Signature, ...],
+    followed: Trace | None,
+) -> str:
+    """How the first run is wrong, where all are by more than rounding; else empty."""
+    assert evidence.repeated is not None
+    runs = [evidence.default, *(other.against_eager for other in evidence.repeated.others)]
+    found = [ValueVerdict(replace(evidence, default=run), criterion, signatures, followed) for run in runs]
+    return found[0].verdict().reason if all(one.is_wrong for one in found) else ""
+
+
+def _outcome(measurement: Measurement, criterion: Criterion) -> Outcome:
+    return judge(measurement, criterion).outcome

@@ -1,0 +1,246 @@
+"""The class of a divergence in values: by the nodes where they were followed, by the casts, by accuracy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .accuracy import (
+    AMPLIFIED,
+    FEW,
+    Leaning,
+    gain,
+    is_exact,
+    is_few,
+    is_known,
+    is_within_rounding,
+    leaning,
+    leaning_here,
+    leaning_if_far,
+)
+from .evidence import Evidence
+from .judge import Criterion, judge
+from .model import Outcome, OutputMeasurement, Signature
+from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
+from .verdict import Rule, Verdict, VerdictClass
+
+# A one-ulp nudge reaches a rounding step in about half of the samples; compiled may flip as many elements
+# again.
+MANY_MORE = 8
+
+
+@dataclass(frozen=True)
+class ValueVerdict:
+    """A divergence in values, told by the nodes where they were followed, by the casts, by accuracy."""
+
+    evidence: Evidence
+    criterion: Criterion
+    signatures: tuple[Signature, ...]
+    followed: Trace | None
+
+    def verdict(self) -> Verdict:
+        return self._by_node() or self._by_undefined() or self._by_casts() or self._by_outputs()
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether more than rounding makes the difference; without a reference, whether one ulp at each node
+        leaves eager within the tolerance."""
+        found = self.verdict()
+        if found.rule is Rule.NO_REFERENCE:
+            return self._sensitive() is None
+        return found.kind is VerdictClass.COMPILED_WORSE
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(sorted({s.path for s in self.signatures}))
+
+    @property
+    def outputs(self) -> list[OutputMeasurement]:
+        return [o for o in self.evidence.default.outputs if o.path in self.paths]
+
+    @property
+    def nodes(self) -> tuple[NodeTrace, ...]:
+        return () if self.followed is None else self.followed.behind(self.paths)
+
+    def _told(self, kind: VerdictClass, reason: str, rule: Rule, **figures: float) -> Verdict:
+        return Verdict(kind, reason, self.signatures, rule, figures)
+
+    def _by_node(self) -> Verdict | None:
+        """A node at which more than rounding arises makes the verdict, whatever comes of it."""
+        undefined = self.evidence.undefined
+        node = next((n for n in self.nodes if n.wrong or (n.beyond and n.name in undefined)), None)
+        if node is None:
+            return None
+        if node.name in undefined:
+            reason = f"`{node.name}` ({node.op}) is {undefined[node.name]}, which torch leaves undefined"
+            return self._told(VerdictClass.UNDEFINED, reason, Rule.UNDEFINED_NODE)
+        far = f"by {node.local_ulp:.3g} ulp" if math.isfinite(node.local_ulp) else "by more than any rounding"
+        told = "" if node.eager_ulp is None else f", of which eager's own rounding is {node.eager_ulp:.3g}"
+        reason = f"on equal inputs `{node.name}` ({node.op}) differs from eager {far}{told}"
+        figures = {"local_ulp": node.local_ulp} | (
+            {} if node.eager_ulp is None else {"eager_ulp": node.eager_ulp}
+        )
+        return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.NODE, **figures)
+
+    def _by_undefined(self) -> Verdict | None:
+        """All that differs comes of values that torch leaves undefined."""
+        if not self.evidence.undefined or not set(self.paths) <= set(self.evidence.undefined_paths):
+            return None
+        name, what = next(iter(self.evidence.undefined.items()))
+        reason = (
+            f"all elements that differ depend on `{name}`, which is {what}: torch leaves that undefined"
+        )
+        return self._told(VerdictClass.UNDEFINED, reason, Rule.UNDEFINED_VALUES)
+
+    def _by_casts(self) -> Verdict | None:
+        """Farther from a reference that rounds where the program says so, not from one that never does."""
+        if self.evidence.widest is None:
+            return None
+        widest = {o.path: o for o in self.evidence.widest.outputs}
+        for output in self.outputs:
+            other = widest.get(output.path)
+            if other is None or not is_known(output) or not is_known(other) or is_exact(output):
+                continue
+            obeying = leaning(output, self.evidence.redrawn, False)
+            if obeying is Leaning.WORSE and leaning_here(other) is not Leaning.WORSE:
+                reason = (
+                    f"{output.path}: a cast to a narrower dtype, which the program wrote, is not executed "
+                    f"(rms error with the casts {_errors_of(output)}; without any {_errors_of(other)})"
+                )
+                return self._told(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
+        return None
+
+    def _by_outputs(self) -> Verdict:
+        sensitive = self._sensitive()
+        amplified_by = self._amplified_by(sensitive)
+        chance = sensitive is not None or amplified_by is not None
+        leanings = [(o, self._leaning(o, chance)) for o in self.outputs]
+        for output, found in leanings:
+            if found is Leaning.WORSE and is_exact(output):
+                reason = (
+                    f"{output.path}: {output.n_diff} of {output.numel} elements differ; {output.dtype} has "
+                    "no rounding, and none before it explains them"
+                )
+                figures = {"n_diff": float(output.n_diff)}
+                return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.EXACT_DTYPE, **figures)
+        for wanted, kind in (
+            (Leaning.WORSE, VerdictClass.COMPILED_WORSE),
+            (Leaning.BETTER, VerdictClass.COMPILED_BETTER),
+        ):
+            for output, found in leanings:
+                if found is wanted:
+                    return self._told(kind, _errors(output, found), Rule.ACCURACY, **_figures(output))
+        return self._by_rounding([o for o, _ in leanings], amplified_by)
+
+    def _leaning(self, output: OutputMeasurement, chance: bool) -> Leaning:
+        if is_exact(output):
+            return Leaning.UNTOLD if self._comes_from_rounding(output) else Leaning.WORSE
+        if not is_known(output):
+            return Leaning.UNTOLD
+        found = leaning(output, self.evidence.redrawn, chance)
+        if found is Leaning.UNTOLD:
+            found = leaning_if_far(output, self.evidence)
+        # Of terms that cancel what is left is chance: their rounding, which the sum lets stand, is all of it.
+        well = found is Leaning.WORSE and self._rounds_well and is_within_rounding(output, self._gain(output))
+        return Leaning.ALIKE if well else found
+
+    def _gain(self, output: OutputMeasurement) -> float:
+        """The largest gain at a node before an output, 1 where none is known or it is without bound."""
+        grows = None if self.followed is None else amplifier(self.followed.behind([output.path]))
+        gain = 1.0 if grows is None or grows.gain is None else grows.gain
+        return gain if math.isfinite(gain) else 1.0
+
+    @property
+    def _rounds_well(self) -> bool:
+        """Whether no node is known to be off by more than rounding, for whatever reason."""
+        return rounding_alone(self.nodes) and not any(n.beyond for n in self.nodes)
+
+    def _comes_from_rounding(self, output: OutputMeasurement) -> bool:
+        """Whether an output without rounding of its own differs by what was rounded before it."""
+        if self.followed is not None and self.followed.output(output.path) is not None:
+            nodes = self.followed.behind([output.path])
+            if rounding_alone(nodes):
+                return any(n.local_ulp > 0 for n in nodes if n.arises)
+        nudged = [o for m in self.evidence.nudged for o in m.outputs if o.path == output.path]
+        most = max((o.n_diff for o in nudged), default=0)
+        return most > 0 and output.n_diff <= FEW + MANY_MORE * most
+
+    def _by_rounding(self, outputs: Sequence[OutputMeasurement], amplified_by: str | None) -> Verdict:
+        """What no accuracy tells apart."""
+        known = [o for o in outputs if is_known(o) and not is_exact(o)]
+        if amplified_by is not None and (known or all(is_few(o) or is_exact(o) for o in outputs)):
+            return self._told(VerdictClass.AMPLIFIED_ROUNDING, amplified_by, Rule.ROUNDING)
+        if all(is_exact(o) for o in outputs):
+            reason = f"{outputs[0].path} comes from rounded values that lie at a step"
+            return self._told(VerdictClass.AMPLIFIED_ROUNDING, reason, Rule.ROUNDING)
+        if not known:
+            reason = "diverges; there is no float64 reference to tell which is right"
+            return self._told(VerdictClass.UNRESOLVED, reason, Rule.NO_REFERENCE)
+        untold = next((o for o in known if not self._rounds_alike(o)), None)
+        if untold is not None:
+            reason = (
+                f"{untold.path}: {untold.n_diff} elements differ, too few to tell which run is nearer to the "
+                f"float64 reference (rms error {_errors_of(untold)})"
+            )
+            return self._told(VerdictClass.UNRESOLVED, reason, Rule.ACCURACY, **_figures(untold))
+        reason = _errors(known[0], Leaning.ALIKE)
+        return self._told(VerdictClass.EQUALLY_ACCURATE, reason, Rule.ACCURACY, **_figures(known[0]))
+
+    def _rounds_alike(self, output: OutputMeasurement) -> bool:
+        """Whether the two errors are alike, here or over other inputs, or nothing but rounding arises."""
+        if leaning_here(output) is Leaning.ALIKE or gain(output) <= AMPLIFIED:
+            return True
+        return self._rounds_well or leaning(output, self.evidence.redrawn, False) is Leaning.ALIKE
+
+    def _amplified_by(self, sensitive: str | None) -> str | None:
+        """Why this is amplified rounding, None where it is not. Where the nodes were followed they tell; else
+        one ulp at each node, which shows what could be, not what was."""
+        told = None if self.followed is None else amplified(self.followed, self.paths)
+        if told is None:
+            return sensitive
+        if not told:
+            return None
+        nodes = self.nodes
+        most = max(n.local_ulp for n in nodes)
+        text = f"at each node by itself the two runs differ by rounding alone (at most {most:.3g} ulp)"
+        grows = amplifier(nodes)
+        if grows is None:
+            return f"{text}, which grows from node to node"
+        how = f"{grows.gain:.3g} times" if math.isfinite(grows.gain or 0.0) else "without bound"
+        return f"{text}; it grows most at `{grows.name}` ({grows.op}), {how}"
+
+    def _sensitive(self) -> str | None:
+        """A sentence where one ulp at each node moves eager itself that far, None where it does not."""
+        for measurement in self.evidence.nudged:
+            moved = judge(measurement, self.criterion, same=self.signatures)
+            paths = {s.path for s in moved.signatures} & set(self.paths)
+            for output in measurement.outputs if moved.outcome is Outcome.FAIL else ():
+                if output.path in paths and gain(output) > AMPLIFIED:
+                    return (
+                        f"one ulp at each node moves {output.path} of eager itself beyond tolerance "
+                        f"({output.n_diff} of {output.numel} elements, up to {output.max_abs:.3g})"
+                    )
+        return None
+
+
+def _errors(output: OutputMeasurement, how: Leaning) -> str:
+    text = f"{output.path}: compiled is {how.value} the float64 reference"
+    if output.reference_nonfinite_compiled or output.reference_nonfinite_eager:
+        return (
+            f"{text}: {output.reference_nonfinite_compiled} elements are not finite where it is "
+            f"(eager: {output.reference_nonfinite_eager})"
+        )
+    return f"{text} (rms error {_errors_of(output)})"
+
+
+def _errors_of(output: OutputMeasurement) -> str:
+    return f"{output.rms_error_compiled:.3g}, eager {output.rms_error_eager:.3g}"
+
+
+def _figures(output: OutputMeasurement) -> dict[str, float]:
+    return {
+        "rms_error_compiled": output.rms_error_compiled or 0.0,
+        "rms_error_eager": output.rms_error_eager or 0.0,
+        "rms_rounding": output.rms_rounding or 0.0,
+    }

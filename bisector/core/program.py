@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import math
 import re
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -99,8 +98,8 @@ class PlainRun:
         return f"was killed ({self.ended})" if -self.status in FROM_OUTSIDE else ""
 
 
-# Signals that somebody or the machine sends; a crash of the program has others.
-FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
+# Signals that somebody or the machine sends, SIGHUP, SIGINT, SIGKILL and SIGTERM; a crash has others.
+FROM_OUTSIDE = (1, 2, 9, 15)
 
 
 @dataclass(frozen=True)

@@ -265,7 +265,7 @@ _OF_THE_RUN = re.compile(
 )
 _WRAPPER = "_orig_mod."
 PRINTED_ALIKE = 1e-4  # relative: torch prints four digits
-ALIKE_TO_ZERO = 1e-5  # a difference that is printed; atol of torch.testing.assert_close for float32
+NOTHING = 1e-5  # of a difference or a sum that cancels; atol of torch.testing.assert_close for float32
 NEARLY_ALIKE = 1e-2  # relative: rounding that grew may make as much of a number
 
 
@@ -305,9 +305,7 @@ def _numbers(a: str, b: str) -> list[tuple[float, float]]:
 def _alike(x: float, y: float, relative: float) -> bool:
     if x == y or (math.isnan(x) and math.isnan(y)):
         return True
-    if 0.0 in (x, y):
-        return abs(x - y) <= ALIKE_TO_ZERO
-    return math.isclose(x, y, rel_tol=relative)
+    return max(abs(x), abs(y)) <= NOTHING or math.isclose(x, y, rel_tol=relative)
 
 
 def _first_that_fails(eager: Sequence[bool], compiled: Sequence[bool]) -> int | None:

@@ -188,6 +188,7 @@ def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any
     if backend == "inductor" and entry.backend != "inductor" and candidate.base is Base.DEFAULT:
         backend = entry.backend
     options = {k: v for k, v in entry.options.items() if f"inductor.{k}" not in flags}
+    subject.call.put_back_originals()
     context = subject.call.graph.tracing_context if subject.whole else None
     inputs = subject.call.graph.example_inputs if context is not None else _leaves(subject)
     compiled = partial(compiling.compile_graph, subject.edited.gm, inputs, context, backend, options)

@@ -44,6 +44,8 @@ $imports
         if model is None:
             return functools.partial(watched, **options)
         made = compile_(model, **$options)
+        if made is model and isinstance(model, torch.nn.Module):  # compilation is off
+            made = torch.compiler.disable(model)
         target = made.forward if isinstance(made, torch.nn.Module) else made
         owner = model if isinstance(model, torch.nn.Module) else getattr(model, "__self__", None)
 

@@ -507,6 +507,18 @@ FORMS = {
         """,
         "is not executed", "elided-rounding",
     ),
+    "a module that is called beside the compiled one, and changes afterwards": Form(
+        """
+        import torch
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.LazyLinear(8), torch.nn.BatchNorm1d(8))
+        x = torch.randn(4, 3)
+        print(torch.compile(net)(x).sum(), net(x).sum())
+        net.double()
+        print(net(x.double()).sum())
+        """,
+        "every output agrees", "agrees", 0,
+    ),
     "a lazy module, and buffers that change": Form(
         """
         import torch

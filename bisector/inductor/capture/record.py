@@ -74,11 +74,12 @@ def _keep_gradient(kept: dict[int, torch.Tensor], index: int, grad: torch.Tensor
 @dataclass(kw_only=True)
 class Call(GraphCall):
     """One run of a script's graph. originals: the caller's own tensors, whose `.grad` a script compares;
-    tolerances: the script's own, by path."""
+    versions: how often each had been written to. tolerances: the script's own, by path."""
 
     graph: GraphRecord
     state: torch_state.TorchState
     originals: list[Any] = field(default_factory=list)
+    versions: list[int | None] = field(default_factory=list)
     output_ids: list[int] = field(default_factory=list)
     output_storages: list[int] = field(default_factory=list)
     tolerances: dict[str, tuple[Tolerance, ...]] = field(default_factory=dict)
@@ -91,6 +92,17 @@ class Call(GraphCall):
         """Types of the devices (`cpu`, `cuda`) that the inputs and the values of the graph are on."""
         values = [*self.args, *(n.meta.get("example_value") for n in self.graph.gm.graph.nodes)]
         return {value.device.type for value in values if isinstance(value, torch.Tensor)}
+
+    def put_back_originals(self) -> None:
+        """Give the caller's tensors what they held at the call, where the script has changed them since: the
+        compiler looks at them (at a dtype; with freezing, at values), not at the copies."""
+        copies = tensors.snapshot(self.args)
+        for original, version, copy in zip(self.originals, self.versions, copies, strict=True):
+            if version is None or type(original) not in (torch.Tensor, torch.nn.Parameter):
+                continue
+            same = (original.dtype, original.shape, original.device) == (copy.dtype, copy.shape, copy.device)
+            if not same or original._version != version:
+                original.data = copy
 
     def original_args(self) -> list[tuple[str, Any]]:
         """(input name, the caller's tensor or None): leaves whose gradient a script may look at."""
@@ -210,6 +222,7 @@ class Recorder:
             requires_grad=tensors.grad_flags(args),
             state=torch_state.take(self.start),
             originals=list(args),
+            versions=list(map(_version_of, args)),
         )
         graph.calls.append(call)
         self.calls.append(call)
@@ -230,6 +243,11 @@ class Recorder:
             defaults = [_default_tolerance(leaf) for leaf in leaves]
             default = max(defaults, default=(0.0, 0.0))  # assert_close takes the looser dtype's of a pair
             self.comparisons.append(Comparison(tolerance, default, matched, agreed))
+
+
+def _version_of(value: Any) -> int | None:
+    """How often a tensor was written to; None for what is none, or counts no writes."""
+    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else None
 
 
 def _default_tolerance(tensor: torch.Tensor) -> Tolerance:

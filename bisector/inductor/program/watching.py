@@ -166,6 +166,9 @@ def _compile(watch: Watch, original: Callable[..., Any], backend: str | None) ->
         if backend is not None and is_beyond(own, backend):
             given = _for_backend(given, backend)
         made = original(model, **given)
+        if made is model and isinstance(model, torch.nn.Module):
+            # With compilation off it is the module itself, whose own calls are none of the compiled one's.
+            made = torch.compiler.disable(model)
         return made if given.get("disable") else wrapped(model, made, watch.call)
 
     return compile

@@ -1,0 +1,151 @@
+"""The script's own runs: what is said where one of them takes too long, is killed, or is not made."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bisector.core.judge import Criterion
+from bisector.core.model import Outcome
+from bisector.core.program import CompiledCall, Mode, PlainRun
+from bisector.session.command_line import Options
+from bisector.session.witness import Program, Witness
+from tests.core.measurements import off_by, output
+
+CRITERION = Criterion()
+EAGER = PlainRun((CompiledCall(0, "f"),), status=0, printed=("a",))
+AGREES = PlainRun((CompiledCall(0, "f", (output(),)),), status=0, printed=("a",), backends=("inductor",))
+DIFFERS = replace(AGREES, calls=(CompiledCall(0, "f", (off_by(1.0),)),))
+LATE = PlainRun(status=None)
+KILLED = PlainRun(status=-signal.SIGKILL, ended="killed by SIGKILL")
+Runs = dict[tuple[Mode, str | None], PlainRun]
+Made = Callable[..., Program]
+
+
+class Scripted(Program):
+    """The runs as they are written down; those that agree where nothing is."""
+
+    def __init__(self, folder: Path, runs: Runs) -> None:
+        journal = SimpleNamespace(answers={}, started=lambda key, request: None, done=self._done)
+        options = Options("script.py")
+        session: Any = SimpleNamespace(
+            journal=journal, lab=SimpleNamespace(jobs=1), options=options, seed=0
+        )
+        super().__init__(session, folder)
+        self.runs = runs
+        self.asked: list[tuple[Mode, str | None]] = []
+        self.kept: list[str] = []
+
+    def _done(self, key: str, answer: Any) -> None:
+        self.kept.append(key)
+
+    def _begun(self, asked: Any) -> PlainRun:
+        self.asked.append((asked.mode, asked.backend))
+        known = EAGER if asked.mode is Mode.EAGER else replace(AGREES, backends=())
+        return self.runs.get((asked.mode, asked.backend), known)
+
+    def _prepared(self, seed: int) -> Path:
+        return self.folder
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[Runs], Scripted]:
+    return lambda runs: Scripted(tmp_path, runs)
+
+
+COMPILED, EAGER_RUN, AGAIN = (Mode.COMPILED, None), (Mode.EAGER, None), (Mode.EAGER_AGAIN, None)
+
+
+@pytest.mark.parametrize("run", [LATE, KILLED])
+@pytest.mark.parametrize("which", [COMPILED, EAGER_RUN])
+def test_a_run_that_does_not_come_to_its_end_is_no_agreement(script: Any, run: PlainRun, which: Any) -> None:
+    program = script({which: run})
+    witness = program.witness(CRITERION)
+    assert witness.shown.outcome is Outcome.UNRESOLVED
+    assert witness.shown.reason.startswith("with compilation off" if which is EAGER_RUN else "compiled")
+    assert len(program.kept) == (which is COMPILED), "it is not remembered: the next one may have more time"
+
+
+def test_where_the_run_with_compilation_off_is_late_no_other_is_made(script: Any) -> None:
+    program = script({EAGER_RUN: LATE})
+    program.witness(CRITERION)
+    assert program.asked == [EAGER_RUN]
+
+
+@pytest.mark.parametrize("late", [AGAIN, COMPILED])
+def test_what_is_printed_is_not_said_to_differ_where_a_second_run_is_late(script: Any, late: Any) -> None:
+    """It may be a time or an address, which differs from run to run."""
+
+    class Second(Scripted):
+        def _begun(self, asked: Any) -> PlainRun:
+            run = super()._begun(asked)
+            return LATE if (asked.mode, asked.backend) == late and (asked.again or late is AGAIN) else run
+
+    printing = replace(AGREES, printed=("b",))
+    program = Second(script({}).folder, {COMPILED: printing, AGAIN: replace(AGREES, printed=("a",))})
+    shown = program.witness(CRITERION).shown
+    assert shown.outcome is Outcome.UNRESOLVED
+    assert shown.reason.startswith("what it prints differs; run again, to see whether that moves")
+
+
+def test_what_is_printed_counts_where_it_does_not_move(script: Any) -> None:
+    printing = replace(AGREES, printed=("b",))
+    witness = script({COMPILED: printing, AGAIN: replace(AGREES, printed=("a",))}).witness(CRITERION)
+    assert witness.shown.diverges and witness.lines == (0,)
+
+
+@pytest.mark.parametrize("run", [LATE, KILLED])
+def test_a_late_second_run_with_compilation_off_proves_no_steadiness(script: Any, run: PlainRun) -> None:
+    assert script({AGAIN: run}).again(CRITERION).outcome is Outcome.UNRESOLVED
+    assert script({}).again(CRITERION).outcome is Outcome.PASS
+
+
+def test_a_seed_whose_runs_are_late_is_not_one_that_agrees(script: Any) -> None:
+    assert script({COMPILED: LATE}).by_seed((1, 2), CRITERION) == dict.fromkeys((1, 2), Outcome.UNRESOLVED)
+    assert script({COMPILED: DIFFERS}).by_seed((1,), CRITERION) == {1: Outcome.FAIL}
+
+
+def looked_at(script: Any, backends: tuple[str, ...], rungs: dict[str, PlainRun]) -> tuple[Witness, Scripted]:
+    program = script({(Mode.COMPILED, rung): run for rung, run in rungs.items()})
+    compiled = replace(DIFFERS, backends=backends)
+    shown = script({COMPILED: compiled}).witness(CRITERION).shown
+    return program.with_backend(Witness(EAGER, compiled, shown), CRITERION), program
+
+
+@pytest.mark.parametrize("late", ["eager", "aot_eager", "aot_eager_decomp_partition"])
+@pytest.mark.parametrize("run", [LATE, KILLED])
+def test_a_rung_that_is_late_is_not_skipped_over(script: Any, late: str, run: PlainRun) -> None:
+    witness, _ = looked_at(script, ("inductor",), {late: run})
+    assert witness.first_bad_backend is None
+    assert witness.rung_unknown == f"whether backend={late} shows it too could not be told"
+
+
+def test_a_rung_behind_the_first_that_diverges_need_not_be_known(script: Any) -> None:
+    witness, _ = looked_at(script, ("inductor",), {"eager": DIFFERS, "aot_eager": LATE})
+    assert (witness.first_bad_backend, witness.rung_unknown) == ("eager", "")
+
+
+@pytest.mark.parametrize(
+    ("backends", "tried", "first"),
+    [
+        (("eager",), [], "eager"),
+        (("aot_eager",), ["eager"], "aot_eager"),
+        (("aot_eager_decomp_partition",), ["eager", "aot_eager"], "aot_eager_decomp_partition"),
+        (("eager", "inductor"), ["eager", "aot_eager", "aot_eager_decomp_partition"], "inductor"),
+        (("custom",), ["eager", "aot_eager", "aot_eager_decomp_partition"], "custom"),
+    ],
+)
+def test_the_ladder_ends_at_the_backend_that_the_script_names(
+    script: Any, backends: tuple[str, ...], tried: list[str], first: str
+) -> None:
+    witness, program = looked_at(script, backends, {})
+    assert [backend for _, backend in program.asked] == tried
+    assert witness.first_bad_backend == first
+
+

@@ -141,7 +141,7 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> tuple[VerdictClass, s
     if not runs.equal.unknown:
         return VerdictClass.AMPLIFIED_ROUNDING, GROWS, Rule.SCRIPT
     if runs.shown.kind in PLAINLY_WRONG:
-        return VerdictClass.COMPILED_WORSE, layer, Rule.SCRIPT
+        return VerdictClass.COMPILED_WORSE, layer, Rule.KIND
     return VerdictClass.UNRESOLVED, f"{layer}; which is right is not known: {runs.equal.unknown}", Rule.SCRIPT
 
 

@@ -157,7 +157,8 @@ def test_dynamo_does_not_improve_a_program(first: str, expected: str) -> None:
 
 @pytest.mark.parametrize("which", [DivergenceKind.SHAPE, DivergenceKind.DTYPE, DivergenceKind.ALIAS])
 def test_another_kind_of_result_is_wrong_though_no_equal_inputs_were_seen(which: DivergenceKind) -> None:
-    assert kind(runs(replace(FAILS, kind=which))) is VerdictClass.COMPILED_WORSE
+    found = script_verdict(runs(replace(FAILS, kind=which)), CRITERION)
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
 
 
 def test_what_is_printed_is_wrong_where_every_value_is_eagers() -> None:

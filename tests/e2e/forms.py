@@ -44,7 +44,7 @@ FORMS = {
         x = torch.randn(5000)
         print((torch.compile(steps)(x) != steps(x)).sum())
         """,
-        "the script diverges at call 1 of 1 (`steps`)", "amplified-rounding", backend="inductor",
+        "the script diverges at call 1 of 1 (`steps`)", "equally-accurate", backend="inductor",
     ),
     "a late call of a loop, by which no more calls are kept": Form(
         """

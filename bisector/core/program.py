@@ -139,6 +139,8 @@ def shown(
 
 def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Shown | None:
     for before, now in zip(eager.calls, compiled.calls, strict=False):  # a call more or less: `_not_seen`
+        if before.entry != now.entry:
+            break
         where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
         if (before.raised is None) != (now.raised is None):
             raised = Raised(before.raised, now.raised, alike=False)
@@ -177,6 +179,10 @@ def _not_seen(eager: PlainRun, compiled: PlainRun) -> Shown | None:
         if run.unfinished:
             return Shown(Outcome.UNRESOLVED, f"{which}, the script {run.unfinished}")
     counts = len(eager.calls), len(compiled.calls)
+    for before, now in zip(eager.calls, compiled.calls, strict=False):
+        if before.entry != now.entry:
+            which = f"of `{now.entry}`, and with compilation off of `{before.entry}`"
+            return Shown(Outcome.UNRESOLVED, f"compiled, call {now.index + 1} is one {which}", now.index)
     if counts[0] != counts[1]:
         reason = (
             f"compiled, the script makes {counts[1]} calls of compiled functions, and {counts[0]} with "

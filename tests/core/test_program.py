@@ -102,6 +102,14 @@ def test_fewer_calls_than_eager_makes_are_not_agreement() -> None:
     assert outcome(fewer, COMPILED)[0] is Outcome.UNRESOLVED
 
 
+def test_calls_of_different_functions_are_not_compared() -> None:
+    """One of the two runs made a call that the other did not."""
+    calls = (CompiledCall(0, "g", (off_by(1.0),)), CompiledCall(1, "f", (off_by(1.0),)))
+    found, reason = outcome(EAGER, replace(COMPILED, calls=calls))
+    assert found is Outcome.UNRESOLVED
+    assert reason == "compiled, call 1 is one of `g`, and with compilation off of `f`"
+
+
 def test_a_call_whose_values_were_not_all_compared_is_not_agreement() -> None:
     calls = (AGREES, CompiledCall(1, "g", (output(),), unseen="output[0] is too large to keep"))
     found, reason = outcome(EAGER, replace(COMPILED, calls=calls))

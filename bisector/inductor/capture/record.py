@@ -96,13 +96,11 @@ class Call(GraphCall):
     def put_back_originals(self) -> None:
         """Give the caller's tensors what they held at the call, where the script has changed them since: the
         compiler looks at them (at a dtype; with freezing, at values), not at the copies."""
-        copies = tensors.snapshot(self.args)
-        for original, version, copy in zip(self.originals, self.versions, copies, strict=True):
-            if version is None or type(original) not in (torch.Tensor, torch.nn.Parameter):
-                continue
-            same = (original.dtype, original.shape, original.device) == (copy.dtype, copy.shape, copy.device)
-            if not same or original._version != version:
-                original.data = copy
+        originals = zip(self.originals, self.versions, self.args, strict=True)
+        changed = [at for at, (o, version, kept) in enumerate(originals) if _has_changed(o, version, kept)]
+        copies = tensors.snapshot(self.args) if changed else []
+        for at in changed:
+            self.originals[at].data = copies[at]
 
     def original_args(self) -> list[tuple[str, Any]]:
         """(input name, the caller's tensor or None): leaves whose gradient a script may look at."""
@@ -248,6 +246,14 @@ class Recorder:
 def _version_of(value: Any) -> int | None:
     """How often a tensor was written to; None for what is none, or counts no writes."""
     return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else None
+
+
+def _has_changed(original: Any, version: int | None, kept: Any) -> bool:
+    """Whether a plain tensor is not what was kept of it; version: that of the moment when it was kept."""
+    if version is None or type(original) not in (torch.Tensor, torch.nn.Parameter):
+        return False
+    same = (original.dtype, original.shape, original.device) == (kept.dtype, kept.shape, kept.device)
+    return not same or original._version != version
 
 
 def _default_tolerance(tensor: torch.Tensor) -> Tolerance:

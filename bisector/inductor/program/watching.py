@@ -122,7 +122,8 @@ class Watch:
             return
         self.pending = None
         left = call_values.state(last.model) | call_values.gradients(last.model, last.given)
-        values = call_values.copied(left) | last.values
+        later = {path: value for path, value in left.items() if path not in last.values}
+        values = call_values.copied(later) | last.values
         outputs: list[OutputMeasurement] = []
         unseen: str | None = None
         if self.keeps:

@@ -1,0 +1,87 @@
+"""The search over runs of a whole script: a made-up script stands where a worker runs the real one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bisector.core import protocol as asked
+from bisector.core.judge import Criterion
+from bisector.core.program import PROGRAM
+from bisector.runner.lab import Lab
+from bisector.session import program_search
+from bisector.session.answer import Answer
+from bisector.session.confirmation import RUNS_OF_A_SCRIPT
+from bisector.session.run import Session
+from tests.session.model import Model, modelled, output
+
+FMA, INLINE, VEC = "g1/fma:add@c1", "g1/inline:aten.mul@c1", "g1/vec:sin@c2"
+Explain = Callable[[Model], Answer]
+
+
+@pytest.fixture
+def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
+    """What is found of a script. The first worker is the one of the search, the other confirms."""
+
+    def program_lab(session: Session, name: str, folder: Path) -> Lab:
+        return session.new_lab("" if name == "program" else name)
+
+    def run(model: Model) -> Answer:
+        monkeypatch.setattr(Session, "program_lab", program_lab)
+        monkeypatch.setattr(
+            program_search, "program_of", lambda s: SimpleNamespace(prepared=lambda: tmp_path)
+        )
+        monkeypatch.setattr(program_search, "with_repro", lambda session, answer, *more: answer)
+        with modelled(model, tmp_path, monkeypatch) as session:
+            return program_search.explain_program(session, Answer("model.py", "run", {}), Criterion())
+
+    return run
+
+
+class Script(Model):
+    """A model whose one call is the whole script."""
+
+    def hello(self, digest: str) -> asked.Recorded:
+        recorded = super().hello(digest)
+        return replace(recorded, calls=(replace(recorded.calls[0], index=PROGRAM),))
+
+
+def together(**more: Any) -> Model:
+    return Script(4, (FMA, INLINE, VEC), lambda allowed, calls: {FMA, INLINE} <= allowed, **more)
+
+
+def test_the_decisions_of_a_script_are_confirmed_by_a_second_worker(explained: Explain) -> None:
+    answer = explained(together())
+    assert [(set(found.members), proved) for found, proved in answer.causes] == [({FMA, INLINE}, True)]
+    assert sorted(r.found.members for r in answer.repairs if r.confirmed) == [(FMA,), (INLINE,)]
+    assert any(proved for _, proved in answer.fixes)
+    assert answer.not_shown == ""
+
+
+def test_where_the_second_worker_sees_no_divergence_nothing_is_confirmed_and_that_is_the_doubt(
+    explained: Explain,
+) -> None:
+    def agrees(request: asked.Request[Any], answer: Any) -> Any:
+        if isinstance(request, asked.RunProbe):
+            return replace(answer, outputs=tuple(output(o.numel, False) for o in answer.outputs))
+        return answer
+
+    answer = explained(together(second=agrees))
+    assert answer.causes and not any(proved for _, proved in answer.causes)
+    assert answer.repairs and not any(repair.confirmed for repair in answer.repairs)
+    assert answer.fixes and not any(proved for _, proved in answer.fixes)
+    assert "agree there" in answer.not_shown
+    assert answer.not_shown in (answer.unproved or "")
+
+
+def test_each_set_is_asked_of_several_runs_of_the_script(explained: Explain) -> None:
+    model = together()
+    explained(model)
+    runs = Counter(r.candidate for r in model.asked[1] if isinstance(r, asked.RunProbe))
+    assert runs and set(runs.values()) == {RUNS_OF_A_SCRIPT}

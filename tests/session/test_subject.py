@@ -1,0 +1,32 @@
+"""Which of several recorded calls is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bisector.core import protocol as asked
+from bisector.core.judge import Criterion
+from bisector.core.model import Measurement, Outcome
+from bisector.session import subject
+from bisector.session.study import Study
+from tests.session.fake_lab import FakeLab, bytes_that_differ
+
+
+def call(index: int) -> asked.RecordedCall:
+    return asked.RecordedCall(index, index, "f", 1, False, {}, "inputs", 8, ("cpu",), {}, "inductor")
+
+
+def test_a_call_of_which_one_run_of_three_diverges_is_not_one_that_agrees() -> None:
+    differing: Iterator[int] = iter([0, 0, 0, 0, 0, 5])  # bytes: three runs of each call
+
+    def probe(request: Any) -> Measurement:
+        return bytes_that_differ(next(differing))
+
+    lab: Any = FakeLab({asked.RunProbe: probe})
+    results = subject._looked_at(
+        [call(0), call(1)], lambda c: Study(lab, c.index, Criterion(), Criterion(), repeat=3)
+    )
+    assert [results[index].outcome for index in (0, 1)] == [Outcome.PASS, Outcome.UNRESOLVED]
+    assert subject._worst_first(results[1]) < subject._worst_first(results[0])
+    assert [request.about.call for request in lab.asked] == [0, 0, 0, 1, 1, 1]

@@ -206,10 +206,8 @@ def check(target: str, **given: Any) -> int:
 @click.option("--good", metavar="BUILD", help="An older build that agrees; default: walk back to one.")
 @click.option("--bad", metavar="BUILD", default="installed", show_default=True, help="One that diverges.")
 @click.option(
-    "--find-fix", "looked_for", flag_value="fixed", default="introduced", help="The build that mended it."
+    "--find-fix", "looked_for", flag_value="fixed", default="introduced", help="Look for its fix."
 )
-@click.option("--all", "every", is_flag=True, help="Every change, where it comes and goes.")
-@click.option("--build-command", metavar="CMD", help="Builds a commit in a checkout, where Python won't do.")
 @click.option("--out", metavar="DIR", help="Run directory; everything that the run writes is in it.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs of each build.  [default: 1]")
@@ -225,7 +223,7 @@ def check(target: str, **given: Any) -> int:
 )
 @options(_BUILDS_ARE, _OUTPUT)
 def builds(target: str, **given: Any) -> int:
-    """Which build of PyTorch introduced the divergence of a repro, or mended it.
+    """Which build of PyTorch introduced the divergence of a repro, or fixed it.
 
     BUILD: a release (2.11, 2.12.1), a nightly's date (2026-08-14), installed, latest, or a commit.
     """

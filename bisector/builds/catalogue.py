@@ -83,13 +83,9 @@ class Catalogue:
     def is_older(self, name: str, other: str) -> bool:
         return self.builds[name].position < self.builds[other].position
 
-    def milestones(self, before: str | None, after: str) -> list[str]:
-        """The releases X.Y.0 between the two."""
-        return [
-            build.name
-            for build in self.of(BuildKind.RELEASE)
-            if self.is_older(build.name, after) and (before is None or self.is_older(before, build.name))
-        ]
+    def older(self, name: str) -> list[str]:
+        """The releases X.Y.0 before it."""
+        return [build.name for build in self.of(BuildKind.RELEASE) if self.is_older(build.name, name)]
 
     def rungs(self) -> list[Rung]:
         patches = Releases(self, BuildKind.RELEASE, BuildKind.PATCH)

@@ -21,8 +21,8 @@ class Line(Protocol):
 
     def is_older(self, name: str, other: str) -> bool: ...
 
-    def milestones(self, before: str | None, after: str) -> list[str]:
-        """The builds between, few enough to try each; `before` None: all that are older."""
+    def older(self, name: str) -> list[str]:
+        """The builds before it over which a search walks back, oldest first."""
         ...
 
     def rungs(self) -> Sequence[Rung]:

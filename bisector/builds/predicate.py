@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -60,12 +60,9 @@ class Told:
         return cls(Outcome(raw["outcome"]), raw["line"], raw["reason"])
 
 
-def ask(
-    where: Interpreter, repro: Path, timeout_s: float, repeat: int = 1, arguments: Sequence[str] = ()
-) -> Told:
-    """Run the repro with these arguments that often; UNRESOLVED where the runs disagree, crash twice or take
-    too long."""
-    trials = [_once(where, [str(repro), *arguments], timeout_s) for _ in range(repeat)]
+def ask(where: Interpreter, repro: Path, timeout_s: float, repeat: int = 1) -> Told:
+    """Run the repro that often; UNRESOLVED where the runs disagree, crash twice or take too long."""
+    trials = [_once(where, repro, timeout_s) for _ in range(repeat)]
     outcomes = [t.outcome for t in trials]
     if len(set(outcomes)) == 1:
         return trials[0]
@@ -77,7 +74,7 @@ class _Crashed(Exception):
     """It ended as no repro ends; the message says how."""
 
 
-def _once(where: Interpreter, repro: Sequence[str], timeout_s: float) -> Told:
+def _once(where: Interpreter, repro: Path, timeout_s: float) -> Told:
     """A crash is asked once more, since it may be the machine's, and is never a divergence."""
     with contextlib.suppress(_Crashed):
         return _run(where, repro, timeout_s)
@@ -87,12 +84,12 @@ def _once(where: Interpreter, repro: Sequence[str], timeout_s: float) -> Told:
         return Told(Outcome.UNRESOLVED, reason=str(crash))
 
 
-def _run(where: Interpreter, repro: Sequence[str], timeout_s: float) -> Told:
+def _run(where: Interpreter, repro: Path, timeout_s: float) -> Told:
     """Raises _Crashed."""
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
         variables = {k: v for k, v in os.environ.items() if k not in _TAKEN_OUT}
         variables |= {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder, "PYTHONNOUSERSITE": "1"}
-        command = [str(where.python), str(DRIVER), *repro]
+        command = [str(where.python), str(DRIVER), str(repro)]
         done = processes.run(command, timeout_s, folder=folder, environment={**variables, **where.variables})
     if done.status is None:
         return Told(Outcome.UNRESOLVED, reason=done.how)

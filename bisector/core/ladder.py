@@ -1,7 +1,7 @@
 """Down a history of builds, from releases to single commits, to the change that turned a divergence on.
 
 A history is a sequence of builds, oldest first, that a rung of the ladder lists. The test gives a build's
-outcome; to look for the change that mended a divergence, give the test inverted. Nothing here knows what a
+outcome; to look for the change that fixed a divergence, give the test inverted. Nothing here knows what a
 build is.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
 
 from .model import Outcome
@@ -133,24 +132,3 @@ def _halfway(skipped: Sequence[int], fails: int) -> int | None:
     hide those that can. None where they are neighbours."""
     unresolved = max(i for i in skipped if i < fails)
     return (fails + unresolved) // 2 if fails - unresolved > 1 else None
-
-
-@dataclass(frozen=True)
-class Change:
-    """Two builds that differ in outcome; to: that of the later one. skipped: as in a bracket."""
-
-    before: str
-    after: str
-    to: Outcome
-    skipped: tuple[str, ...] = ()
-
-
-def changes(builds: Sequence[str], test: Test) -> list[Change]:
-    """Every place where the outcome turns, each build tried: for a divergence that comes and goes."""
-    outcomes = [(build, test(build)) for build in builds]
-    resolved = [i for i, (_, outcome) in enumerate(outcomes) if outcome is not Outcome.UNRESOLVED]
-    return [
-        Change(builds[a], builds[b], outcomes[b][1], tuple(builds[a + 1 : b]))
-        for a, b in pairwise(resolved)
-        if outcomes[a][1] is not outcomes[b][1]
-    ]

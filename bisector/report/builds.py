@@ -10,17 +10,6 @@ from .words import file_name
 
 Result = Mapping[str, Any]
 OUTCOMES = {"PASS": "agrees", "FAIL": "diverges", "UNRESOLVED": "cannot tell"}
-SIDES = {
-    "python": "The change is on the Python side: the later Python over the earlier binary brings it.",
-    "binary": "The change is on the C++ side: the later binary under the earlier Python brings it.",
-    "either": "The change is on both sides: the later Python and the later binary bring it each by itself.",
-    "both": "The change takes both sides: the later Python over the later binary alone brings it.",
-}
-CAME = {
-    "introduced": "The decision that the fix undoes was introduced by it: {}.",
-    "exposed": "The decision that the fix undoes was there before, and is exposed by it: {}.",
-    None: "Whether the decision that the fix undoes was there before is not known: {}.",
-}
 SHORT = 10  # characters of a commit
 MOST_COMMITS = 20  # that are listed; result.json has them all
 
@@ -43,13 +32,11 @@ def sections(builds: Mapping[str, Any]) -> Sequence[Section]:
 
 
 def _rest(builds: Mapping[str, Any]) -> Iterator[Section]:
-    moved = [] if builds["moved"] is None else [_moved(builds["moved"])]
-    if known := [*moved, *_known_of(builds)]:
-        yield Section("What changed", tuple(map(Paragraph, known)))
-    if builds["changes"]:
-        yield Section("Changes", (_table(("before", "after", "then it"), changes(builds)),))
+    if builds["moved"] is not None:
+        yield Section("What changed", (Paragraph(_moved(builds["moved"])),))
     if builds["tried"]:
-        table = _table(("build", "commit", "outcome"), tried(builds))
+        rows = tuple(tuple(map(cell, row)) for row in tried(builds))
+        table = Table(rows, ("build", "commit", "outcome"))
         yield Section("Builds tried", (table,), f"{len(builds['tried'])}, in this order")
     if builds["compare"] or builds["commits"]:
         compare = (Link(builds["compare"]),) if builds["compare"] else ()
@@ -58,26 +45,16 @@ def _rest(builds: Mapping[str, Any]) -> Iterator[Section]:
         yield Section("Not established by the builds", items(builds["not_established"]))
 
 
-def _table(header: tuple[str, ...], rows: Sequence[Sequence[str]]) -> Table:
-    return Table(tuple(tuple(map(cell, row)) for row in rows), header)
-
-
 def sentence(builds: Mapping[str, Any]) -> str:
     """The answer in one sentence."""
     before, after = builds["before"], builds["after"]
-    if builds["changes"]:
-        return f"The outcome changes {len(builds['changes'])} times between the two builds."
     if builds["answer"] is None or before is None or after is None:
         return f"No change is found: {builds['reason'] or 'all builds give the same'}."
-    word = "turned on" if builds["looked_for"] == "introduced" else "mended"
-    seen = f"{before['name']} {OUTCOMES[before['outcome']]}, {after['name']} {OUTCOMES[after['outcome']]}"
+    older, newer = (f"{build['name']} ({OUTCOMES[build['outcome']]})" for build in (before, after))
+    said = f"{builds['looked_for']} between {older} and {newer}"
     if builds["confirmed"]:
-        return f"The divergence is {word} after {before['name']} and by {after['name']}: {seen}."
-    return f"Not confirmed: the divergence seems {word} after {before['name']}: {seen}; {builds['reason']}."
-
-
-def changes(builds: Mapping[str, Any]) -> Sequence[Sequence[str]]:
-    return [[change["before"], change["after"], change["to"]] for change in builds["changes"]]
+        return f"The divergence was {said}."
+    return f"Not confirmed: the divergence seems to be {said}; {builds['reason']}."
 
 
 def tried(builds: Mapping[str, Any]) -> Sequence[Sequence[str]]:
@@ -105,15 +82,6 @@ def commits(builds: Mapping[str, Any]) -> list[str]:
         )
         for commit in builds["commits"][:MOST_COMMITS]
     ]
-
-
-def _known_of(builds: Mapping[str, Any]) -> list[str]:
-    """A line each for the side that the change is on, and for what it did; none for what is not known."""
-    side, came = builds["side"], builds["came"]
-    lines = [SIDES[side["of"]]] if side and side["of"] else []
-    if came is not None:
-        lines.append(CAME[came["as"]].format(came["reason"]))
-    return lines
 
 
 def _moved(names: Sequence[str]) -> str:

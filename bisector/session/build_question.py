@@ -23,19 +23,17 @@ WHERE = {"index_urls": "--index-url", "pytorch_repo": "--pytorch-repo", "cpu_stu
 @dataclass(frozen=True)
 class Question:
     """target: the repro, empty while `minimize` has none yet. good: None walks back over releases until one
-    agrees. looked_for: whether the build that `introduced` the divergence, or the one that `fixed` it;
-    every: all changes, not one. index_urls: of releases, and of nightlies after it. cache_bytes: what the
-    environments may take. prefetch: builds that are fetched before they are asked. cpu_stubs: stubs stand in
-    for NVIDIA's libraries. pytorch_repo: a clone of PyTorch, for commits as bounds and for those between two
-    nightlies. build_command: what builds a commit where its Python alone will not do. timeout_s: for one run
-    of the repro.
+    agrees. looked_for: whether the build that `introduced` the divergence, or the one that `fixed` it.
+    index_urls: of releases, and of nightlies after it. cache_bytes: what the environments may take. prefetch:
+    builds that are fetched before they are asked. cpu_stubs: stubs stand in for NVIDIA's libraries.
+    pytorch_repo: a clone of PyTorch, for commits as bounds and for those between two nightlies. timeout_s:
+    for one run of the repro.
     """
 
     target: str
     good: str | None
     bad: str
     looked_for: str = INTRODUCED
-    every: bool = False
     index_urls: tuple[str, ...] = ()
     repeat: int = 1
     timeout_s: float = 600.0
@@ -44,7 +42,6 @@ class Question:
     prefetch: int = 1
     cpu_stubs: bool = False
     pytorch_repo: str | None = None
-    build_command: str | None = None
     command: str = "builds"
 
     def __post_init__(self) -> None:
@@ -59,8 +56,6 @@ class Question:
             raise BadOption(f"{commits[0]} is a commit; name a second one, or two builds")
         if self.pytorch_repo is None and commits:
             raise BadOption(f"{commits[0]}: for commits, name a clone of PyTorch with --pytorch-repo")
-        if self.pytorch_repo is None and self.build_command is not None:
-            raise BadOption("--build-command builds commits; name a clone of PyTorch with --pytorch-repo")
         if self.good is not None and parse_bound(self.good) == parse_bound(self.bad):
             raise BadOption(f"--good and --bad are both {self.good}; name two builds")
         if self.good is None and self.looked_for == FIXED:
@@ -104,7 +99,6 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
         good=given["good"],
         bad=given["bad"],
         looked_for=given["looked_for"],
-        every=given["every"],
         index_urls=_index_urls(given),
         repeat=given["repeat"],
         timeout_s=given["timeout"],
@@ -112,7 +106,6 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
         cache_bytes=given["cache_gib"] << 30,
         prefetch=given["prefetch"],
         cpu_stubs=given["cpu_stubs"],
-        build_command=given["build_command"],
         pytorch_repo=_clone(given),
     )
 

@@ -74,7 +74,7 @@ def test_the_log_is_one_that_git_bisect_replays_to_the_same_commit(sources: Sour
     assert f"{nth(sources, 9)} is the first bad commit" in said or "0 revisions left" in said
 
 
-def test_what_mended_it_is_found_by_the_same_walk(sources: Sources) -> None:
+def test_what_fixed_it_is_found_by_the_same_walk(sources: Sources) -> None:
     told = found(sources, "--find-fix", "--bad", nth(sources, 9), "--good", nth(sources, 12))
     assert told["after"]["commit"] == nth(sources, 12)
 

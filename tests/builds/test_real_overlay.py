@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from bisector.builds.predicate import Interpreter, ask
-from bisector.builds.swap import Side, crossed, side
 from tests.builds.repository import Sources
 
 pytestmark = pytest.mark.slow
@@ -119,21 +117,6 @@ def test_the_commit_that_changed_numbers_is_named_past_those_that_need_another_b
     assert found["moved"] == ["compiled"]
     assert [commit["pull"] for commit in found["commits"]] == [21]
     assert len(found["tried"]) <= 2 + 9  # the ends, and nine steps
-
-
-def test_the_real_python_of_one_build_runs_over_the_binary_of_another(tmp_path: Path) -> None:
-    """The later build is the installed one with another sigmoid."""
-    earlier = Interpreter(Path(sys.executable), SITE)
-    later = crossed(earlier, earlier, tmp_path / "later")
-    name = "torch/_inductor/codegen/cpp.py"
-    (later.site / name).unlink()
-    (later.site / name).write_text((SITE / name).read_text().replace(*SIGMOID))
-    repro = tmp_path / "repro.py"
-    repro.write_text(REPRO)
-    newer_python = crossed(later, earlier, tmp_path / "newer-python")
-    newer_binary = crossed(earlier, Interpreter(later.python, later.site), tmp_path / "newer-binary")
-    outcomes = [ask(where, repro, 300.0).outcome for where in (newer_python, newer_binary)]
-    assert side(*outcomes) is Side.PYTHON
 
 
 def test_a_commit_that_changed_a_header_alone_is_named(sources: Sources, tmp_path: Path) -> None:

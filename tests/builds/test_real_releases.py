@@ -32,7 +32,7 @@ def asked(script: Path, folder: Path, *arguments: str) -> tuple[int, dict[str, A
     return done.returncode, json.loads(done.stdout)["builds"]
 
 
-def test_contraction_at_default_settings_was_mended_in_2_3(tmp_path: Path) -> None:
+def test_contraction_at_default_settings_was_fixed_in_2_3(tmp_path: Path) -> None:
     lines = (REPROS / "softmax_fma" / "case.py").read_text().splitlines()
     kept = [line for line in lines if not line.startswith("inductor_config.")]
     assert len(kept) == len(lines) - 1

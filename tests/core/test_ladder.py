@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +10,7 @@ from hypothesis import strategies as st
 
 from bisector.core.ladder import (
     Bracket,
-    Change,
     RungEnds,
-    changes,
     climb,
     narrowed,
     walked_back,
@@ -118,18 +115,6 @@ def test_walking_back_gives_a_true_bracket_or_the_oldest_that_fails(outcomes: li
         assert (history.journal[found.before], history.outcomes[int(found.after)]) == (PASS, FAIL)
         assert all(history.journal[b] is UNRESOLVED for b in found.skipped)
     assert len(history.tried) <= 2 * (len(outcomes).bit_length() + 1)
-
-
-@given(st.lists(st.sampled_from(Outcome), min_size=1, max_size=30))
-def test_all_changes_are_those_of_a_scan(outcomes: list[Outcome]) -> None:
-    history = Builds(outcomes)
-    resolved = [(i, o) for i, o in enumerate(outcomes) if o is not UNRESOLVED]
-    scanned = [
-        Change(str(i), str(j), to, tuple(str(k) for k in range(i + 1, j)))
-        for (i, was), (j, to) in pairwise(resolved)
-        if was is not to
-    ]
-    assert changes(history.names, history.test) == scanned
 
 
 class Part:

@@ -122,6 +122,6 @@ def test_the_builds_of_the_repro_stand_in_its_result_and_report(finished: Any) -
     shown = subprocess.run(
         [sys.executable, "-m", "bisector", "report", str(out)], capture_output=True, text=True, check=True
     )
-    sentence = "The divergence is turned on after 2.10.0 and by 2.11.0"
+    sentence = "The divergence was introduced between 2.10.0 (agrees) and 2.11.0 (diverges)"
     assert sentence in " ".join(shown.stdout.split())
     assert sentence in (out / result["report_markdown"]).read_text()

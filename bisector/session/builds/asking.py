@@ -17,7 +17,6 @@ from ...builds import history
 from .. import environment
 from ..build_question import FIXED, Question
 
-FIXED_OPTION = "--fixed"  # of a repro
 WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}
 
 
@@ -61,7 +60,7 @@ class Asking:
 
     def told(self, name: str) -> Told:
         if name not in self.tried:
-            found = self._asked(name, "")
+            found = self._asked(name)
             self.tried[name] = found
             commit = f" ({found.commit[:10]})" if found.commit else ""
             because = f": {found.reason}" if found.reason else ""
@@ -70,16 +69,12 @@ class Asking:
 
     def again(self, name: str) -> Outcome:
         """The outcome once more, in a fresh process, whatever is remembered of it."""
-        return self._asked(name, "again").told.outcome
-
-    def fixed(self, name: str) -> Told:
-        """What it gives with the repro's own fix."""
-        return self._asked(name, FIXED_OPTION).told
+        return self._asked(name, again=True).told.outcome
 
     def foresee(self, names: Sequence[str]) -> None:
         self.source.foresee([name for name in names if name not in self.tried])
 
-    def _asked(self, name: str, which: str) -> Tried:
+    def _asked(self, name: str, again: bool = False) -> Tried:
         request = {
             "job": "build",
             "build": name,
@@ -88,23 +83,23 @@ class Asking:
             "repeat": self.question.repeat,
             "timeout_s": self.question.timeout_s,
             "machine": [environment.cpu_name(), environment.compiler()],
-            "which": which,
+            "again": again,
         }
         key = key_of(request)
         if key not in self.journal.answers:
             if (reason := self.exhausted()) is not None:
                 raise BudgetSpent(reason)
             self.journal.started(key, request)
-            found = self._run(name, which)
+            found = self._run(name, again)
             told = found.told.to_json()
             self.journal.done(key, {"told": told, "commit": found.commit, "same_as": found.same_as})
         answer = self.journal.answers[key]
         return Tried(name, Told.from_json(answer["told"]), answer["commit"], answer["same_as"])
 
-    def _run(self, name: str, which: str) -> Tried:
+    def _run(self, name: str, again: bool) -> Tried:
         # Asked again, what it is made of needs no other look at the wheel.
         commit = self.tried[name].commit if name in self.tried else self.source.commit(name)
-        if not which and (other := self._of_commit(commit)) is not None:
+        if not again and (other := self._of_commit(commit)) is not None:
             return other.standing_for(name)
         try:
             where = self.source.interpreter(name)
@@ -112,10 +107,9 @@ class Asking:
             return Tried(name, Told(Outcome.UNRESOLVED, reason=f"it cannot be had: {error}"), commit)
         if commit is None:
             commit = history.commit_of_site(where.site)
-            if not which and (other := self._of_commit(commit)) is not None:
+            if not again and (other := self._of_commit(commit)) is not None:
                 return other.standing_for(name)
-        arguments = [which] if which == FIXED_OPTION else []
-        told = ask(where, self.repro, self.question.timeout_s, self.question.repeat, arguments)
+        told = ask(where, self.repro, self.question.timeout_s, self.question.repeat)
         if told.line and (why := self.source.strange(told.line)):
             told = Told(Outcome.UNRESOLVED, told.line, why)
         return Tried(name, told, commit or told.line.get("git"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bisector.builds.line import Line
 from bisector.core.judge import BudgetSpent
-from bisector.core.ladder import Bracket, Change, Step, changes, climb, walked_back
+from bisector.core.ladder import Bracket, Step, climb, walked_back
 from bisector.core.model import Outcome
 from bisector.errors import BadOption
 
@@ -21,14 +21,13 @@ FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 @dataclass
 class Found:
     """What the builds said. bracket: None where there is no change, and `reason` says why there is none or
-    why it is not confirmed. changes: all of them, where all were asked for."""
+    why it is not confirmed."""
 
     status: int
     reason: str = ""
     bracket: Bracket | None = None
     confirmed: bool = False
     steps: list[Step] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
 
 
 def bisect(question: Question, line: Line, asking: Asking) -> Found:
@@ -43,8 +42,6 @@ def bisect(question: Question, line: Line, asking: Asking) -> Found:
         if isinstance(start, Found):
             return start
         found.bracket = start
-        if question.every:
-            return _all_changes(line, asking, start)
         _descend(line, asking, found)
     except BudgetSpent as spent:
         found.reason = spent.reason
@@ -56,8 +53,8 @@ def _check_order(question: Question, line: Line, before: str, after: str) -> Non
     if line.is_older(before, after):
         return
     if question.looked_for == INTRODUCED:
-        raise BadOption(f"--good {before} is not older than --bad {after}; for what mended it: --find-fix")
-    raise BadOption(f"--bad {before} is not older than --good {after}; --find-fix looks for a later mend")
+        raise BadOption(f"--good {before} is not older than --bad {after}; to look for a fix: --find-fix")
+    raise BadOption(f"--bad {before} is not older than --good {after}; --find-fix looks for a later fix")
 
 
 def _start(
@@ -90,7 +87,7 @@ def _no_change(name: str, outcome: Outcome, reason: str) -> Found:
 
 
 def _walked_back(line: Line, asking: Asking, after: str) -> Bracket | Found:
-    older = line.milestones(None, after)
+    older = line.older(after)
     found = walked_back([*older, after], asking)
     if isinstance(found, Bracket):
         return found
@@ -116,25 +113,3 @@ def _confirm(asking: Asking, found: Found, names: Sequence[str]) -> None:
     found.status = FOUND if found.confirmed else UNCONFIRMED
     if unsteady:
         found.reason = f"{' and '.join(unsteady)} gave another answer the second time; try --repeat 3"
-
-
-def _all_changes(line: Line, asking: Asking, start: Bracket) -> Found:
-    """Every milestone between the ends is tried, and each change among them cut down the ladder."""
-    inside = line.milestones(start.before, start.after)
-    coarse = changes([start.before, *inside, start.after], asking)
-    found = Found(UNCONFIRMED, changes=[_cut_down(line, asking, change) for change in coarse])
-    ends = [name for change in found.changes for name in (change.before, change.after)]
-    _confirm(asking, found, list(dict.fromkeys(ends)))
-    return found
-
-
-def _cut_down(line: Line, asking: Asking, change: Change) -> Change:
-    def oriented(name: str) -> Outcome:
-        outcome = asking(name)
-        return outcome if change.to is Outcome.FAIL else outcome.inverted()
-
-    bracket = Bracket(change.before, change.after, change.skipped)
-    for step in climb(line.rungs(), bracket, oriented, asking.foresee):
-        bracket = step.bracket
-    return Change(bracket.before, bracket.after, change.to, bracket.skipped)
-

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bisector.builds.line import Line
-from bisector.core.ladder import Change, Step
+from bisector.core.ladder import Step
 from bisector.core.model import Machine, Outcome
 from bisector.core.verdict import Verdict, VerdictClass
 from bisector.errors import BadOption, NumbisectError
@@ -24,7 +24,7 @@ from ..result import to_json
 from ..run import Clock
 from .asking import Asking, Tried
 from .bisecting import Found
-from .searching import Compared, Progress, Search, Searched, Sided
+from .searching import Progress, Search, Searched
 
 COMPARE = "https://github.com/pytorch/pytorch/compare/{}...{}"
 DIGESTS = ("inputs", "eager", "compiled")
@@ -47,9 +47,6 @@ def told(searched: Searched) -> dict[str, Any]:
         "reason": found.reason,
         "moved": _moved(before, after),
         "compare": _compare(before, after),
-        "changes": [_change(question, change) for change in found.changes],
-        "side": searched.sided and _side(searched.sided),
-        "came": searched.compared and _came(searched.compared),
         "steps": [_step(step) for part in searched.parts for step in part.found.steps],
         "tried": [_build(tried) for tried in searched.tried()],
         "commits": [] if found.bracket is None else [asdict(c) for c in line.commits(found.bracket)],
@@ -102,28 +99,10 @@ def _compare(before: Tried | None, after: Tried | None) -> str | None:
     return COMPARE.format(before.commit, after.commit)
 
 
-def _change(question: Question, change: Change) -> dict[str, Any]:
-    to = change.to.inverted() if question.looked_for == FIXED else change.to
-    return {
-        "before": change.before,
-        "after": change.after,
-        "to": "diverges" if to is Outcome.FAIL else "agrees",
-        "skipped": list(change.skipped),
-    }
-
-
 def _step(step: Step) -> dict[str, Any]:
     bracket = step.bracket
     told: Mapping[str, Any] = {"before": bracket.before, "after": bracket.after}
     return {"rung": step.rung, "candidates": step.candidates, "ended": step.ended, **told}
-
-
-def _side(sided: Sided) -> dict[str, Any]:
-    return {"of": None if sided.side is None else sided.side.value, "reason": sided.reason}
-
-
-def _came(compared: Compared) -> dict[str, Any]:
-    return {"as": None if compared.came is None else compared.came.value, "reason": compared.reason}
 
 
 def _not_established(searched: Searched) -> list[str]:

@@ -210,6 +210,7 @@ def test_random_numbers_are_drawn_again_from_the_same_state(tmp_path: Path) -> N
     assert run(sys.executable, "case.py", folder=scope.bundles[0]).returncode == 0  # same draws: they agree
 
 
+@pytest.mark.slow  # a run of check
 def test_gradients_that_came_back_are_asked_again(tmp_path: Path) -> None:
     x = torch.rand(8, requires_grad=True)
     with bisector.attach(tmp_path) as scope:

@@ -25,6 +25,7 @@ def test_a_function_that_agrees_passes_and_one_that_diverges_fails(tmp_path: Pat
     assert (diverges.run / "result.json").is_file()
 
 
+@pytest.mark.slow  # two runs of check
 def test_options_and_tolerances_are_those_of_the_comparison(tmp_path: Path) -> None:
     x = (torch.rand(16),)
     emulated = bisector.check(round_trip, x, options={"emulate_precision_casts": True}, out=tmp_path)
@@ -32,6 +33,7 @@ def test_options_and_tolerances_are_those_of_the_comparison(tmp_path: Path) -> N
     assert (emulated.outcome, loose.outcome) == (Outcome.PASS, Outcome.PASS)
 
 
+@pytest.mark.slow  # a whole run
 def test_minimize_gives_the_answer_and_a_repro(tmp_path: Path) -> None:
     found = bisector.minimize(round_trip, (torch.rand(16),), out=tmp_path, budget=600)
     assert found.verdict is VerdictClass.ELIDED_ROUNDING

@@ -44,7 +44,7 @@ FORMS = {
         x = torch.randn(5000)
         print((torch.compile(steps)(x) != steps(x)).sum())
         """,
-        "the script diverges at call 1 of 1 (`steps`)", "equally-accurate", backend="inductor",
+        "the script diverges at call 1 of 1 (`steps`)", "equally-accurate", backend="inductor", slow=True,
     ),
     "a late call of a loop, by which no more calls are kept": Form(
         """
@@ -165,7 +165,7 @@ FORMS = {
         x = torch.rand(99)
         print(torch.compile(dropped)(x).sum(), dropped(x).sum())
         """,
-        "there is no float64 reference", "unresolved",
+        "there is no float64 reference", "unresolved", slow=True,
     ),
     "dropout and nothing else": Form(
         """
@@ -222,7 +222,7 @@ FORMS = {
             return torch.where(x > 0.7, torch.relu(x), x)
         print(seldom(torch.rand(1)))
         """,
-        "on equal inputs `", "compiled-worse",
+        "on equal inputs `", "compiled-worse", slow=True,
     ),
     "nothing comes to a graph, since Dynamo raises": Form(
         """
@@ -313,7 +313,7 @@ FORMS = {
         x = torch.linspace(0, 3, 100)
         torch.testing.assert_close(torch.compile(rounds)(x), torch.compile(rounds, backend="eager")(x))
         """,
-        "is not executed", "elided-rounding",
+        "is not executed", "elided-rounding", slow=True,
     ),
     "a branch on a value of the tensor breaks the graph": Form(
         """
@@ -345,7 +345,7 @@ FORMS = {
         y = x.half().float()
         print(grown(x), y * 3)
         """,
-        "is not executed", "elided-rounding",
+        "is not executed", "elided-rounding", slow=True,
     ),
     "the result is in an argument": Form(
         """
@@ -437,7 +437,7 @@ FORMS = {
             got, want = torch.compile(rounds_)(x), rounds_(x)
             print(n, dtype, "OK" if torch.equal(got, want) else "BUG")
         """,
-        "is not executed", "elided-rounding",
+        "is not executed", "elided-rounding", slow=True,
     ),
     "another way where it is compiled": Form(
         """
@@ -517,7 +517,7 @@ FORMS = {
         net.double()
         print(net(x.double()).sum())
         """,
-        "every output agrees", "agrees", 0,
+        "every output agrees", "agrees", 0, slow=True,
     ),
     "a lazy module, and buffers that change": Form(
         """
@@ -538,6 +538,6 @@ FORMS = {
         compiled = torch.compile(net)
         print(compiled(x), net(x))
         """,
-        "on equal inputs `", "compiled-worse",
+        "on equal inputs `", "compiled-worse", slow=True,
     ),
 }

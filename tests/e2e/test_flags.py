@@ -57,6 +57,7 @@ def test_two_configurations_are_compared_in_both_directions(tmp_path: Path) -> N
     assert contrast["causes"] == [{CONTRACTION: "fast"}]
 
 
+@pytest.mark.slow  # a second comparison
 def test_a_target_that_agrees_is_compared_with_a_configuration_that_does_not(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text(f"{CONTRACTION}: fast\nmax_fusion_size: 32\n")

@@ -170,7 +170,12 @@ CHANGES = {
 VARIABLES = {PASSES: "TORCHINDUCTOR_DISABLED_PASSES", PER_GRAPH: "TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS"}
 
 
-@pytest.mark.parametrize("name", CHANGES)
+SLOW = ("lowering", "decomposition", "two flags")  # three compiles each
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in CHANGES]
+)
 def test_every_line_that_is_printed_for_a_change_makes_it(tmp_path: Path, name: str) -> None:
     made, program = CHANGES[name]
     lines = paste_lines(made, variables=VARIABLES)

@@ -18,6 +18,8 @@ import pytest
 
 from tests.known import TOLD
 
+pytestmark = pytest.mark.slow  # whole runs; tests/faults resumes one by default
+
 CASE = Path(__file__).parents[2] / "repros" / "fp16_round_trip" / "case.py"
 KILLS = 10
 MIDDLE = 40  # records of the journal: the search is on its way, and its first sets are not known yet
@@ -91,7 +93,6 @@ def test_resuming_a_finished_run_asks_nothing_again(killed: Path) -> None:
     assert journal(killed) == before
 
 
-@pytest.mark.slow
 def test_a_run_killed_ten_times_gives_the_answer_of_one_that_was_not(tmp_path: Path) -> None:
     whole, pieces = tmp_path / "whole", tmp_path / "pieces"
     subprocess.run(command("minimize", str(CASE), "--out", str(whole), "-q"), check=True)

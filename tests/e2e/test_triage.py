@@ -197,6 +197,7 @@ def test_a_triage_is_printed_again(sorted_out: Any, form: str) -> None:
         assert "failures, 0 causes\n" in done.stdout
 
 
+@pytest.mark.slow  # several runs
 def test_a_watched_folder_is_followed_until_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     command = [sys.executable, "-m", "bisector", "triage", "--watch", "in", "--out", "out", "-q"]

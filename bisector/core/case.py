@@ -6,15 +6,7 @@ case is the same decision in the whole subject; and a case is JSON, so that it c
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, replace
-
-
-class Wording(enum.Enum):
-    """How the calls of a case are written: in public forms where they are exact, or as they were captured."""
-
-    PUBLIC = "public"
-    CAPTURED = "captured"
 
 
 @dataclass(frozen=True)

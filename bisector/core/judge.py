@@ -21,6 +21,7 @@ DTYPE_TOLERANCES: dict[str, Tolerance] = {
     "complex64": (1.3e-6, 1e-5),
     "complex128": (1e-7, 1e-7),
 }
+INTEGERS = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 
 
 @dataclass(frozen=True)

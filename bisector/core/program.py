@@ -39,6 +39,8 @@ class PlainOptions:
     folder: where the values of the eager run are kept. events: the file that takes what is seen. root: the
     folder that holds the package. backend: in the place of the script's own, where that does more. until: of
     the modes that run a call beside eager, the last such call, by its place; the script ends after it.
+    early, late: lines of Python that a fix consists of: before torch is imported, and before the first call
+    of something compiled, since the script may register lowerings of its own until then.
     """
 
     folder: str
@@ -48,6 +50,8 @@ class PlainOptions:
     seed: int
     backend: str | None = None
     until: int | None = None
+    early: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-from .case import Case, Wording
+from .case import Case
 from .evidence import Evidence
 from .fix_source import PlainFix
 from .graphinfo import GraphInfo
@@ -375,7 +375,6 @@ class ScriptSpec:
     header: tuple[str, ...]
     decisions: tuple[str, ...]
     file: str
-    wording: Wording
     criterion: Criterion
     fix: PlainFix | None
     seed: int | None

@@ -282,7 +282,6 @@ def _spec(subject: Subject, asked: ScriptSpec) -> ReproSpec:
         header=list(asked.header),
         decisions=list(asked.decisions),
         file=asked.file,
-        wording=asked.wording,
     )
 
 

@@ -49,7 +49,7 @@ def diverges(result: Result) -> bool:
 
 
 def answer(result: Result) -> str:
-    """The answer in one sentence: the first line of every report."""
+    """The answer in a sentence, and what the script itself says to it: the first line of every report."""
     verdict = result["verdict"]
     if (contrast := result.get("contrast")) and not result["flags"]:
         return contrast_lines(contrast)[0]
@@ -61,7 +61,21 @@ def answer(result: Result) -> str:
         reason = verdict["reason"] or class_sentence(verdict)
         return stopped(f"C{reason[1:]}" if reason.startswith("cannot tell") else f"No verdict: {reason}")
     doubt = f" (not confirmed: {result['unproved']})" if "unproved" in result else ""
-    return f"{_lead(verdict)}{_because(result)}{doubt}."
+    return f"{_lead(verdict)}{_because(result)}{doubt}.{_last_word(result)}"
+
+
+def _last_word(result: Result) -> str:
+    """What the user's own script shows under the best fix."""
+    script = result.get("script")
+    if not script or "unproved" in result:
+        return ""
+    if script["outcome"] == "FAIL":
+        return f" With {script['fix']} the script still diverges, as other calls do: {script['reason']}."
+    if script["outcome"] == "UNRESOLVED":
+        return f" Whether {script['fix']} fixes the script itself could not be told: {script['reason']}."
+    number = script["comparisons"]
+    own = f", and {'its own comparison passes' if number == 1 else f'its own {number} comparisons pass'}"
+    return f" With {script['fix']} the script itself agrees with eager{own if number else ''}."
 
 
 def _lead(verdict: Mapping[str, Any]) -> str:

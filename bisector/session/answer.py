@@ -9,7 +9,7 @@ from typing import Any
 
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import Criterion
-from bisector.core.model import Decision, Measurement, kind_of
+from bisector.core.model import Decision, Measurement, Outcome, kind_of
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
@@ -42,11 +42,23 @@ class AlsoDiverges:
 
 
 @dataclass(frozen=True)
+class UnderFix:
+    """The user's own script, run plainly under a fix, beside its run with compilation off. fix: its ID.
+    comparisons: how many of its own comparisons agree, where all do."""
+
+    fix: str
+    outcome: Outcome
+    reason: str
+    comparisons: int
+
+
+@dataclass(frozen=True)
 class Answer:
     """Everything a run may have found; what stayed empty could not be established.
 
     causes, fixes: each with whether it is confirmed. repro_agrees: a repro was written and run, and does not
-    diverge. not_shown: why the second process could confirm nothing, empty where it could.
+    diverge. not_shown: why the second process could confirm nothing, empty where it could. script: None where
+    the script was not run under a fix.
     """
 
     target: str
@@ -77,6 +89,7 @@ class Answer:
     repro_lines: int | None = None
     repro_agrees: bool = False
     not_shown: str = ""
+    script: UnderFix | None = None
     test: str | None = None
     second: SecondOpinion | None = None
     hooks_off: Mapping[str, str] = field(default_factory=dict)
@@ -98,7 +111,16 @@ class Answer:
         """What a fresh process did not show, so that nothing is confirmed; None where it showed all."""
         if self.not_shown:
             return f"in a second process: {self.not_shown}"
-        return "no repro of it diverges in plain Python" if self.repro_agrees and self.repro is None else None
+        if self.repro_agrees and self.repro is None:
+            return "no repro of it diverges in plain Python"
+        if self.script is None or self.script.outcome is not Outcome.FAIL or self.others_differ:
+            return None
+        return f"with {self.script.fix} the script itself still diverges: {self.script.reason}"
+
+    @property
+    def others_differ(self) -> bool:
+        """Whether some other call diverges that is not known to have the same cause."""
+        return any(other.cause is not Relation.SAME for other in self.others)
 
     def without_proof(self) -> Answer:
         """The same, with nothing confirmed but that a lower backend agrees."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bisector.core.judge import Criterion, judge
+from bisector.core.judge import DTYPE_TOLERANCES, INTEGERS, Criterion, judge
 from bisector.core.model import Outcome
 from bisector.core.program import Shown, is_exact
 from bisector.core.protocol import Recorded, RecordedCall, Request
@@ -175,10 +175,14 @@ def is_a_script(session: Session, hello: Recorded) -> bool:
 
 
 def criterion_of_program(session: Session, chosen: Chosen) -> Criterion:
-    """The script's own tolerances belong to outputs of graphs; its comparisons speak for themselves here, so
-    of several the one that allows most of a value of 1 holds for what it does not compare."""
+    """What the outputs of the script's calls are held to. Its own comparisons speak for themselves there, and
+    may be about something computed from an output: their tolerance holds for the outputs too where it allows
+    more of a value of 1 than the default of the dtype."""
     criterion, hello = chosen.study.criterion, session.lab.hello()
     own = [pair for call in hello.calls for pairs in call.tolerances.values() for pair in pairs]
     if not own or session.options.rtol is not None or session.options.tolerances is not None:
         return criterion
-    return Criterion(by_path={"*": (max(own, key=sum),)}, strides=criterion.strides, source=criterion.source)
+    loosest = max(own, key=sum)
+    by_dtype = {dtype: (max(held, loosest, key=sum),) for dtype, held in DTYPE_TOLERANCES.items()}
+    by_dtype |= dict.fromkeys(INTEGERS, (loosest,))
+    return Criterion(by_dtype=by_dtype, strides=criterion.strides, source=criterion.source)

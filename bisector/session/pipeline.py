@@ -28,6 +28,7 @@ from .concluding import with_proof
 from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
 from .following import follow
+from .last_word import with_last_word
 from .other_calls import with_others
 from .preflight import wanted_first
 from .program_repro import with_repro
@@ -146,6 +147,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     if judged.program is not None and belongs is None:
         if judged.rung in GENERATING:
             found = explain_program(session, answer, judged.program)
+            found = with_last_word(session, found, judged.program)
         else:
             found = with_repro(session, answer, judged.program)
         return _explained(session, found), None
@@ -164,6 +166,8 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     except BudgetSpent as spent:
         explanation.ended_by(spent.reason)
     found = with_others(session, explanation.study, chosen, explanation.answer())
+    if is_a_script(session, session.lab.hello()):
+        found = with_last_word(session, found, criterion_of_program(session, chosen))
     if found.repro is None and found.confirmed and session.clock.exhausted() is None:
         found = _with_script_as_repro(session, found, chosen)
     return _explained(session, found), None
@@ -179,9 +183,8 @@ def _with_script_as_repro(session: Session, answer: Answer, chosen: Chosen) -> A
 
 def _ended(session: Session, judged: Judged) -> dict[str, Any]:
     """The result of a run that ends with its verdict."""
-    assert judged.answer.verdict is not None
     answer, verdict = judged.answer, judged.answer.verdict
-    if verdict.rule is Rule.COMPILED_REPEATED:
+    if verdict is not None and verdict.rule is Rule.COMPILED_REPEATED:
         answer = replace(answer, notes=(*answer.notes, *notes_on_runs(judged.chosen.study)))
     return _finish(session, answer, NOTHING if judged.outcome is Outcome.PASS else UNCONFIRMED)
 

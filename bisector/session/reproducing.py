@@ -9,9 +9,8 @@ import ast
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 
-from bisector.core.case import WHOLE, Case, Wording
+from bisector.core.case import WHOLE, Case
 from bisector.core.model import Measurement
 from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteRepro, WriteTest
 from bisector.core.verdict import VerdictClass
@@ -33,10 +32,9 @@ OWN_HEADER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
 @dataclass(frozen=True)
 class Shown:
-    """What a repro shows, and how. fix: that of `--fixed`, None for no fix."""
+    """What a repro shows. fix: that of `--fixed`, None for no fix."""
 
     case: Case
-    wording: Wording
     fix: Fix | None
 
 
@@ -59,7 +57,6 @@ def _spec(
         header=tuple(said),
         decisions=tuple(decisions),
         file=file,
-        wording=shown.wording,
         criterion=study.criterion_of(shown.case),
         fix=shown.fix.plain if shown.fix else None,
         seed=0 if _draws(answer) else None,
@@ -167,7 +164,7 @@ def start_early(
     expressible = _expressible(answer)
     if not expressible:
         return None
-    shown = Shown(case, Wording.PUBLIC, expressible[0])
+    shown = Shown(case, expressible[0])
     with session.clock.stage("minimize"):
         answered = written(study, shown, answer, decisions)
         return None if isinstance(answered, Failed) else start(session, shown, answered)
@@ -194,9 +191,9 @@ def reproduce(
     """
     with session.clock.stage("minimize"):
         attempts = _Attempts(session, study, answer, early)
-        for attempt, wording in product(dict.fromkeys((case, WHOLE)), Wording):
+        for attempt in dict.fromkeys((case, WHOLE)):
             for fix in [*_expressible(answer)[:MOST_FIXES], None]:
-                kept = attempts.attempt(Shown(attempt, wording, fix))
+                kept = attempts.attempt(Shown(attempt, fix))
                 if isinstance(kept, Reproduced):
                     return kept
                 if kept is Next.CASE:
@@ -233,14 +230,14 @@ class _Attempts:
             return self._give_up(f"no repro of the graph alone could be written: {answered.reason}", Next.FIX)
         program = _code(answered.text)
         if program in self.agreeing:
-            return self._agreed(self.agreeing[program], shown)
+            return self._agreed(self.agreeing[program])
         early, self.early = self.early, None
         started = _taken_over(shown, answered, early) or start(self.session, shown, answered)
         ran = _ended(self.session, started)
         self.session.run.write_text(self.session.run.repro, started.text)
         if not ran.diverges:
             self.agreeing[program] = ran.said
-            return self._agreed(ran.said, shown)
+            return self._agreed(ran.said)
         if shown.fix is not None and ran.fixed is False:
             self.refuted.append(shown.fix.id)
             note = f"{shown.fix.id} does not repair the repro in a fresh process; it is not confirmed"
@@ -255,12 +252,9 @@ class _Attempts:
             notes=tuple(self.notes),
         )
 
-    def _agreed(self, said: str, shown: Shown) -> Next:
-        if shown.wording is Wording.CAPTURED:  # the last that is tried of a case
-            return self._give_up(
-                f"a repro of the graph alone does not diverge in plain Python ({said})", Next.CASE
-            )
-        return Next.CASE
+    def _agreed(self, said: str) -> Next:
+        note = f"a repro of the graph alone does not diverge in plain Python ({said})"
+        return self._give_up(note, Next.CASE)
 
     def _give_up(self, note: str, then: Next) -> Next:
         if note not in self.notes:

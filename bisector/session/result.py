@@ -61,6 +61,8 @@ def to_json(
             for o in answer.others
         ],
     }
+    if answer.script is not None:
+        result["script"] = asdict(answer.script) | {"outcome": answer.script.outcome.value}
     if answer.unproved is not None:
         result["unproved"] = answer.unproved
     if answer.entry is not None:

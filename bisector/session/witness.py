@@ -16,6 +16,7 @@ from typing import Any
 import bisector
 from bisector import processes, wire
 from bisector.core.backends import first_bad, last_rung, rungs_before
+from bisector.core.fix_source import PlainFix, statements, uncached_lines
 from bisector.core.judge import Criterion
 from bisector.core.messages import SCRIPT_S
 from bisector.core.model import Outcome
@@ -54,17 +55,19 @@ class Witness:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A run of the script. backend: in the place of its own. again: asked for a second time. until: as in
-    `PlainOptions`."""
+    """A run of the script. backend: in the place of its own. again: asked for a second time. until, early,
+    late: as in `PlainOptions`."""
 
     seed: int
     mode: Mode
     backend: str | None = None
     again: bool = False
     until: int | None = None
+    early: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {"job": "program", **asdict(self), "mode": self.mode.value}
+        return {"job": "program", **wire.dump(self)}
 
     @property
     def key(self) -> str:
@@ -110,6 +113,14 @@ class Program:
         compiled = self._run_all([_Asked(seed, Mode.COMPILED) for seed in seeds])
         runs = zip(seeds, eager, compiled, strict=True)
         return {seed: shown(off, on, criterion).outcome for seed, off, on in runs}
+
+    def under(self, fix: PlainFix, criterion: Criterion) -> tuple[Shown, PlainRun]:
+        """What the script shows where the lines of a fix are in it, and that run."""
+        early = statements(fix).early
+        late = tuple(line for line in uncached_lines(fix) if line not in early)
+        fixed = replace(self._asked(Mode.COMPILED), early=early, late=late)
+        eager, run = self._run(self._asked(Mode.EAGER)), self._run(fixed)
+        return shown(eager, run, criterion), run
 
     def again(self, criterion: Criterion) -> Shown:
         """How a second run with compilation off stands to the first."""
@@ -178,7 +189,7 @@ class Program:
         events = folder / f"{mode.value}-{asked.backend}.jsonl"
         told = PlainOptions(
             folder=str(folder), events=str(events), root=str(ROOT.parent), mode=mode,
-            seed=asked.seed, backend=asked.backend, until=asked.until,
+            seed=asked.seed, backend=asked.backend, until=asked.until, early=asked.early, late=asked.late,
         )  # fmt: skip
         left_s = session.clock.left_s()
         most_s = min(options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,10 +33,12 @@ from bisector.core.model import (
     kind_of,
     node_of,
 )
+from bisector.core.program import CompiledCall, PlainRun, Shown
 from bisector.core.shares import Carried, Part, Parts, Shares
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
 from bisector.runner import lab, rundir
+from bisector.session import last_word
 from bisector.session.command_line import Options
 from bisector.session.run import Session
 
@@ -59,7 +62,8 @@ class Model:
     origin: the call at which a difference arises; diffuse: calls at each of which an equal share of it does,
     instead. first, second: what becomes of an answer of the first and
     the second worker; raising WorkerLost kills it. hooks_off: kinds whose hooks do not work. plain, fixed:
-    exit statuses of the repro, without and with `--fixed`. others: what is called after it.
+    exit statuses of the repro, without and with `--fixed`. script: what the script shows under any fix.
+    others: what is called after it.
     asked: of each worker, all requests in order.
     """
 
@@ -74,6 +78,7 @@ class Model:
     hooks_off: dict[str, str] = field(default_factory=dict)
     plain: int = 1
     fixed: int = 0
+    script: Shown = field(default_factory=Shown)
     second_digest: str = "inputs"
     others: tuple[Model, ...] = ()
     asked: tuple[list[asked.Request[Any]], list[asked.Request[Any]]] = field(default_factory=lambda: ([], []))
@@ -258,6 +263,9 @@ def modelled(
     """A session about the model. The folder keeps its journal."""
     monkeypatch.setattr(lab, "Worker", ModelWorker)
     monkeypatch.setattr(ModelWorker, "model", model, raising=False)
+    run_once = PlainRun((CompiledCall(0, "f"),), agreed=(True,))
+    program = SimpleNamespace(under=lambda fix, criterion: (model.script, run_once))
+    monkeypatch.setattr(last_word, "program_of", lambda session: program)
     script = folder / "model.py"
     script.write_text("x.sin()\n")
     asked_for = Options(str(script), **{"jobs": 2, **options})

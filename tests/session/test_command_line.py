@@ -30,7 +30,6 @@ _QUESTIONS = st.builds(
     good=st.sampled_from(["2.11.0", "2.12.0"]),
     bad=st.just("2.13.0"),
     looked_for=st.sampled_from(["introduced", "fixed"]),
-    every=st.booleans(),
     index_urls=st.lists(st.text(), max_size=3).map(tuple),
     repeat=st.integers(1, 9),
     timeout_s=_FINITE,

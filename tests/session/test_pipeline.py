@@ -12,7 +12,8 @@ import pytest
 
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
-from bisector.core.model import Base, Measurement
+from bisector.core.model import Base, Measurement, Outcome
+from bisector.core.program import Shown
 from bisector.errors import BadOption
 from bisector.report import sections, sentences, terminal
 from bisector.session import pipeline
@@ -56,6 +57,43 @@ def told(result: Result) -> str:
 
 def agreeing(answer: Measurement) -> Measurement:
     return replace(answer, outputs=tuple(output(o.numel, False) for o in answer.outputs))
+
+
+# -- the script itself ----------------------------------------------------------------------------------
+
+
+def test_the_script_has_the_last_word(explained: Explain) -> None:
+    result = explained(both_needed())
+    assert result["script"] == {
+        "fix": f"{CONTRACTION}=off", "outcome": "PASS", "reason": "", "comparisons": 1,
+    }  # fmt: skip
+    said = f"With {CONTRACTION}=off the script itself agrees with eager, and its own comparison passes."
+    assert sentences.answer(result).endswith(said)
+
+
+STILL = Shown(Outcome.FAIL, "call 1 of 1 (`f`): output[0] differs")
+
+
+def test_where_the_script_still_diverges_under_each_fix_nothing_is_called_explained(
+    explained: Explain,
+) -> None:
+    result = explained(both_needed(script=STILL))
+    assert result["exit_status"] == 3
+    assert "the script itself still diverges: call 1 of 1" in sentences.answer(result)
+    assert not any(found["confirmed"] for found in (*result["causes"], *result["repairs"]))
+
+
+def test_a_script_with_a_second_cause_may_still_diverge(explained: Explain) -> None:
+    result = explained(replace(alone(FMA), others=(alone(VEC),), script=STILL))
+    assert members(result["causes"]) == [[FMA]]
+    assert "the script still diverges, as other calls do: call 1 of 1" in sentences.answer(result)
+
+
+def test_a_fix_that_could_not_be_tried_in_the_script_is_not_refuted(explained: Explain) -> None:
+    late = Shown(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
+    result = explained(both_needed(script=late))
+    assert members(result["causes"]) == [[FMA, INLINE]]
+    assert "could not be told: compiled, the script was stopped" in sentences.answer(result)
 
 
 # -- several calls --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bisector import processes
-from bisector.core.case import WHOLE, Case, Wording
+from bisector.core.case import WHOLE, Case
 from bisector.core.model import Outcome, ProbeResult
 from bisector.core.protocol import Failed, Repro, TestFile
 from bisector.core.search.minimal import MinimalSet
@@ -37,7 +37,7 @@ from bisector.session.reproducing import (
     named,
 )
 
-SHOWN = Shown(WHOLE, Wording.PUBLIC, None)
+SHOWN = Shown(WHOLE, None)
 RUNS_ON = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
@@ -80,7 +80,7 @@ def test_comments_that_say_more_are_the_same_program() -> None:
 
 @pytest.mark.parametrize(
     ("shown", "text"),
-    [(SHOWN, "import torch\nx = 1\n"), (replace(SHOWN, wording=Wording.CAPTURED), "import torch\n")],
+    [(SHOWN, "import torch\nx = 1\n"), (replace(SHOWN, case=Case(cut=("mul",))), "import torch\n")],
 )
 def test_another_program_is_run_anew_and_the_early_one_ends(shown: Shown, text: str) -> None:
     early = started("import torch\n", RUNS_ON)
@@ -109,22 +109,11 @@ def repro_of(
     return reproducing.reproduce(session, study, Case(cut=("mul",)), answer, None), ran
 
 
-def test_where_public_calls_do_not_diverge_the_captured_ones_are_tried(
-    monkeypatch: pytest.MonkeyPatch, session: Any
-) -> None:
-    found, ran = repro_of(
-        monkeypatch, session, lambda shown: f"exit({int(shown.wording is Wording.CAPTURED)})\n"
-    )
-    assert found.shown is not None and found.shown.wording is Wording.CAPTURED
-    assert [one.wording for one in ran] == [Wording.PUBLIC, Wording.CAPTURED]
-    assert found.notes == ()
-
-
 def test_a_program_that_agreed_is_not_run_again(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
     found, ran = repro_of(
         monkeypatch, session, lambda shown: f"print('agrees')\nexit({int(shown.case == WHOLE)})\n"
     )
-    assert found.shown == Shown(WHOLE, Wording.PUBLIC, None)
+    assert found.shown == Shown(WHOLE, None)
     assert [one.case == WHOLE for one in ran] == [False, True]
     assert found.notes == ("a repro of the graph alone does not diverge in plain Python (agrees)",)
 

@@ -10,13 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import fx
 
-from ...core.case import Wording
 from ...core.fix_source import UseBackend
 from .inputs_source import arguments_source, list_source
 from .ops_source import autocast_source
-from .public_calls import in_public_calls
 from .repro_spec import ReproSpec
 from .source import FunctionSource, function_source, verify
 from .tensor_literals import UNPACK, Source
@@ -42,7 +39,8 @@ def parts_of(spec: ReproSpec) -> Parts:
     and its inputs. Raises CannotWrite where something has no exact text, or is unknown to this torch.
     """
     with _ambient(spec):
-        function = _function(spec)
+        function = function_source(spec.gm, decisions=spec.decisions)
+        verify(function, spec.gm, spec.inputs, spec.seed or 0)
     if is_frozen(spec):
         function = function.given_constants()
     inputs, grads = _inputs(spec, function), _grad_outputs(spec)
@@ -70,20 +68,6 @@ def imports_source(lines: set[str], blocks: Iterable[str]) -> str:
 def joined_blocks(blocks: Iterable[str]) -> str:
     """The file: blocks two empty lines apart, empty ones left out."""
     return "\n\n\n".join(block.strip("\n") for block in blocks if block.strip()) + "\n"
-
-
-def _function(spec: ReproSpec) -> FunctionSource:
-    if spec.wording is Wording.PUBLIC:
-        with contextlib.suppress(CannotWrite):  # as it was captured it may do
-            return _verified(in_public_calls(spec.gm, spec.inputs, spec.grad_flags), spec)
-    return _verified(spec.gm, spec)
-
-
-def _verified(gm: fx.GraphModule, spec: ReproSpec) -> FunctionSource:
-    """The source of a graph that stands for the spec's."""
-    function = function_source(gm, decisions=spec.decisions)
-    verify(function, spec.gm, spec.inputs, spec.seed or 0)
-    return function
 
 
 @contextlib.contextmanager

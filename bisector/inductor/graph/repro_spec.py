@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import fx
 
-from ...core.case import Wording
 from ...core.fix_source import PlainFix
 from ..tensors import grad_flags
 
@@ -37,7 +36,6 @@ class ReproSpec:
     fix: what `--fixed` does.
     header: lines of the comment on top. file: what the comment calls the file.
     decisions: IDs of those that the header names; a reader must find their nodes in the function.
-    wording: how the function's calls are written.
     """
 
     gm: fx.GraphModule
@@ -61,7 +59,6 @@ class ReproSpec:
     header: Sequence[str] = ()
     file: str = "repro.py"
     decisions: Sequence[str] = ()
-    wording: Wording = Wording.PUBLIC
 
     @property
     def grad_flags(self) -> list[bool]:

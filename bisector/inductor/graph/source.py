@@ -27,7 +27,6 @@ from .tensor_literals import Source, evaluate, literal
 from .values import CannotWrite, Place, call_source, concrete, value_source
 
 INDENT = 4
-CAPTURED = "numbisect_captured"  # in a node's meta: the target that it had before it got another
 # Names that the emitted files use themselves.
 RESERVED = frozenset({
     "torch", "F", "math", "operator", "os", "sys", "base64", "zlib", "inf", "nan", "self", "fn", "inputs",
@@ -251,8 +250,7 @@ class _Body:
 
 def _overload(node: fx.Node) -> str:
     """`mul.Tensor` where an ATen op was captured, else nothing."""
-    target = node.meta.get(CAPTURED, node.target)
-    return target.__name__ if isinstance(target, torch._ops.OpOverload) else ""
+    return node.target.__name__ if isinstance(node.target, torch._ops.OpOverload) else ""
 
 
 def _autocast(node: fx.Node) -> str:

@@ -73,6 +73,8 @@ def run(options: dict[str, Any], script: str) -> None:
         while finish:
             finish.pop()()
 
+    for line in options.get("early", ()):
+        exec(line, {"os": os})
     builtins.print = _printing(builtins.print, lambda text: note(said=text))
     sys.meta_path.insert(0, _AfterTorch(begin))
     original, os._exit = os._exit, leave  # type: ignore[assignment]

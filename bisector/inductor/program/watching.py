@@ -36,8 +36,9 @@ def begin(options: Mapping[str, Any], note: Note) -> Callable[[], None]:
     """Replace torch.compile and the comparisons. Returns what must be called when the script ends."""
     torch_state.seed(options["seed"])
     watch = Watch(
-        Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until")
-    )
+        Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until"),
+        options.get("late", ()),
+    )  # fmt: skip
     torch.compile = _compile(watch, torch.compile, options["backend"])
     _watch_backward(watch)
     _watch_comparisons(note)
@@ -60,17 +61,24 @@ class Pending:
 
 
 class Watch:
-    """The compiled calls so far. only: the calls that run compiled, by their place; none: all of them. until:
-    as in `PlainOptions`."""
+    """The compiled calls so far. only: the calls that run compiled, by their place; none: all of them. until,
+    late: as in `PlainOptions`."""
 
     def __init__(
-        self, folder: Path, mode: Mode, note: Note, only: Sequence[int] = (), until: int | None = None
+        self,
+        folder: Path,
+        mode: Mode,
+        note: Note,
+        only: Sequence[int] = (),
+        until: int | None = None,
+        late: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.keeps = mode is Mode.EAGER
         self.note = note
         self.only = frozenset(only)
         self.until = until
+        self.late = late
         self.count = 0
         self.kept = 0
         self.within = False
@@ -82,6 +90,9 @@ class Watch:
             return function(*args, **kwargs)
         self.finish()
         index, self.count = self.count, self.count + 1
+        while self.late:
+            line, *self.late = self.late
+            exec(line, {"torch": torch})
         in_eager = bool(self.only) and index not in self.only
         late = functools.partial(self.note, late=index)
         beside = Beside(model, function, args, kwargs, late) if self.until is not None else None

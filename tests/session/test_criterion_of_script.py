@@ -1,0 +1,44 @@
+"""What the outputs of a script's calls are held to, beside the script's own comparisons."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bisector.core.judge import Criterion, Tolerance
+from bisector.session.chosen_call import criterion_of_program
+
+
+def criterion(*own: Tolerance, rtol: float | None = None) -> Criterion:
+    """own: tolerances of the script's comparisons. rtol: of the command line."""
+    call = SimpleNamespace(tolerances={"output[0]": own} if own else {})
+    session: Any = SimpleNamespace(
+        lab=SimpleNamespace(hello=lambda: SimpleNamespace(calls=[call])),
+        options=SimpleNamespace(rtol=rtol, tolerances=None),
+    )
+    by_hand = Criterion((rtol, 0.0)) if rtol is not None else Criterion()
+    chosen: Any = SimpleNamespace(study=SimpleNamespace(criterion=by_hand))
+    return criterion_of_program(session, chosen)
+
+
+@pytest.mark.parametrize(
+    ("own", "dtype", "held"),
+    [
+        ([(0.0, 0.0)], "float32", (1.3e-6, 1e-5)),  # codes are compared exactly, floats are not
+        ([(0.0, 0.0)], "uint8", (0.0, 0.0)),
+        ([(1e-2, 1e-2), (0.0, 0.0)], "float32", (1e-2, 1e-2)),
+        ([(1e-2, 1e-2)], "bfloat16", (1e-2, 1e-2)),
+        ([(0.0, 1.0)], "int64", (0.0, 1.0)),
+        ([], "float32", (1.3e-6, 1e-5)),
+    ],
+)
+def test_the_looser_of_the_scripts_own_and_the_default_holds(
+    own: list[Tolerance], dtype: str, held: Tolerance
+) -> None:
+    assert criterion(*own).tolerances("output[0]", dtype) == (held,)
+
+
+def test_a_tolerance_of_the_command_line_holds_for_everything() -> None:
+    assert criterion((1e-2, 1e-2), rtol=1e-9).tolerances("output[0]", "float32") == ((1e-9, 0.0),)

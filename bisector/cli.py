@@ -46,12 +46,12 @@ _PROBING: list[Callable[[Any], Any]] = [
     click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (with --atol)."),
     click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (with --rtol)."),
     click.option("--profile", metavar="NAME|FILE", help="Tolerances and options under a name."),
-    click.option("--signed-zero", is_flag=True, help="-0.0 and +0.0 differ."),
-    click.option("-c", "config", type=Flag(), multiple=True, help="A flag of the default compile."),
+    click.option("--signed-zero", is_flag=True, help="Treat -0.0 and +0.0 as different."),
+    click.option("-c", "config", type=Flag(), multiple=True, help="Set a config flag in every compile."),
     click.option("--device", help="Where a module target runs; a script chooses for itself."),
     click.option("--dynamic/--static", default=None, help="Compile with dynamic or static shapes."),
     click.option("--train/--infer", default=None, help="Compare gradients too, or the forward alone."),
-    click.option("--seed", type=int, help="Set before the script's first line."),
+    click.option("--seed", type=int, help="Random seed, set before the script runs."),
     click.option(
         "--repeat", type=click.IntRange(min=1), help="Trials of each probe.  [default: 1]"
     ),
@@ -77,8 +77,8 @@ _BUILDS_ARE: list[Callable[[Any], Any]] = [
     ),
 ]
 _OUTPUT: list[Callable[[Any], Any]] = [
-    click.option("-v", "--verbose", is_flag=True, help="Say every probe on stderr."),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
+    click.option("-v", "--verbose", is_flag=True, help="Log every probe to stderr."),
+    click.option("-q", "--quiet", is_flag=True, help="Write only errors to stderr."),
     click.option("--no-color", is_flag=True, help="No colour."),
 ]
 
@@ -112,7 +112,7 @@ def status_of(error: BaseException, arguments: Sequence[str]) -> int:
     elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         line, status = "no further file can be opened; raise the limit (`ulimit -n`)", 125 if check else 3
     else:
-        line, status = crash.told(error, arguments), 125 if check else 3
+        line, status = crash.crash_line(error, arguments), 125 if check else 3
     with contextlib.suppress(OSError):  # nobody reads stderr: the status still tells
         click.echo(f"numbisect: {line}", err=True)
     return status

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_origin
 from cattrs.preconf.json import JsonConverter, make_converter
 from cattrs.strategies import configure_union_passthrough
 
-from bisector.core.messages import Ask
+from bisector.core.messages import Envelope
 from bisector.core.model import Json
 from bisector.core.protocol import REQUESTS, Failed, Request
 
@@ -61,7 +61,7 @@ def dump_failed(reason: str) -> Json:
     return {"failed": reason}
 
 
-def dump_ask(ask: Ask[Request[Any]]) -> Json:
+def dump_ask(ask: Envelope[Request[Any]]) -> Json:
     return {
         "id": ask.id,
         "timeout_s": ask.timeout_s,

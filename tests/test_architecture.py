@@ -151,7 +151,7 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
     ("module", "source"),
     [
         ("bisector.core.judge", "from __future__ import annotations\nimport math, json, re"),
-        ("bisector.core.search.sets", "from .minimal import Asked\nfrom ..model import Outcome"),
+        ("bisector.core.search.sets", "from .minimal import MemoizedTest\nfrom ..model import Outcome"),
         ("bisector.inductor.serving.worker", "import torch\nfrom ...core import model\nfrom . import jobs"),
         ("bisector.runner.worker_client", "import subprocess, os\nfrom bisector.errors import WorkerLost"),
         ("bisector.report.html", "print(open('page'))\nfrom bisector import __version__"),

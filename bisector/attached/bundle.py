@@ -28,7 +28,7 @@ from ..core.model import OF_STATUS, Outcome
 from ..core.verdict import VerdictClass
 from ..errors import BadTarget, NumbisectError
 from ..inductor.tensors import digest, dtype_name
-from .program import KEPT, Program
+from .program import KEPT, WrittenProgram
 
 # Environment variables that torch reads when it is imported: a script can no longer set them.
 READ_BY_TORCH = ("TORCH", "TRITON", "INDUCTOR", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CXX")
@@ -53,7 +53,7 @@ class Description:
     bundle: int = VERSION
 
 
-def write(folder: Path, name: str, program: Program, oracle: str, note: Mapping[str, Any]) -> Path:
+def write(folder: Path, name: str, program: WrittenProgram, oracle: str, note: Mapping[str, Any]) -> Path:
     """The bundle in `folder`, under a name of its own: the same program with the same inputs is there once.
 
     It appears whole or not at all.
@@ -80,7 +80,7 @@ def write(folder: Path, name: str, program: Program, oracle: str, note: Mapping[
     return whole
 
 
-def _described(name: str, program: Program, oracle: str, note: Mapping[str, Any]) -> Description:
+def _described(name: str, program: WrittenProgram, oracle: str, note: Mapping[str, Any]) -> Description:
     return Description(
         name=name,
         oracle=oracle,

@@ -26,7 +26,7 @@ def load():
 
 
 @dataclass(frozen=True)
-class Program:
+class WrittenProgram:
     """text: of the script; functions: the part of it that says what is computed, which two divergences of one
     program share; kept: what the script reads from `KEPT`, of types that `torch.load` takes without
     unpickling."""
@@ -55,7 +55,7 @@ class _Functions(Writer):
 
 def program(
     calls: Sequence[Call], tolerance: tuple[float, float] | None, header: Sequence[str]
-) -> Program:
+) -> WrittenProgram:
     """The script that makes the calls again, compiled and eager, and compares what they return.
 
     tolerance: (rtol, atol), None for those of `torch.testing.assert_close`. header: lines of the comment on
@@ -81,7 +81,7 @@ def program(
     imports = imports_source({*functions.imports, *settings.imports, "from pathlib import Path"}, blocks)
     kept = {"calls": [_kept(call) for call in calls], "constants": functions.tensors}
     text = joined_blocks([comment(header) + "\n\n" + imports, *blocks])
-    return Program(text, "\n\n".join(functions.functions), kept)
+    return WrittenProgram(text, "\n\n".join(functions.functions), kept)
 
 
 def _defaults(around: TorchState) -> list[str]:

@@ -45,7 +45,7 @@ def installed() -> Interpreter:
 
 
 @dataclass(frozen=True)
-class Told:
+class BuildResult:
     """What one build gave. line: the driver's, empty where there was none; reason: why it is UNRESOLVED."""
 
     outcome: Outcome
@@ -56,35 +56,35 @@ class Told:
         return {"outcome": self.outcome.value, "line": dict(self.line), "reason": self.reason}
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Told:
+    def from_json(cls, raw: Mapping[str, Any]) -> BuildResult:
         return cls(Outcome(raw["outcome"]), raw["line"], raw["reason"])
 
 
-def ask(where: Interpreter, repro: Path, timeout_s: float, repeat: int = 1) -> Told:
+def ask(where: Interpreter, repro: Path, timeout_s: float, repeat: int = 1) -> BuildResult:
     """Run the repro that often; UNRESOLVED where the runs disagree, crash twice or take too long."""
     trials = [_once(where, repro, timeout_s) for _ in range(repeat)]
     outcomes = [t.outcome for t in trials]
     if len(set(outcomes)) == 1:
         return trials[0]
     counted = ", ".join(f"{outcomes.count(o)} {o.value}" for o in Outcome if o in outcomes)
-    return Told(Outcome.UNRESOLVED, trials[0].line, f"{repeat} runs disagree: {counted}")
+    return BuildResult(Outcome.UNRESOLVED, trials[0].line, f"{repeat} runs disagree: {counted}")
 
 
 class _Crashed(Exception):
     """It ended as no repro ends; the message says how."""
 
 
-def _once(where: Interpreter, repro: Path, timeout_s: float) -> Told:
+def _once(where: Interpreter, repro: Path, timeout_s: float) -> BuildResult:
     """A crash is asked once more, since it may be the machine's, and is never a divergence."""
     with contextlib.suppress(_Crashed):
         return _run(where, repro, timeout_s)
     try:
         return _run(where, repro, timeout_s)
     except _Crashed as crash:
-        return Told(Outcome.UNRESOLVED, reason=str(crash))
+        return BuildResult(Outcome.UNRESOLVED, reason=str(crash))
 
 
-def _run(where: Interpreter, repro: Path, timeout_s: float) -> Told:
+def _run(where: Interpreter, repro: Path, timeout_s: float) -> BuildResult:
     """Raises _Crashed."""
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
         variables = {k: v for k, v in os.environ.items() if k not in _TAKEN_OUT}
@@ -92,11 +92,11 @@ def _run(where: Interpreter, repro: Path, timeout_s: float) -> Told:
         command = [str(where.python), str(DRIVER), str(repro)]
         done = processes.run(command, timeout_s, folder=folder, environment={**variables, **where.variables})
     if done.status is None:
-        return Told(Outcome.UNRESOLVED, reason=done.how)
+        return BuildResult(Outcome.UNRESOLVED, reason=done.how)
     return _read(done)
 
 
-def _read(done: processes.Ended) -> Told:
+def _read(done: processes.Ended) -> BuildResult:
     """stdout is the driver's line, or nothing where it did not come to that. Raises _Crashed."""
     last = next(reversed(done.err.strip().splitlines()), "")[:LAST_WORDS]
     try:
@@ -107,4 +107,4 @@ def _read(done: processes.Ended) -> Told:
         raise _Crashed(f"the repro ended with status {line['status']}")
     outcome = OF_STATUS[line["status"]]
     reason = (line["error"] or last or "it said no reason") if outcome is Outcome.UNRESOLVED else ""
-    return Told(outcome, line, reason)
+    return BuildResult(outcome, line, reason)

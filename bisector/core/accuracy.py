@@ -42,7 +42,7 @@ class Leaning(enum.Enum):
     WORSE = "farther from"
     BETTER = "closer to"
     ALIKE = "about as far as eager from"
-    UNTOLD = "not known to be farther from or closer to"
+    INCONCLUSIVE = "not known to be farther from or closer to"
 
 
 def is_exact(output: OutputMeasurement) -> bool:
@@ -76,10 +76,10 @@ def is_far(output: OutputMeasurement, evidence: Evidence) -> bool:
 
 
 def leaning_if_far(output: OutputMeasurement, evidence: Evidence) -> Leaning:
-    """By the errors on these inputs, of which one is nothing beside the other; UNTOLD where it is not far
-    off."""
+    """By the errors on these inputs, of which one is nothing beside the other; INCONCLUSIVE where it is not
+    far off."""
     found = _apart(output, FAR)
-    return found if is_far(output, evidence) and found is not Leaning.ALIKE else Leaning.UNTOLD
+    return found if is_far(output, evidence) and found is not Leaning.ALIKE else Leaning.INCONCLUSIVE
 
 
 def _distance(output: OutputMeasurement) -> float:
@@ -93,7 +93,7 @@ def leaning(output: OutputMeasurement, redrawn: Sequence[Measurement], amplified
         return Leaning.WORSE if nonfinite > 0 else Leaning.BETTER
     if _is_its_own_reference(output):
         # It computes in float64 itself: what rounding explains is then no fault.
-        return Leaning.UNTOLD if amplified or gain(output) <= AMPLIFIED else Leaning.WORSE
+        return Leaning.INCONCLUSIVE if amplified or gain(output) <= AMPLIFIED else Leaning.WORSE
     margin = WORSE_AMPLIFIED if amplified else WORSE
     if is_few(output):
         return _over_draws(output.path, redrawn, margin)
@@ -124,7 +124,7 @@ def _over_draws(path: str, redrawn: Sequence[Measurement], margin: float) -> Lea
     sides = [_apart(output, 1.0) for output in found]
     worse, better = sides.count(Leaning.WORSE), sides.count(Leaning.BETTER)
     if len(found) < LEAST_DRAWS:
-        return Leaning.UNTOLD
+        return Leaning.INCONCLUSIVE
     eager = _pooled([o.rms_error_eager or 0.0 for o in found])
     compiled = _pooled([o.rms_error_compiled or 0.0 for o in found])
     least = _pooled([o.rms_rounding or 0.0 for o in found])
@@ -132,7 +132,7 @@ def _over_draws(path: str, redrawn: Sequence[Measurement], margin: float) -> Lea
     if together is Leaning.ALIKE:
         return Leaning.ALIKE
     leaning = worse if together is Leaning.WORSE else better
-    return together if leaning >= CONSISTENT * len(found) else Leaning.UNTOLD
+    return together if leaning >= CONSISTENT * len(found) else Leaning.INCONCLUSIVE
 
 
 def _pooled(errors: Sequence[float]) -> float:

@@ -12,8 +12,7 @@ from .value_verdict import ValueVerdict
 from .verdict import Rule, Verdict, VerdictClass
 
 DRAWS_OTHERS = (
-    "compiled draws other random numbers than eager; told to draw them as eager does (fallback_random), "
-    "every output agrees"
+    "compiled uses another random stream than eager; with eager's (fallback_random) every output agrees"
 )
 EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
 # What kind of divergence is no matter of accuracy: eager says what the program means.

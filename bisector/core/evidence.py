@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from .model import Measurement
 
-# Runs of one compiled program. A race that shows in one run of twenty is missed by 64 in one case of 27, and
-# one that spares one run of ten in one of 800.
+# Runs of one compiled program: they miss a race of p = 1/20 with probability 1/27, and a pass rate of 1/10
+# with probability 1/800.
 MOST_RUNS = 64
 
 

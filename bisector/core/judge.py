@@ -57,7 +57,7 @@ class Criterion:
         """The first of them, for what can have but one."""
         return self.tolerances(path, dtype)[0]
 
-    def broken_first(self, outputs: Iterable[OutputMeasurement]) -> Criterion:
+    def failing_tolerance_first(self, outputs: Iterable[OutputMeasurement]) -> Criterion:
         """The same criterion, with a tolerance in front under which the output diverges, if there is one."""
         order = dict(self.by_path)
         for output in outputs:
@@ -66,7 +66,7 @@ class Criterion:
                 order[output.path] = tuple(sorted(held, key=lambda one: not _beyond(output, one)))
         return replace(self, by_path=order)
 
-    def for_smaller(self, outputs: Iterable[tuple[str, str]]) -> Criterion:
+    def for_reduced_graph(self, outputs: Iterable[tuple[str, str]]) -> Criterion:
         """The criterion of a reduced graph; `outputs` are (path, dtype) of what diverged in the whole."""
         held: dict[str, tuple[Tolerance, ...]] = {}
         for path, dtype in outputs:
@@ -215,8 +215,9 @@ def proof(result: ProbeResult, denied: Iterable[str]) -> ProbeResult:
     gone = sorted(set(result.measurement.vanished) & set(denied))
     if result.outcome is not Outcome.PASS or not gone:
         return result
-    others = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-    return replace(result, outcome=Outcome.UNRESOLVED, reason=f"{gone[0]}{others} never came up to be denied")
+    more = f" and {len(gone) - 1} more were" if len(gone) > 1 else " was"
+    reason = f"{gone[0]}{more} not taken in this compile, so denying it proves nothing"
+    return replace(result, outcome=Outcome.UNRESOLVED, reason=reason)
 
 
 def size(measurement: Measurement, criterion: Criterion) -> float:

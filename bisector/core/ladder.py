@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .model import Outcome
-from .search.ordered import Span
+from .search.ordered import Interval
 
 Test = Callable[[str], Outcome]
 Foresee = Callable[[Sequence[str]], None]  # of builds that may be asked for soon
@@ -88,11 +88,11 @@ def narrowed(
     foresee: is told, before each test, what may be asked next, so that it can be fetched meanwhile.
     """
     line = [bracket.before, *builds, bracket.after]
-    span = Span(0, len(line) - 1)
+    span = Interval(0, len(line) - 1)
     while (at := span.next()) is not None:
         if foresee is not None:
             foresee([line[i] for i in span.foreseen()])
-        span = span.told(at, test(line[at]))
+        span = span.narrowed(at, test(line[at]))
     skipped = tuple(line[span.low + 1 : span.high])
     return Bracket(line[span.low], line[span.high], skipped) if builds else bracket
 

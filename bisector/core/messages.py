@@ -101,7 +101,7 @@ class WorkerOptions:
 
 
 @dataclass(frozen=True)
-class Ask(Generic[RequestT]):
+class Envelope(Generic[RequestT]):
     """A request on its way to a worker. timeout_s: seconds that its job may take."""
 
     id: int

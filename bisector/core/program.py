@@ -107,7 +107,7 @@ FROM_OUTSIDE = (1, 2, 9, 15)
 
 
 @dataclass(frozen=True)
-class Shown:
+class ScriptResult:
     """What a plain run shows beside the one with compilation off.
 
     outcome: FAIL where something differs, UNRESOLVED where nothing that was seen does and something was not
@@ -129,7 +129,7 @@ class Shown:
 
 def shown(
     eager: PlainRun, compiled: PlainRun, criterion: Criterion, lines: Sequence[int] = ()
-) -> Shown:
+) -> ScriptResult:
     """The strongest of what differs: values of a call, an exception, the script's own comparison, its end,
     what it prints. lines: the printed ones that count."""
     return (
@@ -137,11 +137,11 @@ def shown(
         or _in_comparisons(eager, compiled)
         or (None if eager.unfinished or compiled.unfinished else _at_the_end(eager, compiled, lines))
         or _not_seen(eager, compiled)
-        or Shown()
+        or ScriptResult()
     )
 
 
-def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Shown | None:
+def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> ScriptResult | None:
     for before, now in zip(eager.calls, compiled.calls, strict=False):  # a call more or less: `_not_seen`
         if before.entry != now.entry:
             break
@@ -149,54 +149,55 @@ def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Show
         if (before.raised is None) != (now.raised is None):
             raised = Raised(before.raised, now.raised, alike=False)
             reason = f"{where}: {raises_told(raised)}"
-            return Shown(Outcome.FAIL, reason, now.index, before.raised or now.raised)
+            return ScriptResult(Outcome.FAIL, reason, now.index, before.raised or now.raised)
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
             kind = result.signatures[0].kind if result.signatures else None
-            return Shown(Outcome.FAIL, f"{where}: {_first_of(result.reason)}", now.index, kind=kind)
+            return ScriptResult(Outcome.FAIL, f"{where}: {_first_of(result.reason)}", now.index, kind=kind)
     return None
 
 
-def _in_comparisons(eager: PlainRun, compiled: PlainRun) -> Shown | None:
+def _in_comparisons(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
     fails = _first_that_fails(eager.agreed, compiled.agreed)
     if fails is None:
         return None
     reason = f"its comparison {fails + 1} of {len(compiled.agreed)}, which fails compiled alone"
-    return Shown(Outcome.FAIL, reason)
+    return ScriptResult(Outcome.FAIL, reason)
 
 
-def _at_the_end(eager: PlainRun, compiled: PlainRun, lines: Sequence[int]) -> Shown | None:
+def _at_the_end(eager: PlainRun, compiled: PlainRun, lines: Sequence[int]) -> ScriptResult | None:
     if (eager.status, _type(eager.ended)) != (compiled.status, _type(compiled.ended)):
         ends = [run.ended or f"exit status {run.status}" for run in (eager, compiled)]
-        return Shown(Outcome.FAIL, f"its end: {ends[1]}; with compilation off {ends[0]}")
+        return ScriptResult(Outcome.FAIL, f"its end: {ends[1]}; with compilation off {ends[0]}")
     different = set(apart(eager, compiled)) & set(lines)
     if not different:
         return None
     line = min(different)
-    near = _is_near(*dict(_lines(eager, compiled))[line])
-    return Shown(Outcome.FAIL, _line(line, eager, compiled), kind=DivergenceKind.VALUE if near else None)
+    kind = DivergenceKind.VALUE if _is_near(*dict(_lines(eager, compiled))[line]) else None
+    return ScriptResult(Outcome.FAIL, _line(line, eager, compiled), kind=kind)
 
 
-def _not_seen(eager: PlainRun, compiled: PlainRun) -> Shown | None:
+def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
     """What was not compared, where all that was compared agrees."""
     for run, which in ((eager, "with compilation off"), (compiled, "compiled")):
         if run.unfinished:
-            return Shown(Outcome.UNRESOLVED, f"{which}, the script {run.unfinished}")
+            return ScriptResult(Outcome.UNRESOLVED, f"{which}, the script {run.unfinished}")
     counts = len(eager.calls), len(compiled.calls)
     for before, now in zip(eager.calls, compiled.calls, strict=False):
         if before.entry != now.entry:
             which = f"of `{now.entry}`, and with compilation off of `{before.entry}`"
-            return Shown(Outcome.UNRESOLVED, f"compiled, call {now.index + 1} is one {which}", now.index)
+            reason = f"compiled, call {now.index + 1} is one {which}"
+            return ScriptResult(Outcome.UNRESOLVED, reason, now.index)
     if counts[0] != counts[1]:
         reason = (
             f"compiled, the script makes {counts[1]} calls of compiled functions, and {counts[0]} with "
             f"compilation off; the first {min(counts)} agree"
         )
-        return Shown(Outcome.UNRESOLVED, reason)
+        return ScriptResult(Outcome.UNRESOLVED, reason)
     for call in compiled.calls:
         if call.unseen:
             where = f"call {call.index + 1} of {counts[1]} (`{call.entry}`)"
-            return Shown(Outcome.UNRESOLVED, f"{where}: {call.unseen}", call.index)
+            return ScriptResult(Outcome.UNRESOLVED, f"{where}: {call.unseen}", call.index)
     return None
 
 

@@ -13,24 +13,24 @@ from .accuracy import is_far
 from .classify import PLAINLY_WRONG, classify
 from .judge import Criterion, judge
 from .model import Outcome
-from .program import CompiledCall, PlainRun, Shown, shown
+from .program import CompiledCall, PlainRun, ScriptResult, shown
 from .verdict import Rule, Verdict, VerdictClass
 
 UNSTEADY = "two runs of the script with compilation off differ"
 GROWS = (
-    "at each call up to this one eager gives the same on the inputs that the compiled call had, so that a "
-    "difference within the tolerance grows"
+    "at each call up to this one eager, run on the inputs of the compiled call, gives the same: small "
+    "differences add up from call to call"
 )
 # Rungs that compute with eager's own kernels, one operation at a time.
 BY_EAGERS_KERNELS = ("eager", "aot_eager")
 LAYERS = {
-    "eager": "Dynamo's graphs run op by op show it too, so that its tracing or its guards make it, or what "
+    "eager": "Dynamo's graphs, run op by op, already show it: its tracing or its guards cause it, or what "
     "happens between the calls",
-    "aot_eager": "it shows without any code of Inductor's, so that AOTAutograd makes it",
+    "aot_eager": "it shows without Inductor, with AOTAutograd alone",
 }
 BETWEEN = (
-    "no captured call shows it by itself: it arises between graphs, from call to call, or in what a call "
-    "leaves behind"
+    "no single captured call reproduces it: it arises between graphs, from call to call, or in the state "
+    "that a call leaves behind"
 )
 
 
@@ -50,7 +50,7 @@ NOT_ASKED = EqualInputs(unknown="eager was not run on the inputs that the compil
 
 
 def first_unequal(
-    control: PlainRun, compiled: PlainRun, diverging: Shown, criterion: Criterion
+    control: PlainRun, compiled: PlainRun, diverging: ScriptResult, criterion: Criterion
 ) -> EqualInputs:
     """control, compiled: the script with compilation off and as it is, each call beside eager on the same
     inputs. diverging: what the script shows without that, at one of its calls."""
@@ -87,8 +87,8 @@ class ScriptRuns:
     seen, and are bit-equal. equal: what eager gives on the inputs of the compiled calls.
     """
 
-    shown: Shown
-    again: Shown
+    shown: ScriptResult
+    again: ScriptResult
     first_bad: str | None
     exact: bool
     equal: EqualInputs = NOT_ASKED

@@ -135,11 +135,11 @@ class ValueVerdict:
 
     def _leaning(self, output: OutputMeasurement, chance: bool) -> Leaning:
         if is_exact(output):
-            return Leaning.UNTOLD if self._comes_from_rounding(output) else Leaning.WORSE
+            return Leaning.INCONCLUSIVE if self._comes_from_rounding(output) else Leaning.WORSE
         if not is_known(output):
-            return Leaning.UNTOLD
+            return Leaning.INCONCLUSIVE
         found = leaning(output, self.evidence.redrawn, chance)
-        if found is Leaning.UNTOLD:
+        if found is Leaning.INCONCLUSIVE:
             found = leaning_if_far(output, self.evidence)
         # Of terms that cancel what is left is chance: their rounding, which the sum lets stand, is all of it.
         well = found is Leaning.WORSE and self._rounds_well and is_within_rounding(output, self._gain(output))

@@ -37,7 +37,7 @@ def root_of(error: BaseException) -> BaseException:
         error = inner
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Type and first line of what was raised first; where that has no text, of what it came in. Of a failed
     C++ compile also the compiler's first error."""
     root = root_of(error)
@@ -61,7 +61,7 @@ def is_of_the_program(error: BaseException) -> bool:
 
 def compare(eager: BaseException | None, compiled: BaseException | None) -> OutputMeasurement:
     """How the exceptions of two runs stand to each other; None for one that returned."""
-    said = [None if error is None else told(error) for error in (eager, compiled)]
+    said = [None if error is None else describe_error(error) for error in (eager, compiled)]
     types = {type(root_of(error)) for error in (eager, compiled) if error is not None}
     raised = Raised(eager=said[0], compiled=said[1], alike=None not in said and len(types) == 1)
     return OutputMeasurement(0, EXCEPTION, "", (), 1, raised=raised)

@@ -106,16 +106,16 @@ def compiled_measurement(
             compiled = error
         except source_capture.SourceComplete:
             digest = source_capture.digest(sources)
-            return told(known(digest) or (), decisions, digest)
+            return measurement_of(known(digest) or (), decisions, digest)
     if isinstance(eager, Exception) or isinstance(compiled, Exception):
         raised = [side if isinstance(side, Exception) else None for side in (eager, compiled)]
         # Without a digest: what was generated before the exception is not the program.
-        return told((exceptions.compare(*raised),), decisions, "")
+        return measurement_of((exceptions.compare(*raised),), decisions, "")
     outputs = measured(subject, eager, compiled, reference)
-    return told(outputs, decisions, source_capture.digest(sources))
+    return measurement_of(outputs, decisions, source_capture.digest(sources))
 
 
-def told(
+def measurement_of(
     outputs: tuple[OutputMeasurement, ...], decisions: control.Control | None, digest: str
 ) -> Measurement:
     """The measurement of a compile, with the decisions that it came to."""

@@ -31,14 +31,14 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Share:
+class Bar:
     """A cell of a table: a part of the whole from 0 to 1, None where it is not known."""
 
     fraction: float | None
     tone: Tone = Tone.PLAIN
 
 
-Cell = tuple[Span, ...] | Share
+Cell = tuple[Span, ...] | Bar
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Folded:
 Block = Paragraph | Verbatim | Link | Table | Item | Folded
 
 
-class Shown(enum.Enum):
+class Medium(enum.Enum):
     """Where a section is shown. TERMINAL: to who ran it, beside the files. PAGE: to who did not."""
 
     EVERYWHERE = "everywhere"
@@ -106,7 +106,7 @@ class Section:
     title: str
     blocks: tuple[Block, ...]
     note: str = ""
-    shown: Shown = Shown.EVERYWHERE
+    shown: Medium = Medium.EVERYWHERE
 
 
 @dataclass(frozen=True)

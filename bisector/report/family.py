@@ -9,7 +9,7 @@ from bisector.core.kinds import KINDS
 from bisector.core.model import detail_of, kind_of
 from bisector.core.search.families import REST
 
-from .blocks import Block, Paragraph, Section, Share, Span, Table, Tone, cell
+from .blocks import Bar, Block, Paragraph, Section, Span, Table, Tone, cell
 from .words import Result, conjunction, count, fix_title, percent, plural
 
 MOST_ROWS = 8
@@ -121,6 +121,6 @@ def _table(title: str, parts: Sequence[Mapping[str, Any]]) -> Table:
         without = "-" if part["without"] is None else percent(part["without"])
         by = [cell(", ".join(part.get("made_by", ())) or "-")] if made else []
         name = (Span(part["name"], Tone.NAME),)
-        rows.append((Share(part["alone"]), cell(without), cell(str(part["places"])), name, *by))
+        rows.append((Bar(part["alone"]), cell(without), cell(str(part["places"])), name, *by))
     header = ("alone", "without", "places", title, *(["made by"] if made else []))
     return Table(tuple(rows), header, frozenset({1, 2}))

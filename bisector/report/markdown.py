@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterable, Iterator
 
 from .blocks import (
+    Bar,
     Block,
     Cell,
     Folded,
     Item,
     Link,
+    Medium,
     Paragraph,
     Report,
     Section,
-    Share,
-    Shown,
     Span,
     Table,
     Tone,
@@ -34,7 +34,7 @@ _PATH = re.compile(r"""(?<![\w./\\-])(?:[A-Za-z]:[\\/]|~?/)(?:[^\s:'"`<>|()@,;\\
 def render(report: Report) -> str:
     """The Markdown text."""
     parts = [f"# {without_folders(report.title)}", without_folders(report.answer.text)]
-    parts += [_section(section) for section in report.sections if section.shown is not Shown.TERMINAL]
+    parts += [_section(section) for section in report.sections if section.shown is not Medium.TERMINAL]
     return "\n\n".join(parts) + "\n"
 
 
@@ -101,7 +101,7 @@ def _table(table: Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    if isinstance(cell, Share):
+    if isinstance(cell, Bar):
         return percent(cell.fraction)
     return "".join(
         _span(span) if span.tone is Tone.NAME else _escaped(without_folders(span.text)) for span in cell

@@ -10,15 +10,15 @@ from bisector.core.fix_source import python_literal
 
 from . import builds, facts, family, sentences
 from .blocks import (
+    Bar,
     Block,
     Cell,
     Folded,
     Item,
+    Medium,
     Paragraph,
     Report,
     Section,
-    Share,
-    Shown,
     Span,
     Table,
     Tone,
@@ -58,7 +58,7 @@ _TITLES = {
     "elided-rounding": "torch.compile leaves out a rounding of the program",
     "undefined": "torch.compile differs from eager where torch leaves the result undefined",
     "raises": "torch.compile and eager do not raise alike",
-    "random": "torch.compile draws other random numbers than eager",
+    "random": "torch.compile uses another random stream than eager",
     "nondeterministic": "results differ from run to run",
     "unresolved": "no verdict on torch.compile against eager",
 }
@@ -131,7 +131,7 @@ def _summary(result: Result) -> Section | None:
         cell(result["verdict"]["class"]),
     )
     table = Table((row,), ("Backend", "Kind of decision", "Decisions", "Fix", "Verdict"))
-    return Section("Summary", (table,), shown=Shown.PAGE)
+    return Section("Summary", (table,), shown=Medium.PAGE)
 
 
 def _listed(decisions: list[str]) -> Cell:
@@ -149,7 +149,7 @@ def _reproduction(result: Result, source: str | None) -> Section | None:
     program: Block = Verbatim(source, "python")
     if len(source.splitlines()) >= INLINE_LINES:
         program = Folded(name, (program,))
-    return Section("How to reproduce", (Paragraph(f"{usage}."), program), shown=Shown.PAGE)
+    return Section("How to reproduce", (Paragraph(f"{usage}."), program), shown=Medium.PAGE)
 
 
 def _verdict(result: Result) -> Section | None:
@@ -236,7 +236,7 @@ def _shares(result: Result, labels: Mapping[str, str]) -> Section | None:
         left = "-" if share["left_fraction"] is None else percent(share["left_fraction"])
         label = labels.get(share["decision"])
         name = (Span(share["decision"], Tone.NAME), Span(f" {label}" if label else ""))
-        rows.append((Share(share["removed_fraction"]), cell(left), name))
+        rows.append((Bar(share["removed_fraction"]), cell(left), name))
     table = Table(tuple(rows), ("removed", "left", "decision"), frozenset({1}))
     note = "of the difference: removed with this one disabled, left with all others disabled"
     return Section("Shares", (table, Paragraph(sentences.shares_sentence(result))), note)
@@ -299,7 +299,7 @@ def _flag_row(flag: Mapping[str, Any], result: Result) -> tuple[Cell, ...]:
     tone = _ROLE_TONES.get(role, Tone.PLAIN)
     change = Span(f"{flag['name']} = {python_literal(flag['tried'])}", Tone.NAME)
     was = Span(f"  (was {facts.flag_before(flag, result)})", Tone.QUIET)
-    return Share(flag["removed_fraction"], tone), cell(role, tone), (change, was)
+    return Bar(flag["removed_fraction"], tone), cell(role, tone), (change, was)
 
 
 def _all_flags(result: Result) -> Table:
@@ -309,7 +309,7 @@ def _all_flags(result: Result) -> Table:
             cell(facts.flag_before(flag, result), Tone.NAME),
             cell(python_literal(flag["tried"]), Tone.NAME),
             cell(flag["outcome"]),
-            Share(flag["removed_fraction"]),
+            Bar(flag["removed_fraction"]),
             cell(facts.role_words(flag)),
         )
         for flag in result["flags"]
@@ -363,7 +363,7 @@ def _files(result: Result) -> Section:
     going_on: tuple[Block, ...] = ()
     if result["stopped_because"]:
         going_on = (Verbatim(f"To go on: numbisect resume {shlex.quote(result['run'])}"),)
-    return Section("Files", (Table(rows), *going_on), f"in {result['run']}", Shown.TERMINAL)
+    return Section("Files", (Table(rows), *going_on), f"in {result['run']}", Medium.TERMINAL)
 
 
 def _cost(result: Result) -> Section:
@@ -377,7 +377,7 @@ def _cost(result: Result) -> Section:
         for name, value in facts.versions(result, _MAIN_VERSIONS)
     ]
     blocks.append(Paragraph(", ".join(known), Tone.QUIET))
-    return Section("Cost", tuple(blocks), facts.probes_line(result), Shown.TERMINAL)
+    return Section("Cost", tuple(blocks), facts.probes_line(result), Medium.TERMINAL)
 
 
 def _versions(result: Result) -> Section:
@@ -385,4 +385,4 @@ def _versions(result: Result) -> Section:
     said = f"Found by numbisect with {facts.probes_line(result)}."
     if kinds := result.get("not_here"):
         said += f" There are no decisions of these kinds on this device: {conjunction(sorted(kinds))}."
-    return Section("Versions", (Verbatim(text), Paragraph(said)), shown=Shown.PAGE)
+    return Section("Versions", (Verbatim(text), Paragraph(said)), shown=Medium.PAGE)

@@ -31,7 +31,7 @@ _LEADS = {
     "amplified-rounding": "torch.compile differs from eager by rounding that a later operation amplifies",
     "elided-rounding": "torch.compile leaves out a rounding that the program asks for",
     "undefined": "torch.compile differs from eager where torch leaves the result undefined",
-    "random": "torch.compile draws other random numbers than eager",
+    "random": "torch.compile uses another random stream than eager",
 }
 
 BEYOND = "torch.compile differs from eager by more than rounding"
@@ -54,7 +54,7 @@ def answer(result: Result) -> str:
     if (contrast := result.get("contrast")) and not result["flags"]:
         return contrast_lines(contrast)[0]
     if verdict["class"] == "agrees":
-        return f"Nothing to find: eager and torch.compile agree{_on_outputs(verdict['outputs'])}."
+        return f"No divergence: eager and torch.compile agree{_on_outputs(verdict['outputs'])}."
     if not diverges(result) and verdict["first_bad_backend"] is not None:
         return f"torch.compile differs from eager: {verdict['reason']}."
     if not diverges(result):
@@ -344,5 +344,5 @@ def _no_search(result: Result, ran: set[str]) -> str:
     if "minimize" not in ran:
         return "The cause was not looked for; `numbisect minimize` does that."
     if first in ("eager", "aot_eager"):
-        return f"No decision has a part in it: the backend {first} shows it, in which Inductor takes none."
+        return f"Not a decision of Inductor: backend={first!r} diverges already."
     return "No decision could be searched: what shows it is not seen where decisions can be disabled."

@@ -11,16 +11,16 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .blocks import (
+    Bar,
     Block,
     Cell,
     Folded,
     Item,
     Link,
+    Medium,
     Paragraph,
     Report,
     Section,
-    Share,
-    Shown,
     Table,
     Tone,
     Verbatim,
@@ -49,7 +49,7 @@ def render(report: Report, width: int, color: bool) -> str:
     page = _Page(width, color)
     page.put(Text(report.answer.text, style=f"bold {STYLES[report.answer.tone]}"))
     for section in report.sections:
-        if section.shown is not Shown.PAGE:
+        if section.shown is not Medium.PAGE:
             page.section(section)
     lines = page.buffer.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
@@ -127,7 +127,7 @@ def _grid(table: Table) -> Grid:
 
 
 def _cell(cell: Cell) -> Text:
-    if isinstance(cell, Share):
+    if isinstance(cell, Bar):
         drawn = bar(cell.fraction).ljust(BAR_WIDTH)
         return Text.assemble((drawn, STYLES[cell.tone]), f"  {percent(cell.fraction):>{PERCENT_WIDTH}}")
     return Text.assemble(*((span.text, STYLES[span.tone]) for span in cell))

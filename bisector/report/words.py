@@ -27,10 +27,10 @@ CLASS_SENTENCES = {
     "in its own way, which is not a bug by itself.",
     "amplified-rounding": "The two runs differ by ordinary rounding, and a later operation (a step, a "
     "threshold, a cancellation) makes that large: not a bug by itself.",
-    "elided-rounding": "A cast to a narrower dtype, which the program wrote, is not executed: float64 is no "
-    "judge of that.",
+    "elided-rounding": "A cast to a narrower dtype, which the program wrote, is not executed: a float64 "
+    "reference cannot decide this.",
     "raises": "One of eager and compiled raises an exception that the other does not.",
-    "random": "Compiled draws other random numbers than eager, and agrees once it draws the same.",
+    "random": "Compiled uses another random stream than eager; the two agree when it uses eager's.",
     "undefined": "Torch leaves the result of an operation undefined for these values, so that both may be "
     "right.",
     "nondeterministic": "The same run gives other values when it is repeated, so a difference between "

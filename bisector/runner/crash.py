@@ -68,7 +68,7 @@ def _version(package: str) -> str:
         return "is not installed"
 
 
-def told(error: BaseException, arguments: Sequence[str]) -> str:
+def crash_line(error: BaseException, arguments: Sequence[str]) -> str:
     """The line for the user. Where no crash file can be written the traceback goes to stderr."""
     summary = " ".join(traceback.format_exception_only(error)[-1].split())[:300]
     try:

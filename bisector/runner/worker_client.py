@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from .. import processes, wire
-from ..core.messages import Ask, Lines, Reply, WorkerOptions
+from ..core.messages import Envelope, Lines, Reply, WorkerOptions
 from ..core.protocol import Recorded, Request
 from ..errors import BadTarget, NumbisectError, OutOfTime, WorkerLost
 from .rundir import RunDirectory
@@ -108,7 +108,7 @@ class Worker:
                 self.serial += 1
                 waiting[self.serial] = position
                 started(position)
-                self._send(Ask(self.serial, timeout_s, requests[position]), silence_s)
+                self._send(Envelope(self.serial, timeout_s, requests[position]), silence_s)
                 position += 1
             try:
                 received = self._receive(silence_s)
@@ -130,7 +130,7 @@ class Worker:
         self.channel.close()
         self.process.end(CLOSES_S)
 
-    def _send(self, ask: Ask[Request[Any]], within_s: float) -> None:
+    def _send(self, ask: Envelope[Request[Any]], within_s: float) -> None:
         self.channel.settimeout(within_s)
         try:
             self.channel.sendall(json.dumps(wire.dump_ask(ask)).encode() + b"\n")

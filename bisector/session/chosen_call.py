@@ -12,7 +12,7 @@ from typing import Any
 
 from bisector.core.judge import DTYPE_TOLERANCES, INTEGERS, Criterion, judge
 from bisector.core.model import Outcome
-from bisector.core.program import Shown, is_exact
+from bisector.core.program import ScriptResult, is_exact
 from bisector.core.protocol import Recorded, RecordedCall, Request
 from bisector.core.script_verdict import NOT_ASKED, EqualInputs, ScriptRuns
 from bisector.core.verdict import VerdictClass
@@ -23,7 +23,7 @@ from .program_search import whole_program
 from .run import Session
 from .study import Study
 from .subject import Chosen, choose, criterion_for
-from .witness import Program, Witness, program_of
+from .witness import Script, Witness, script_of
 
 ALIKE = "inductor.fallback_random"
 BENEATH = (
@@ -49,7 +49,7 @@ class Seen:
     chosen: Chosen
     witness: Witness | None = None
     criterion: Criterion = field(default_factory=Criterion)
-    again: Shown = field(default_factory=Shown)
+    again: ScriptResult = field(default_factory=ScriptResult)
     equal: EqualInputs = NOT_ASKED
     unseen: str = ""
 
@@ -68,7 +68,7 @@ def chosen_call(session: Session, beside: Beside) -> Seen:
     first, more = session.seed, (session.seed + 1, session.seed + 2)
     said = "they agree; the script sets no seed, and is run with seeds {} and {} too"
     session.progress("capture", said.format(*more))
-    outcomes = program_of(session).by_seed(more, seen.criterion)
+    outcomes = script_of(session).by_seed(more, seen.criterion)
     diverging = [seed for seed, outcome in outcomes.items() if outcome is Outcome.FAIL]
     unknown = [seed for seed, outcome in outcomes.items() if outcome is Outcome.UNRESOLVED]
     if not diverging:
@@ -105,7 +105,7 @@ def _seen(session: Session, beside: Beside) -> Seen:
     if not is_a_script(session, hello):
         return Seen(chosen, unseen=_unseen(hello) if session.options.call is None else "")
     session.progress("capture", "no captured call diverges; running the script with and without compilation")
-    program, criterion = program_of(session), criterion_of_program(session, chosen)
+    program, criterion = script_of(session), criterion_of_program(session, chosen)
     witness = program.witness(criterion)
     if not witness.shown.diverges:
         return Seen(chosen, witness, criterion)
@@ -120,7 +120,7 @@ def _seen(session: Session, beside: Beside) -> Seen:
     return _looked_into(chosen, program, witness, criterion)
 
 
-def _looked_into(chosen: Chosen, program: Program, witness: Witness, criterion: Criterion) -> Seen:
+def _looked_into(chosen: Chosen, program: Script, witness: Witness, criterion: Criterion) -> Seen:
     """A divergence of the script with its layer, and what eager gives on equal inputs."""
     equal = program.equal_inputs(witness, criterion)
     return Seen(chosen, program.with_backend(witness, criterion), criterion, equal=equal)
@@ -142,11 +142,11 @@ def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
     nothing compiled is ever called."""
     if not is_a_script(session, hello):
         raise BadTarget(problem)
-    program, criterion = program_of(session), criterion_for(session.options, {})
+    program, criterion = script_of(session), criterion_for(session.options, {})
     witness = program.witness(criterion)
     if not witness.compiled.calls and not witness.shown.diverges:
         raise BadTarget(problem)
-    again = Shown() if witness.eager.unfinished else program.again(criterion)
+    again = ScriptResult() if witness.eager.unfinished else program.again(criterion)
     chosen = whole_program(session, criterion)
     if not witness.shown.diverges or again.outcome is not Outcome.PASS:
         chosen = replace(chosen, notes=(*chosen.notes, NO_GRAPH))

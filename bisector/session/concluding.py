@@ -70,8 +70,8 @@ def conclude(
     by_denial = [replace(fix, plain=None) for fix in denials]  # where a budget ends before a line is tried
     stopped = None
     try:
-        by_denial = fixes.held_in_plain_torch(study, denials)
-        flags = fixes.tried_elsewhere(study, flags, MOST_TRIED, proved)
+        by_denial = fixes.in_plain_torch(study, denials)
+        flags = fixes.on_other_inputs(study, flags, MOST_TRIED, proved)
     except BudgetSpent as spent:
         stopped = spent.reason
     notes = []

@@ -121,12 +121,12 @@ def confirm(
     )
 
 
-def _is_minimal(repair: MinimalSet, asked: Asked) -> bool:
+def _is_minimal(repair: MinimalSet, asked: SecondWorkerResults) -> bool:
     """Whether the case diverges there again without each of the members."""
     return all(asked.deny[rest].outcome is Outcome.FAIL for rest in _rests(repair))
 
 
-def _is_cause(cause: MinimalSet, asked: Asked) -> bool:
+def _is_cause(cause: MinimalSet, asked: SecondWorkerResults) -> bool:
     """Whether it diverges there with the members allowed, and with each of them denied no more."""
     without = all(asked.allow[rest].outcome is Outcome.PASS for rest in _rests(cause))
     return without and asked.allow[frozenset(cause.members)].outcome is Outcome.FAIL
@@ -177,7 +177,7 @@ def _no_divergence(default: ProbeResult) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SecondWorkerResults:
     """What the second worker said.
 
     default, denied: the default compile, and each repair, on the whole. deny, allow: on the case, these
@@ -201,7 +201,7 @@ def _ask(
     causes: Sequence[MinimalSet],
     flags: Mapping[str, Mapping[str, Json]],
     family: Sequence[str] = (),
-) -> Asked | str:
+) -> SecondWorkerResults | str:
     """Or why the second worker could not be asked."""
     study, case = _often(chosen, lab), decided.case
     deny = list(dict.fromkeys(rest for repair in repairs for rest in _rests(repair)))
@@ -221,7 +221,7 @@ def _ask(
     denied, rest_of = rest_of[: len(repairs)], rest_of[len(repairs) :]
     held, rest_of = rest_of[: len(flags)], rest_of[len(flags) :]
     without, rest_of = (rest_of[0], rest_of[1:]) if family else (None, rest_of)
-    return Asked(
+    return SecondWorkerResults(
         default,
         [proof(result, repair.members) for result, repair in zip(denied, repairs, strict=True)],
         dict(zip(deny, rest_of[: len(deny)], strict=True)),

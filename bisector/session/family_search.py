@@ -91,7 +91,7 @@ def family_of_whole(
     arising = {name for n in behind if n.arises for name in (n.name, *n.reads)}
     left = (d for d in decisions if d.id not in taken and not _is_context(d.kind))
     rest = tuple(d.id for d in left if d.node in arising)
-    asking = _Asking(study, default, paths, frozenset(d.id for d in decisions))
+    asking = _SetTest(study, default, paths, frozenset(d.id for d in decisions))
     found = family(groups, [d.id for d in decisions], asking, MOST_QUESTIONS, rest)
     if found is None:
         return None
@@ -138,7 +138,7 @@ def is_diffuse(trace: Trace | None, default: ProbeResult) -> bool:
 
 
 @dataclass
-class _Asking:
+class _SetTest:
     """Denies sets over the whole. paths: the outputs that diverge by default. known: all decisions of the
     default compile. appeared: those that came up as others were denied."""
 

@@ -128,7 +128,7 @@ def from_repairs(repairs: Iterable[tuple[MinimalSet, ProbeResult]]) -> list[Fix]
     return fixes
 
 
-def held_in_plain_torch(study: Study, fixes: Sequence[Fix]) -> list[Fix]:
+def in_plain_torch(study: Study, fixes: Sequence[Fix]) -> list[Fix]:
     """The fixes, those by the name of an operation or a pass only with a way of plain torch that repairs the
     whole too."""
     disabled = {fix.id: fix.plain for fix in fixes if isinstance(fix.plain, DisablePasses)}
@@ -162,7 +162,7 @@ def timed(study: Study, fixes: Sequence[Fix], most: int) -> list[Fix]:
     return [replace(fix, cost=costs.get(fix.program_or_id)) for fix in fixes]
 
 
-def tried_elsewhere(
+def on_other_inputs(
     study: Study, fixes: Sequence[Fix], most: int, proved: frozenset[str] = frozenset()
 ) -> list[Fix]:
     """The fixes, of those that set flags the first few programs with how they do on other inputs.

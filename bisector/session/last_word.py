@@ -8,13 +8,13 @@ from dataclasses import replace
 from bisector.core.fix_source import PlainFix, UseBackend
 from bisector.core.judge import BudgetSpent, Criterion
 from bisector.core.model import Outcome
-from bisector.core.program import PlainRun, Shown
+from bisector.core.program import PlainRun, ScriptResult
 
 from .answer import Answer, UnderFix
 from .fixes import Fix
 from .reproducing import MOST_FIXES
 from .run import Session
-from .witness import program_of
+from .witness import script_of
 
 NO_CALL = "no call of what it compiles was seen"
 
@@ -39,7 +39,7 @@ def with_last_word(session: Session, answer: Answer, criterion: Criterion) -> An
 
 def _tried(session: Session, answer: Answer, criterion: Criterion) -> Iterator[UnderFix]:
     """One fix after the other, up to the first under which the script agrees."""
-    program = program_of(session)
+    program = script_of(session)
     for fix, plain in _expressible(answer)[:MOST_FIXES]:
         if (reason := session.clock.exhausted()) is not None:
             raise BudgetSpent(reason)
@@ -57,7 +57,7 @@ def _expressible(answer: Answer) -> list[tuple[Fix, PlainFix]]:
     return [(fix, plain) for fix, plain in fixes if plain is not None and not isinstance(plain, UseBackend)]
 
 
-def _under(fix: Fix, shown: Shown, run: PlainRun) -> UnderFix:
+def _under(fix: Fix, shown: ScriptResult, run: PlainRun) -> UnderFix:
     if shown.outcome is Outcome.PASS and not run.calls:
         return UnderFix(fix.id, Outcome.UNRESOLVED, NO_CALL, 0)
     return UnderFix(fix.id, shown.outcome, shown.reason, sum(run.agreed) if all(run.agreed) else 0)

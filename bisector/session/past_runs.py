@@ -46,7 +46,7 @@ def report(path: str, form: str, no_color: bool) -> int:
 
         from .triage import triage_command
 
-        to_stdout(triage_report.FORMS[form](triage_command.told(path)))
+        to_stdout(triage_report.FORMS[form](triage_command.summary_of(path)))
         return 0
     run, _ = rundir.reopen(path)
     if not run.result.exists():

@@ -29,6 +29,7 @@ from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
 from .following import follow
 from .last_word import with_last_word
+from .nondeterminism import notes_on_runs
 from .other_calls import with_others
 from .preflight import wanted_first
 from .program_repro import with_repro
@@ -36,14 +37,13 @@ from .program_search import explain_program
 from .result import to_json
 from .run import Session
 from .starting import can_follow_whole
-from .steadying import notes_on_runs
 from .study import Study
 from .subject import Chosen, nothing_found
 from .witness import Witness
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
-OWN_MISTAKE = "{} of the script's own comparisons fail with compilation off too: they compare something else"
+OWN_MISTAKE = "{} of the script's own comparisons fail in eager too, so they are not about compilation"
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
@@ -255,7 +255,7 @@ def flags(session: Session) -> dict[str, Any]:
         with session.clock.stage("fixes"):
             contrast = brought_back(study, walk, start.case, start.default)
             timed = fixes.timed(study, fixes.from_flags(walk), MOST_TIMED)
-            ranked = fixes.ranked(fixes.tried_elsewhere(study, timed, MOST_TIMED))
+            ranked = fixes.ranked(fixes.on_other_inputs(study, timed, MOST_TIMED))
     except BudgetSpent as spent:
         explanation.ended_by(spent.reason)
     answer = replace(explanation.answer(), contrast=contrast)

@@ -26,7 +26,7 @@ SCRIPT = "SCRIPT"  # among the arguments: where the path of the file stands
 
 
 @dataclass(frozen=True)
-class Ended:
+class ScriptEnd:
     """status: None where it took too long. said: the first line of its output."""
 
     status: int | None
@@ -34,7 +34,7 @@ class Ended:
 
 
 @dataclass
-class PlainRun:
+class PendingRun:
     """A run that was begun, or that the journal knows."""
 
     key: str
@@ -52,7 +52,7 @@ class PlainRuns:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def start(self, script: Path, arguments: Sequence[str], **variables: str) -> PlainRun:
+    def start(self, script: Path, arguments: Sequence[str], **variables: str) -> PendingRun:
         """Run Python with these arguments, in which `script` stands for the path of that file."""
         text = script.read_text(encoding="utf-8")
         told = [str(script) if argument == SCRIPT else argument for argument in arguments]
@@ -60,11 +60,11 @@ class PlainRuns:
         request = {"job": "plain", "digest": digest, "arguments": [*arguments], "environment": variables}
         key = key_of(request)
         if key in self._journal.answers:
-            return PlainRun(key)
+            return PendingRun(key)
         self._journal.started(key, request)
-        return PlainRun(key, start(told, **variables))
+        return PendingRun(key, start(told, **variables))
 
-    def ended(self, run: PlainRun, timeout_s: float) -> Ended:
+    def ended(self, run: PendingRun, timeout_s: float) -> ScriptEnd:
         """Wait for it. A run that took too long is not remembered: the next one may have more time.
 
         Raises NumbisectError where the machine lacks what it needs: that says nothing of the script.
@@ -72,12 +72,12 @@ class PlainRuns:
         if run.process is not None:
             done = run.process.wait(timeout_s)
             if done.status is None:
-                return Ended(None, f"no answer after {timeout_s:g} s")
+                return ScriptEnd(None, f"no answer after {timeout_s:g} s")
             environment.doubts(done.out + done.err)
             lines = (done.out.strip() or done.err.strip()).splitlines()
             self._journal.done(run.key, {"status": done.status, "said": lines[0] if lines else ""})
         known = self._journal.answers[run.key]
-        return Ended(known["status"], known["said"])
+        return ScriptEnd(known["status"], known["said"])
 
 
 def start(arguments: Sequence[str], **variables: str) -> processes.Started:

@@ -14,7 +14,7 @@ from bisector.core.judge import BudgetSpent
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.minimal import Members, minimal_set
 
-from .questions import Allowance, Asking
+from .questions import Allowance, DecisionTest
 from .study import Study
 
 _GRAPH = re.compile(r"g(\d+)/")  # begins a decision ID of a script
@@ -22,7 +22,7 @@ _CALL = re.compile(r"call\[(\d+)\]")  # begins the path of an output of a script
 MOST_RUNS = 12  # of the script, for its calls; a loop in which every call adds its part stays as it is
 
 
-class _Compiled(Asking):
+class _Compiled(DecisionTest):
     """FAIL where the script diverges alike with only these graphs, or calls, compiled."""
 
     def __init__(

@@ -26,7 +26,7 @@ from .program_repro import with_repro
 from .run import Session
 from .study import Study
 from .subject import Chosen, choose
-from .witness import program_of
+from .witness import script_of
 
 NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
 
@@ -48,7 +48,7 @@ def explain_program(session: Session, answer: Answer, criterion: Criterion) -> A
 
 def whole_program(session: Session, criterion: Criterion) -> Chosen:
     """The script in the place of a call."""
-    lab = session.program_lab("program", program_of(session).prepared())
+    lab = session.program_lab("program", script_of(session).prepared())
     return choose(lab, session.options, lambda call: _study(session, lab, call.index, criterion))
 
 
@@ -75,7 +75,7 @@ def _searched(session: Session, answer: Answer, chosen: Chosen) -> Answer:
     with session.clock.stage("causes"):
         decided = decide(study, case, smaller, found.necessary)
         session.progress("causes", f"repairs found: {len(decided.sets.repairs)}")
-        second = session.program_lab("program, confirm", program_of(session).prepared())
+        second = session.program_lab("program, confirm", script_of(session).prepared())
         confirmed = confirm(replace(chosen, study=study), second, decided, None, flags_to_confirm(found))
         second.close()
     with session.clock.stage("minimize"):

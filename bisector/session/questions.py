@@ -33,7 +33,7 @@ class Allowance:
         self.asked += 1
 
 
-class Asking:
+class DecisionTest:
     """One question at a time, or as many ahead as the lab has lanes; the lab's journal is the memory."""
 
     def __init__(self, study: Study, case: Case, allowance: Allowance | None = None) -> None:
@@ -58,7 +58,7 @@ class Asking:
         self.study.probe_all([(self.candidate(members), self.case) for members in sets])
 
 
-class Denied(Asking):
+class Denied(DecisionTest):
     """PASS where denying the members over the default compile repairs; UNRESOLVED where it seems to, and not
     one of them came up.
 
@@ -90,7 +90,7 @@ class Denied(Asking):
         return self.study.deny(members)
 
 
-class Enabled(Asking):
+class Enabled(DecisionTest):
     """FAIL where the members alone, over the plain baseline, make the case diverge."""
 
     def __init__(self, study: Study, case: Case, allowance: Allowance, beside: Sequence[str]) -> None:
@@ -112,7 +112,7 @@ def side_by_side(denied: Denied, enabled: Enabled) -> Ahead:
     return ahead
 
 
-class Formulas(Asking):
+class Formulas(DecisionTest):
     """PASS where the plain baseline agrees once the members, which are lowerings, are denied."""
 
     def candidate(self, members: Members) -> Candidate:

@@ -95,7 +95,7 @@ def reduce_case(
     run: the passes; all of them, or one alone. verdict: of the whole; rounding that is amplified hardly shows
     without what amplifies it, and so is looked for on other input values too.
     """
-    asking = _Asking(study, anchor, _steering(default, verdict) if anchor is not None else None)
+    asking = _StillInteresting(study, anchor, _steering(default, verdict) if anchor is not None else None)
     decisive = anchor.nodes() if anchor is not None else frozenset()
     problem = Problem(
         start,
@@ -138,7 +138,7 @@ def _steps(default: ProbeResult) -> bool:
 
 
 @dataclass
-class _Asking:
+class _StillInteresting:
     """Is it still interesting? FAIL where it is: the case diverges alike and meets every demand.
 
     What only diverges costs one probe, what counts a few. also_seen: by what it is.

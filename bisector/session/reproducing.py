@@ -19,7 +19,7 @@ from bisector.runner import rundir
 from . import fixes
 from .answer import Answer
 from .fixes import Fix
-from .plain_runs import SCRIPT, PlainRun
+from .plain_runs import SCRIPT, PendingRun
 from .run import Session
 from .study import Study
 
@@ -31,27 +31,27 @@ OWN_HEADER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReproPlan:
     """What a repro shows. fix: that of `--fixed`, None for no fix."""
 
     case: Case
     fix: Fix | None
 
 
-def written(study: Study, shown: Shown, answer: Answer, decisions: Sequence[str]) -> Repro | Failed:
+def written(study: Study, shown: ReproPlan, answer: Answer, decisions: Sequence[str]) -> Repro | Failed:
     """The repro. decisions: IDs whose nodes a reader must find in the function."""
     spec = _spec(study, shown, answer, header(answer, shown.fix), decisions, rundir.REPRO)
     return study.lab.ask(WriteRepro(study.about(shown.case), spec))
 
 
-def written_as_test(study: Study, shown: Shown, answer: Answer) -> TestFile | Failed:
+def written_as_test(study: Study, shown: ReproPlan, answer: Answer) -> TestFile | Failed:
     """The same as a test. The header leaves the fix to the test, which says it in lines of Python."""
     spec = _spec(study, shown, answer, header(answer, None), named(answer, None), rundir.TEST)
     return study.lab.ask(WriteTest(study.about(shown.case), spec))
 
 
 def _spec(
-    study: Study, shown: Shown, answer: Answer, said: Sequence[str], decisions: Sequence[str], file: str
+    study: Study, shown: ReproPlan, answer: Answer, said: Sequence[str], decisions: Sequence[str], file: str
 ) -> ScriptSpec:
     return ScriptSpec(
         header=tuple(said),
@@ -103,13 +103,13 @@ def named(answer: Answer, fix: Fix | None) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Started:
+class RunningRepro:
     """A repro that is running, both ways where there is a fix for `--fixed`."""
 
-    shown: Shown
+    shown: ReproPlan
     text: str
     function: str
-    runs: tuple[PlainRun, ...]
+    runs: tuple[PendingRun, ...]
 
     def stop(self) -> None:
         """End what still runs."""
@@ -134,7 +134,7 @@ class Reproduced:
     nor does any other.
     """
 
-    shown: Shown | None = None
+    shown: ReproPlan | None = None
     file: str | None = None
     function: str | None = None
     refuted: frozenset[str] = frozenset()
@@ -147,30 +147,30 @@ class Reproduced:
         return None if self.function is None else len(self.function.strip().splitlines())
 
 
-def start(session: Session, shown: Shown, answered: Repro) -> Started:
+def start(session: Session, shown: ReproPlan, answered: Repro) -> RunningRepro:
     """Begin to run a repro that the worker has written."""
     path = session.run.repro
     session.run.write_text(path, answered.text)
     runs = [session.plain.start(path, [SCRIPT])]
     if shown.fix:
         runs.append(session.plain.start(path, [SCRIPT, "--fixed"], **OWN_HEADER))
-    return Started(shown, answered.text, answered.function, tuple(runs))
+    return RunningRepro(shown, answered.text, answered.function, tuple(runs))
 
 
 def start_early(
     session: Session, study: Study, case: Case, answer: Answer, decisions: Sequence[str]
-) -> Started | None:
+) -> RunningRepro | None:
     """The first attempt of `reproduce`, as far as the fixes are known. decisions: those found by now."""
     expressible = _expressible(answer)
     if not expressible:
         return None
-    shown = Shown(case, expressible[0])
+    shown = ReproPlan(case, expressible[0])
     with session.clock.stage("minimize"):
         answered = written(study, shown, answer, decisions)
         return None if isinstance(answered, Failed) else start(session, shown, answered)
 
 
-def _ended(session: Session, started: Started) -> Ran:
+def _ended(session: Session, started: RunningRepro) -> Ran:
     ended = [session.plain.ended(run, session.timeout_s) for run in started.runs]
     fixed = ended[1].status == AGREES if len(ended) > 1 else None
     return Ran(ended[0].status == DIVERGES, fixed, ended[0].said)
@@ -182,7 +182,7 @@ def _expressible(answer: Answer) -> list[fixes.Fix]:
 
 
 def reproduce(
-    session: Session, study: Study, case: Case, answer: Answer, early: Started | None
+    session: Session, study: Study, case: Case, answer: Answer, early: RunningRepro | None
 ) -> Reproduced:
     """The minimal case, or the whole one where the minimal case does not diverge in plain Python.
 
@@ -193,7 +193,7 @@ def reproduce(
         attempts = _Attempts(session, study, answer, early)
         for attempt in dict.fromkeys((case, WHOLE)):
             for fix in [*_expressible(answer)[:MOST_FIXES], None]:
-                kept = attempts.attempt(Shown(attempt, fix))
+                kept = attempts.attempt(ReproPlan(attempt, fix))
                 if isinstance(kept, Reproduced):
                     return kept
                 if kept is Next.CASE:
@@ -218,12 +218,12 @@ class _Attempts:
     session: Session
     study: Study
     answer: Answer
-    early: Started | None
+    early: RunningRepro | None
     agreeing: dict[str, str] = field(default_factory=dict)
     refuted: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def attempt(self, shown: Shown) -> Reproduced | Next:
+    def attempt(self, shown: ReproPlan) -> Reproduced | Next:
         """Write one repro and run it both ways."""
         answered = written(self.study, shown, self.answer, named(self.answer, shown.fix))
         if isinstance(answered, Failed):
@@ -262,7 +262,7 @@ class _Attempts:
         return then
 
 
-def _taken_over(shown: Shown, now: Repro, early: Started | None) -> Started | None:
+def _taken_over(shown: ReproPlan, now: Repro, early: RunningRepro | None) -> RunningRepro | None:
     """The early attempt, if it is this one, with the text whose comments say what is known by now."""
     if early is None:
         return None
@@ -302,7 +302,7 @@ class WrittenTest:
     note: str | None = None
 
 
-def write_test(session: Session, study: Study, shown: Shown, answer: Answer) -> WrittenTest:
+def write_test(session: Session, study: Study, shown: ReproPlan, answer: Answer) -> WrittenTest:
     """Write the test of what the repro shows, and keep it if it fails."""
     path = session.run.test
     with session.clock.stage("minimize"):

@@ -78,11 +78,12 @@ def choose(
         verdict = replace(verdict, signatures=_of_any_run(verdict.signatures))
         study = replace(study, runs=RUNS_OF_VARYING)
     diverging = {s.path for s in verdict.signatures}
-    criterion = study.criterion.broken_first(evidence.default.outputs)
+    criterion = study.criterion.failing_tolerance_first(evidence.default.outputs)
     # Where something else diverges too, a repair of that need not mend the strides.
     apart = {s.kind for s in verdict.signatures} == {DivergenceKind.STRIDE}
     criterion = replace(criterion, strides=apart)
-    small = criterion.for_smaller((o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging)
+    outputs = [(o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging]
+    small = criterion.for_reduced_graph(outputs)
     study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
     several = _several_tolerances(study, evidence.default, diverging)
     notes = (*evidence.notes, *several, *_notes(hello, call, verdict))

@@ -20,7 +20,7 @@ from bisector.core.fix_source import PlainFix, statements, uncached_lines
 from bisector.core.judge import Criterion
 from bisector.core.messages import SCRIPT_S
 from bisector.core.model import Outcome
-from bisector.core.program import KEPT, CompiledCall, Mode, PlainOptions, PlainRun, Shown, apart, shown
+from bisector.core.program import KEPT, CompiledCall, Mode, PlainOptions, PlainRun, ScriptResult, apart, shown
 from bisector.core.script_verdict import NOT_ASKED, EqualInputs, first_unequal
 from bisector.runner.journal import key_of
 
@@ -42,7 +42,7 @@ class Witness:
 
     eager: PlainRun
     compiled: PlainRun
-    shown: Shown
+    shown: ScriptResult
     lines: tuple[int, ...] = ()
     first_bad_backend: str | None = None
     rung_unknown: str = ""
@@ -54,7 +54,7 @@ class Witness:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _ScriptRun:
     """A run of the script. backend: in the place of its own. again: asked for a second time. until, early,
     late: as in `PlainOptions`."""
 
@@ -74,15 +74,15 @@ class _Asked:
         return key_of(self.to_json())
 
 
-class Program:
+class Script:
     """Runs the script plainly. A folder for each seed holds what the run with compilation off gave."""
 
     def __init__(self, session: Session, folder: Path) -> None:
         self.session = session
         self.folder = folder
 
-    def _asked(self, mode: Mode, backend: str | None = None, again: bool = False) -> _Asked:
-        return _Asked(self.session.seed, mode, backend, again)
+    def _asked(self, mode: Mode, backend: str | None = None, again: bool = False) -> _ScriptRun:
+        return _ScriptRun(self.session.seed, mode, backend, again)
 
     def _of_seed(self, seed: int) -> Path:
         folder = self.folder / str(seed)
@@ -101,7 +101,7 @@ class Program:
         again = self._run_all([self._asked(Mode.EAGER_AGAIN), self._asked(Mode.COMPILED, again=True)])
         if unfinished := next((run.unfinished for run in again if run.unfinished), ""):
             reason = f"what it prints differs; run again, to see whether that moves, the script {unfinished}"
-            return Witness(eager, compiled, Shown(Outcome.UNRESOLVED, reason))
+            return Witness(eager, compiled, ScriptResult(Outcome.UNRESOLVED, reason))
         # Times, addresses and what is drawn without a seed differ from run to run.
         moving = {*apart(eager, again[0]), *apart(compiled, again[1])}
         lines = tuple(line for line in apart(eager, compiled) if line not in moving)
@@ -109,12 +109,12 @@ class Program:
 
     def by_seed(self, seeds: Sequence[int], criterion: Criterion) -> dict[int, Outcome]:
         """Whether the script diverges with each of the seeds, by more than what it prints."""
-        eager = self._run_all([_Asked(seed, Mode.EAGER) for seed in seeds])
-        compiled = self._run_all([_Asked(seed, Mode.COMPILED) for seed in seeds])
+        eager = self._run_all([_ScriptRun(seed, Mode.EAGER) for seed in seeds])
+        compiled = self._run_all([_ScriptRun(seed, Mode.COMPILED) for seed in seeds])
         runs = zip(seeds, eager, compiled, strict=True)
         return {seed: shown(off, on, criterion).outcome for seed, off, on in runs}
 
-    def under(self, fix: PlainFix, criterion: Criterion) -> tuple[Shown, PlainRun]:
+    def under(self, fix: PlainFix, criterion: Criterion) -> tuple[ScriptResult, PlainRun]:
         """What the script shows where the lines of a fix are in it, and that run."""
         early = statements(fix).early
         late = tuple(line for line in uncached_lines(fix) if line not in early)
@@ -122,7 +122,7 @@ class Program:
         eager, run = self._run(self._asked(Mode.EAGER)), self._run(fixed)
         return shown(eager, run, criterion), run
 
-    def again(self, criterion: Criterion) -> Shown:
+    def again(self, criterion: Criterion) -> ScriptResult:
         """How a second run with compilation off stands to the first."""
         eager = self._run(self._asked(Mode.EAGER))
         return shown(eager, self._run(self._asked(Mode.EAGER_AGAIN)), criterion)
@@ -142,7 +142,7 @@ class Program:
 
     def _prepared(self, seed: int) -> Path:
         if not (self._of_seed(seed) / KEPT).exists():
-            self._begun(_Asked(seed, Mode.EAGER))
+            self._begun(_ScriptRun(seed, Mode.EAGER))
         return self._of_seed(seed)
 
     def with_backend(self, witness: Witness, criterion: Criterion) -> Witness:
@@ -156,10 +156,10 @@ class Program:
         first, unknown = first_bad([*outcomes, (witness.last_rung, witness.shown.outcome)])
         return replace(witness, first_bad_backend=first, rung_unknown=unknown)
 
-    def _run(self, asked: _Asked) -> PlainRun:
+    def _run(self, asked: _ScriptRun) -> PlainRun:
         return self._run_all([asked])[0]
 
-    def _run_all(self, asked: Sequence[_Asked]) -> list[PlainRun]:
+    def _run_all(self, asked: Sequence[_ScriptRun]) -> list[PlainRun]:
         """One run for each, side by side; what the journal knows is not run again."""
         journal = self.session.journal
         fresh = [one for one in asked if one.key not in journal.answers]
@@ -183,7 +183,7 @@ class Program:
             return run
         return replace(run, agreed=(), ended=None, status=0, printed=(), said=())
 
-    def _begun(self, asked: _Asked) -> PlainRun:
+    def _begun(self, asked: _ScriptRun) -> PlainRun:
         session, options, mode = self.session, self.session.options, asked.mode
         folder = self._of_seed(asked.seed)
         events = folder / f"{mode.value}-{asked.backend}.jsonl"
@@ -206,9 +206,9 @@ class Program:
         return run
 
 
-def program_of(session: Session) -> Program:
+def script_of(session: Session) -> Script:
     """The script of a session, with a folder that goes with the session."""
-    return Program(session, session.scratch())
+    return Script(session, session.scratch())
 
 
 def _read(events: Path, done: processes.Ended) -> PlainRun:

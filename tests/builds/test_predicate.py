@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bisector.builds.predicate import Told, ask, installed
+from bisector.builds.predicate import BuildResult, ask, installed
 from bisector.core.model import Outcome
 
 HERE = installed()
 
 
-def told(folder: Path, source: str, timeout_s: float = 20.0, repeat: int = 1) -> Told:
+def told(folder: Path, source: str, timeout_s: float = 20.0, repeat: int = 1) -> BuildResult:
     repro = folder / "repro.py"
     repro.write_text(source)
     return ask(HERE, repro, timeout_s, repeat)

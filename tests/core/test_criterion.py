@@ -35,7 +35,7 @@ def test_a_smaller_graph_is_held_to_the_tolerance_that_the_whole_diverged_under(
     whole = Criterion(
         by_path={"output[1]": ((0.0, 0.0),)}, signed_zero=True, source="the script's own comparison"
     )
-    small = whole.for_smaller([("output[1]", "float32")])
+    small = whole.for_reduced_graph([("output[1]", "float32")])
     assert small.tolerance("output[0]", "float32") == (0.0, 0.0)
     assert small.tolerance("output[1]", "bfloat16") == DTYPE_TOLERANCES["bfloat16"]
     assert small.signed_zero
@@ -54,15 +54,15 @@ def test_a_tolerance_that_is_broken_comes_first() -> None:
     output = OutputMeasurement(0, "output[0]", "float32", (1,), 1, frontier=((1.0, 5e-3),))
     criterion = Criterion(by_path={"*": ((1e-5, 1e-2), (1e-3, 1e-3))})
     assert criterion.tolerance("output[0]", "float32") == (1e-5, 1e-2)
-    assert criterion.broken_first([output]).tolerance("output[0]", "float32") == (1e-3, 1e-3)
+    assert criterion.failing_tolerance_first([output]).tolerance("output[0]", "float32") == (1e-3, 1e-3)
 
 
 def test_a_smaller_graph_is_held_to_all_that_outputs_of_a_dtype_diverged_under() -> None:
     whole = Criterion(by_path={"output[0]": ((1e-3, 1e-3),), "output[1]": ((1e-6, 1e-6),)})
-    small = whole.for_smaller([("output[0]", "float32"), ("output[1]", "float32")])
+    small = whole.for_reduced_graph([("output[0]", "float32"), ("output[1]", "float32")])
     assert small.tolerances("output[0]", "float32") == ((1e-3, 1e-3), (1e-6, 1e-6))
 
 
 def test_the_tolerance_of_the_command_line_holds_for_smaller_graphs_too() -> None:
-    small = Criterion((0.25, 0.5)).for_smaller([("output[0]", "float32")])
+    small = Criterion((0.25, 0.5)).for_reduced_graph([("output[0]", "float32")])
     assert small.tolerance("output[3]", "int64") == (0.25, 0.5)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.core.model import Outcome
-from bisector.core.search.minimal import Asked, MinimalSet, minimal_set, one_minimal
+from bisector.core.search.minimal import MemoizedTest, MinimalSet, minimal_set, one_minimal
 from tests.core.helpers import (
     FAIL,
     PASS,
@@ -172,13 +172,13 @@ def test_a_search_for_a_repair_is_the_search_upside_down() -> None:
 def test_a_member_that_became_needless_by_a_later_drop_is_dropped_too() -> None:
     # Without `a` alone it PASSes, so `a` stays at first; `b` goes; then `a` is not needed any more.
     failing = [frozenset("abc"), frozenset("ac"), frozenset("c")]
-    asked = Asked(lambda members: FAIL if members in failing else PASS)
+    asked = MemoizedTest(lambda members: FAIL if members in failing else PASS)
     assert one_minimal("abc", asked) == MinimalSet(("c",), FAIL, (PASS,))
 
 
 def test_large_chunks_drop_many_needless_members_at_once() -> None:
     elements = names(128)
     counted = Counted(any_of({elements[70]}))
-    found = one_minimal(elements, Asked(counted), chunk=64)
+    found = one_minimal(elements, MemoizedTest(counted), chunk=64)
     assert found.members == (elements[70],)
     assert len(counted.asked) <= 20

@@ -10,7 +10,7 @@ import pytest
 from bisector.core.evidence import Evidence
 from bisector.core.judge import Criterion
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
-from bisector.core.program import CompiledCall, PlainRun, Shown
+from bisector.core.program import CompiledCall, PlainRun, ScriptResult
 from bisector.core.script_verdict import (
     NOT_ASKED,
     EqualInputs,
@@ -24,7 +24,7 @@ from tests.core.measurements import AGREES, measured, off_by, output
 
 CRITERION = Criterion()
 EQUAL = Evidence(AGREES, AGREES, AGREES, (), ())
-FAILS = Shown(Outcome.FAIL, "call 3 of 3 (`step`): output[0]: largest difference 1", 2)
+FAILS = ScriptResult(Outcome.FAIL, "call 3 of 3 (`step`): output[0]: largest difference 1", 2)
 
 
 def beside(made: OutputMeasurement, **fields: Any) -> Evidence:
@@ -94,9 +94,12 @@ def test_a_script_that_diverges_no_more_beside_eager_proves_nothing() -> None:
 
 
 def runs(
-    shown: Shown = FAILS, again: Shown | None = None, first: str | None = "inductor", **more: Any
+    shown: ScriptResult = FAILS,
+    again: ScriptResult | None = None,
+    first: str | None = "inductor",
+    **more: Any,
 ) -> ScriptRuns:
-    return ScriptRuns(shown, again or Shown(), first, **{"exact": False, **more})
+    return ScriptRuns(shown, again or ScriptResult(), first, **{"exact": False, **more})
 
 
 def kind(asked: ScriptRuns) -> VerdictClass:
@@ -162,7 +165,8 @@ def test_another_kind_of_result_is_wrong_though_no_equal_inputs_were_seen(which:
 
 
 def test_what_is_printed_is_wrong_where_every_value_is_eagers() -> None:
-    printed = Shown(Outcome.FAIL, "line 1 of its output: it prints `(1, 1)`, with compilation off `(1, 7)`")
+    line = "line 1 of its output: it prints `(1, 1)`, with compilation off `(1, 7)`"
+    printed = ScriptResult(Outcome.FAIL, line)
     assert kind(runs(printed, exact=True)) is VerdictClass.COMPILED_WORSE
     assert kind(runs(printed, exact=False)) is VerdictClass.UNRESOLVED
     near = replace(printed, kind=DivergenceKind.VALUE)
@@ -174,7 +178,7 @@ def test_an_exception_makes_the_class() -> None:
     assert kind(runs(raised)) is VerdictClass.RAISES
 
 
-UNKNOWN = Shown(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
+UNKNOWN = ScriptResult(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
 
 
 def test_what_was_not_seen_is_cannot_tell() -> None:
@@ -191,14 +195,14 @@ def test_a_divergence_that_is_not_known_to_be_steady_is_cannot_tell() -> None:
 
 
 def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
-    asked = runs(again=Shown(Outcome.FAIL, "call 1 of 3"))
+    asked = runs(again=ScriptResult(Outcome.FAIL, "call 1 of 3"))
     assert asked.outcome is Outcome.UNRESOLVED
     assert kind(asked) is VerdictClass.NONDETERMINISTIC
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_of_steady_runs_the_outcome_is_what_they_show(outcome: Outcome) -> None:
-    assert runs(Shown(outcome, "why")).outcome is outcome
+    assert runs(ScriptResult(outcome, "why")).outcome is outcome
 
 
 def test_no_measurement_is_no_equality() -> None:

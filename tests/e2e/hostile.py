@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bisector.attached import bundle
-from bisector.attached.program import KEPT, LOAD, Program
+from bisector.attached.program import KEPT, LOAD, WrittenProgram
 
 ELEMENTS, CLAIMED = 561, 1 << 29  # float32: 2 KiB that are there, 2 GiB that the header speaks of
 CASE = f"""\
@@ -38,7 +38,7 @@ class Touches:
 def bundle_of(folder: Path, name: str) -> Path:
     """A whole bundle; returns the file of its inputs."""
     kept = {"calls": [{"inputs": [torch.zeros(ELEMENTS)]}]}
-    return bundle.write(folder, name, Program(CASE, name, kept), "asked", {}) / KEPT
+    return bundle.write(folder, name, WrittenProgram(CASE, name, kept), "asked", {}) / KEPT
 
 
 def malicious_bundle(folder: Path, touched: Path) -> None:

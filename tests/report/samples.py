@@ -78,7 +78,7 @@ def output(**values: Any) -> dict[str, Any]:
 
 
 def agrees() -> dict[str, Any]:
-    """Nothing to find."""
+    """No divergence."""
     result = copy.deepcopy(_EMPTY)
     result["verdict"]["outputs"] = [output()]
     return result

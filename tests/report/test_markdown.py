@@ -124,7 +124,7 @@ def test_a_place_stands_under_where_and_not_under_cause() -> None:
 
 def test_nothing_to_find_claims_nothing() -> None:
     page = render(samples.agrees(), None)
-    assert "Nothing to find: eager and torch.compile agree" in page
+    assert "No divergence: eager and torch.compile agree" in page
     for title in ("## Causes", "## Fixes", "## Flags", "## Not established", "| Backend |"):
         assert title not in page
 

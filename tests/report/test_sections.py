@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from bisector.report import markdown, sections, terminal
-from bisector.report.blocks import Block, Item, Paragraph, Report, Section, Shown, Span, Tone, Verbatim
+from bisector.report.blocks import Block, Item, Medium, Paragraph, Report, Section, Span, Tone, Verbatim
 from tests.report import samples
 
 
@@ -30,22 +30,22 @@ def test_both_forms_have_the_same_texts_in_the_same_order(name: str) -> None:
     report = sections.report(samples.ALL[name](), "import torch\n")
     pages = [flat(terminal.render(report, 100, color=False)), flat(markdown.render(report))]
     for section in report.sections:
-        if section.shown is Shown.EVERYWHERE:
+        if section.shown is Medium.EVERYWHERE:
             for text in (section.title, *texts(section.blocks)):
                 public = flat(markdown.without_folders(text))
                 assert flat(text) in pages[0] and public in pages[1], text
-    titles = [s.title for s in report.sections if s.shown is Shown.EVERYWHERE]
+    titles = [s.title for s in report.sections if s.shown is Medium.EVERYWHERE]
     for page, mark in ((terminal.render(report, 100, color=False), ""), (markdown.render(report), "## ")):
         headings = [re.split(":|  ", line.removeprefix(mark))[0] for line in page.splitlines() if line]
         assert [title for title in headings if title in titles] == titles
 
 
-def shown(*blocks: Block, where: Shown = Shown.EVERYWHERE) -> Report:
+def shown(*blocks: Block, where: Medium = Medium.EVERYWHERE) -> Report:
     return Report("A title", Span("An answer."), (Section("Things", blocks, shown=where),))
 
 
 def test_what_is_for_a_page_is_not_in_the_terminal_and_the_reverse() -> None:
-    for where, pages in ((Shown.TERMINAL, (True, False)), (Shown.PAGE, (False, True))):
+    for where, pages in ((Medium.TERMINAL, (True, False)), (Medium.PAGE, (False, True))):
         report = shown(Paragraph("Said."), where=where)
         found = "Said." in terminal.render(report, 80, color=False), "Said." in markdown.render(report)
         assert found == pages

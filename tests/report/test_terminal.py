@@ -125,7 +125,7 @@ def test_a_repair_by_fallbacks_alone_is_called_a_place() -> None:
 
 def test_nothing_to_find_is_short() -> None:
     page = render(samples.agrees())
-    assert page.startswith("Nothing to find: eager and torch.compile agree on 1 output, bit for bit.\n")
+    assert page.startswith("No divergence: eager and torch.compile agree on 1 output, bit for bit.\n")
     assert len(page.splitlines()) < 12
     for title in ("Verdict", "Causes", "Repairs", "Fixes", "Flags", "Minimal", "Not established"):
         assert f"\n{title}" not in page

@@ -33,7 +33,7 @@ from bisector.core.model import (
     kind_of,
     node_of,
 )
-from bisector.core.program import CompiledCall, PlainRun, Shown
+from bisector.core.program import CompiledCall, PlainRun, ScriptResult
 from bisector.core.shares import Carried, Part, Parts, Shares
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
@@ -78,7 +78,7 @@ class Model:
     hooks_off: dict[str, str] = field(default_factory=dict)
     plain: int = 1
     fixed: int = 0
-    script: Shown = field(default_factory=Shown)
+    script: ScriptResult = field(default_factory=ScriptResult)
     second_digest: str = "inputs"
     others: tuple[Model, ...] = ()
     asked: tuple[list[asked.Request[Any]], list[asked.Request[Any]]] = field(default_factory=lambda: ([], []))
@@ -265,7 +265,7 @@ def modelled(
     monkeypatch.setattr(ModelWorker, "model", model, raising=False)
     run_once = PlainRun((CompiledCall(0, "f"),), agreed=(True,))
     program = SimpleNamespace(under=lambda fix, criterion: (model.script, run_once))
-    monkeypatch.setattr(last_word, "program_of", lambda session: program)
+    monkeypatch.setattr(last_word, "script_of", lambda session: program)
     script = folder / "model.py"
     script.write_text("x.sin()\n")
     asked_for = Options(str(script), **{"jobs": 2, **options})

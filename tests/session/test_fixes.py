@@ -8,7 +8,7 @@ import pytest
 
 from bisector.core.fix_source import FallBack
 from bisector.core.protocol import TryOtherInputs
-from bisector.session.fixes import DRAWS, Cost, Elsewhere, Fix, ranked, tried_elsewhere
+from bisector.session.fixes import DRAWS, Cost, Elsewhere, Fix, on_other_inputs, ranked
 from tests.session.test_elsewhere import Lab
 
 VEC = frozenset({"vec"})
@@ -18,7 +18,7 @@ BACKEND = Fix("backend=aot_eager", "backend", None, 0.0, 1.0, {"kind": "backend"
 
 
 def tried(lab: Lab, fixes: list[Fix], proved: frozenset[str] = frozenset()) -> list[Fix]:
-    return tried_elsewhere(lab.study(), fixes, 3, proved)
+    return on_other_inputs(lab.study(), fixes, 3, proved)
 
 
 def test_what_only_moves_rounding_comes_last_and_a_backend_that_gives_up_before_it() -> None:

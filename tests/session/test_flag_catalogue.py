@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
-from bisector.session.flags.curated import Asked, Flag, catalogue, families, rows
+from bisector.session.flags.curated import CatalogueFilter, Flag, catalogue, families, rows
 
 FAMILIES = {
     "fma", "unroll", "rematerialization", "pattern passes", "precision casts", "reductions",
@@ -49,7 +49,7 @@ def test_flags_of_another_device_are_not_offered() -> None:
 def listed() -> list[dict[str, Any]]:
     """The whole catalogue, with what the installed torch says."""
     pytest.importorskip("torch")
-    return rows(Asked())
+    return rows(CatalogueFilter())
 
 
 def test_this_torch_has_every_flag_since_the_release_that_the_entry_names(
@@ -81,12 +81,12 @@ def test_a_row_has_what_torch_says_of_the_setting(listed: list[dict[str, Any]]) 
 
 def test_a_family_or_a_device_shows_its_flags_alone() -> None:
     pytest.importorskip("torch")
-    shown = rows(Asked(family="vectorization", device="cpu"))
+    shown = rows(CatalogueFilter(family="vectorization", device="cpu"))
     assert {row["family"] for row in shown} == {"vectorization"}
-    assert rows(Asked(family="vectorization", device="cuda")) == []
+    assert rows(CatalogueFilter(family="vectorization", device="cuda")) == []
 
 
-@pytest.mark.parametrize("asked", [Asked(family="vectors"), Asked(device="abacus")])
-def test_a_family_or_device_that_there_is_none_of_is_refused_in_a_line(asked: Asked) -> None:
+@pytest.mark.parametrize("asked", [CatalogueFilter(family="vectors"), CatalogueFilter(device="abacus")])
+def test_a_family_or_device_that_there_is_none_of_is_refused_in_a_line(asked: CatalogueFilter) -> None:
     with pytest.raises(BadOption, match="one of: "):
         rows(asked)

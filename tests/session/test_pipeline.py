@@ -13,7 +13,7 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
 from bisector.core.model import Base, Measurement, Outcome
-from bisector.core.program import Shown
+from bisector.core.program import ScriptResult
 from bisector.errors import BadOption
 from bisector.report import sections, sentences, terminal
 from bisector.session import pipeline
@@ -71,7 +71,7 @@ def test_the_script_has_the_last_word(explained: Explain) -> None:
     assert sentences.answer(result).endswith(said)
 
 
-STILL = Shown(Outcome.FAIL, "call 1 of 1 (`f`): output[0] differs")
+STILL = ScriptResult(Outcome.FAIL, "call 1 of 1 (`f`): output[0] differs")
 
 
 def test_where_the_script_still_diverges_under_each_fix_nothing_is_called_explained(
@@ -90,7 +90,7 @@ def test_a_script_with_a_second_cause_may_still_diverge(explained: Explain) -> N
 
 
 def test_a_fix_that_could_not_be_tried_in_the_script_is_not_refuted(explained: Explain) -> None:
-    late = Shown(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
+    late = ScriptResult(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
     result = explained(both_needed(script=late))
     assert members(result["causes"]) == [[FMA, INLINE]]
     assert "could not be told: compiled, the script was stopped" in sentences.answer(result)

@@ -8,7 +8,7 @@ import pytest
 
 from bisector.core.model import Candidate, Outcome
 from bisector.core.search.minimal import MinimalSet
-from bisector.session.fixes import from_repairs, held_in_plain_torch
+from bisector.session.fixes import from_repairs, in_plain_torch
 from tests.session.planted import studied
 from tests.session.test_formulas import SUMMED
 
@@ -45,7 +45,7 @@ def test_a_line_is_told_only_where_it_repairs_as_the_denial_does(
         denied = study.denied(frozenset({decision}))
         assert denied.outcome is Outcome.PASS
         [fix] = from_repairs([(MinimalSet((decision,), Outcome.PASS, ()), denied)])
-        [held] = held_in_plain_torch(study, [fix])
+        [held] = in_plain_torch(study, [fix])
         assert fix.plain is not None
         assert (held.plain is not None) is (told is Outcome.PASS)
         assert study.probe(Candidate()).outcome is Outcome.FAIL, "a line must not outlive its question"

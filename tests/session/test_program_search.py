@@ -35,7 +35,7 @@ def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
     def run(model: Model) -> Answer:
         monkeypatch.setattr(Session, "program_lab", program_lab)
         monkeypatch.setattr(
-            program_search, "program_of", lambda s: SimpleNamespace(prepared=lambda: tmp_path)
+            program_search, "script_of", lambda s: SimpleNamespace(prepared=lambda: tmp_path)
         )
         monkeypatch.setattr(program_search, "with_repro", lambda session, answer, *more: answer)
         with modelled(model, tmp_path, monkeypatch) as session:

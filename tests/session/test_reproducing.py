@@ -24,11 +24,11 @@ from bisector.session import reproducing
 from bisector.session.answer import Answer
 from bisector.session.confirmation import Repair
 from bisector.session.fixes import from_repairs
-from bisector.session.plain_runs import SCRIPT, Ended, PlainRun, PlainRuns
+from bisector.session.plain_runs import SCRIPT, PendingRun, PlainRuns, ScriptEnd
 from bisector.session.reproducing import (
     Reproduced,
-    Shown,
-    Started,
+    ReproPlan,
+    RunningRepro,
     WrittenTest,
     _code,
     _ended,
@@ -37,13 +37,13 @@ from bisector.session.reproducing import (
     named,
 )
 
-SHOWN = Shown(WHOLE, None)
+SHOWN = ReproPlan(WHOLE, None)
 RUNS_ON = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
-def started(text: str, *commands: list[str]) -> Started:
-    runs = [PlainRun(str(n), processes.start(c, capture=True)) for n, c in enumerate(commands)]
-    return Started(SHOWN, text, "def fn(): ...", tuple(runs))
+def started(text: str, *commands: list[str]) -> RunningRepro:
+    runs = [PendingRun(str(n), processes.start(c, capture=True)) for n, c in enumerate(commands)]
+    return RunningRepro(SHOWN, text, "def fn(): ...", tuple(runs))
 
 
 @pytest.fixture
@@ -82,24 +82,24 @@ def test_comments_that_say_more_are_the_same_program() -> None:
     ("shown", "text"),
     [(SHOWN, "import torch\nx = 1\n"), (replace(SHOWN, case=Case(cut=("mul",))), "import torch\n")],
 )
-def test_another_program_is_run_anew_and_the_early_one_ends(shown: Shown, text: str) -> None:
+def test_another_program_is_run_anew_and_the_early_one_ends(shown: ReproPlan, text: str) -> None:
     early = started("import torch\n", RUNS_ON)
     assert _taken_over(shown, Repro(text, ""), early) is None
     assert early.runs[0].process is not None and early.runs[0].process.poll() is not None
 
 
 def repro_of(
-    monkeypatch: pytest.MonkeyPatch, session: Any, says: Callable[[Shown], str]
-) -> tuple[Reproduced, list[Shown]]:
+    monkeypatch: pytest.MonkeyPatch, session: Any, says: Callable[[ReproPlan], str]
+) -> tuple[Reproduced, list[ReproPlan]]:
     """What is shown and what was run, where a repro is what `says` makes of it."""
-    ran: list[Shown] = []
+    ran: list[ReproPlan] = []
     real = reproducing.start
 
-    def start(session: Any, shown: Shown, answered: Repro) -> Started:
+    def start(session: Any, shown: ReproPlan, answered: Repro) -> RunningRepro:
         ran.append(shown)
         return real(session, shown, answered)
 
-    def written(study: Any, shown: Shown, answer: Any, decisions: Any) -> Repro:
+    def written(study: Any, shown: ReproPlan, answer: Any, decisions: Any) -> Repro:
         return Repro(says(shown), "def fn(): ...")
 
     monkeypatch.setattr(reproducing, "written", written)
@@ -113,7 +113,7 @@ def test_a_program_that_agreed_is_not_run_again(monkeypatch: pytest.MonkeyPatch,
     found, ran = repro_of(
         monkeypatch, session, lambda shown: f"print('agrees')\nexit({int(shown.case == WHOLE)})\n"
     )
-    assert found.shown == Shown(WHOLE, None)
+    assert found.shown == ReproPlan(WHOLE, None)
     assert [one.case == WHOLE for one in ran] == [False, True]
     assert found.notes == ("a repro of the graph alone does not diverge in plain Python (agrees)",)
 
@@ -124,7 +124,7 @@ def test_a_run_of_plain_python_is_journalled_and_not_repeated(session: Any) -> N
     first = session.plain.ended(session.plain.start(script, [SCRIPT]), 60.0)
     again = session.plain.start(script, [SCRIPT])
     assert again.process is None
-    assert first == session.plain.ended(again, 60.0) == Ended(1, "diverges")
+    assert first == session.plain.ended(again, 60.0) == ScriptEnd(1, "diverges")
     other = session.plain.start(script, [SCRIPT, "--fixed"])
     assert other.process is not None
     other.stop()

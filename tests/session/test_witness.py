@@ -15,7 +15,7 @@ from bisector.core.judge import Criterion
 from bisector.core.model import Outcome
 from bisector.core.program import CompiledCall, Mode, PlainRun
 from bisector.session.command_line import Options
-from bisector.session.witness import Program, Witness
+from bisector.session.witness import Script, Witness
 from tests.core.measurements import off_by, output
 
 CRITERION = Criterion()
@@ -25,10 +25,10 @@ DIFFERS = replace(AGREES, calls=(CompiledCall(0, "f", (off_by(1.0),)),))
 LATE = PlainRun(status=None)
 KILLED = PlainRun(status=-signal.SIGKILL, ended="killed by SIGKILL")
 Runs = dict[tuple[Mode, str | None], PlainRun]
-Made = Callable[..., Program]
+Made = Callable[..., Script]
 
 
-class Scripted(Program):
+class Scripted(Script):
     """The runs as they are written down; those that agree where nothing is."""
 
     def __init__(self, folder: Path, runs: Runs) -> None:

@@ -27,22 +27,22 @@ def leave_out_arguments(problem: Problem) -> None:
     if len(places) > 1 and problem.first_interesting([_with(problem.case, places, "default")]):
         return
     tried: set[PlaceIn] = set()
-    in_vain = 0
-    while in_vain < GIVE_UP_AFTER:
+    misses = 0
+    while misses < GIVE_UP_AFTER:
         place = next((p for p in _optional(problem.info) if p not in tried), None)
         if place is None:
             return
         tried.add(place)
         taken = problem.first_interesting([_with(problem.case, [place], "default")])
-        in_vain = 0 if taken else in_vain + 1
+        misses = 0 if taken else misses + 1
 
 
 def use_numbers(problem: Problem) -> None:
     """Inputs become numbers where nothing but numbers need stand: one, or what they hold behind the element
     that differs most. The largest input first."""
     tried: set[str] = set()
-    in_vain = 0
-    while in_vain < GIVE_UP_AFTER:
+    misses = 0
+    while misses < GIVE_UP_AFTER:
         info = problem.info
         largest = sorted(info.inputs, key=lambda n: -n.numel)
         node = next((n for n in largest if n.name not in tried and _numeric(info, n)), None)
@@ -51,9 +51,9 @@ def use_numbers(problem: Problem) -> None:
         tried.add(node.name)
         places, at = _numeric(info, node), place_of_worst(problem, node)
         if not _taken(problem, places, [number.format(at) for number in NUMBERS]):
-            in_vain += 1
+            misses += 1
             continue
-        in_vain = 0
+        misses = 0
         if problem.case.arguments[-1][2] != "one":
             _taken(problem, places, [number.format(at) for number in FEWER_DIGITS])
 

@@ -44,8 +44,8 @@ def shrink_shapes(problem: Problem) -> None:
     if problem.info.elements > SMALL:
         problem.first_interesting(_all_shorter(problem))
     done: set[tuple[Axis, ...]] = set()
-    in_vain = 0
-    while problem.info.elements > SMALL and in_vain < GIVE_UP_AFTER:
+    misses = 0
+    while problem.info.elements > SMALL and misses < GIVE_UP_AFTER:
         groups = [g for g in axes_together(problem.info) if g not in done]
         if not groups:
             return
@@ -56,7 +56,7 @@ def shrink_shapes(problem: Problem) -> None:
             done.add(groups[0])
         length = problem.info.length(*groups[0][0])
         problem.uncut |= dict.fromkeys(groups[0], length)
-        in_vain = 0 if taken else in_vain + 1
+        misses = 0 if taken else misses + 1
 
 
 def take_part(problem: Problem) -> None:
@@ -236,11 +236,11 @@ def make_contiguous(problem: Problem) -> None:
     odd = [node.name for node in problem.info.inputs if not node.contiguous]
     if not odd or problem.first_interesting([problem.case.with_contiguous(*odd)]) or len(odd) == 1:
         return
-    in_vain = 0
+    misses = 0
     for name in odd:
-        if in_vain < STRIDES_GIVE_UP_AFTER:
+        if misses < STRIDES_GIVE_UP_AFTER:
             taken = problem.first_interesting([problem.case.with_contiguous(name)])
-            in_vain = 0 if taken else in_vain + 1
+            misses = 0 if taken else misses + 1
 
 
 def simplify_dtype(problem: Problem) -> None:

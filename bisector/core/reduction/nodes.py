@@ -78,18 +78,18 @@ def frontier(info: GraphInfo, before: set[str]) -> list[str]:
 def take_out_runs(problem: Problem) -> None:
     """Runs of neighbours at once: whatever reads one of them reads on past all of them. Halves of what is
     there first, then of that, down to pairs; between two nodes that are needed there can be hundreds."""
-    size, in_vain = len(problem.info.calls), 0
+    size, misses = len(problem.info.calls), 0
     if size <= EASILY_READ:
         return
     while size > 2:
         size = (size + 1) // 2
         end = len(problem.info.calls)
-        while end > 0 and in_vain < GIVE_UP_AFTER:
+        while end > 0 and misses < GIVE_UP_AFTER:
             info = problem.info
             run = info.calls[max(0, end - size) : end]
             end -= size
             taken = problem.first_interesting(_past(problem.case, info, run))
-            in_vain = 0 if taken else in_vain + 1
+            misses = 0 if taken else misses + 1
 
 
 def stand_ins(node: NodeInfo, read: Sequence[NodeInfo]) -> list[NodeInfo]:
@@ -121,20 +121,20 @@ def take_out_nodes(problem: Problem) -> None:
     Latest first: what is taken out near the output frees all that it depended on.
     """
     tried: set[str] = set()
-    in_vain = 0
-    while in_vain < GIVE_UP_AFTER:
+    misses = 0
+    while misses < GIVE_UP_AFTER:
         info = problem.info
         node = next((n for n in reversed(info.calls) if n.name not in tried and n.is_tensor), None)
         if node is None:
             return
         tried.add(node.name)
         taken = problem.first_interesting(_without(problem.case, info, node))
-        in_vain = 0 if taken else in_vain + 1
+        misses = 0 if taken else misses + 1
 
 
 def _without(case: Case, info: GraphInfo, node: NodeInfo) -> Iterator[Case]:
     if node.name in info.outputs:
-        return  # to return an earlier node is the business of end_earlier
+        return  # returning an earlier node is end_earlier's job
     others = [info.node(name) for name in node.reads]
     for other in others:
         if other.shape == node.shape and other.dtype == node.dtype and other.op != "constant":

@@ -75,7 +75,7 @@ class MinimalSet:
         )
 
 
-class Asked:
+class MemoizedTest:
     """A test that is asked once for each set. `known` holds outcomes that were probed before."""
 
     def __init__(self, test: Test, known: Iterable[tuple[Iterable[str], Outcome]] = ()) -> None:
@@ -115,7 +115,7 @@ def minimal_set(
     twice. A test that is not monotone gives a set that is 1-minimal all the same, as every outcome that the
     answer rests on was probed; UNRESOLVED ones can leave members unseparated.
     """
-    ask = Asked(test, [((), nothing), (elements, Outcome.FAIL)])
+    ask = MemoizedTest(test, [((), nothing), (elements, Outcome.FAIL)])
     context: list[str] = []
     prefix = _narrowed(list(elements), ask, likely)
     widest = 1
@@ -130,7 +130,7 @@ def minimal_set(
     return one_minimal(context, ask, chunk=max(1, widest // 2))
 
 
-def _narrowed(elements: list[str], ask: Asked, likely: Sequence[frozenset[str]]) -> list[str]:
+def _narrowed(elements: list[str], ask: MemoizedTest, likely: Sequence[frozenset[str]]) -> list[str]:
     """The elements of the first likely set that FAILs; all of them where none does."""
     parts = [[e for e in elements if e in some] for some in likely]
     parts = [part for part in parts if 0 < len(part) < len(elements)]
@@ -142,7 +142,7 @@ def _narrowed(elements: list[str], ask: Asked, likely: Sequence[frozenset[str]])
     return elements
 
 
-def one_minimal(members: Sequence[str], ask: Asked, chunk: int = 1) -> MinimalSet:
+def one_minimal(members: Sequence[str], ask: MemoizedTest, chunk: int = 1) -> MinimalSet:
     """Drop members of a set that FAILs until none can be dropped.
 
     chunk: how many to try at once at first; more than one pays where many are expected to be needless.
@@ -158,14 +158,14 @@ def one_minimal(members: Sequence[str], ask: Asked, chunk: int = 1) -> MinimalSe
     return MinimalSet(tuple(kept), ask(frozenset(kept)), without_each)
 
 
-def _without_each_ahead(members: list[str], ask: Asked) -> list[str]:
+def _without_each_ahead(members: list[str], ask: MemoizedTest) -> list[str]:
     """One round of singles; all are asked ahead, since mostly all stay and all are needed as proof."""
     if len(members) > 1:
         ask.ahead(frozenset(members) - {member} for member in members)
     return _without_needless(members, ask, 1)
 
 
-def _turn(ask: Asked, context: list[str], prefix: list[str]) -> Transition:
+def _turn(ask: MemoizedTest, context: list[str], prefix: list[str]) -> Transition:
     """Where the prefixes, each with the context, turn to FAIL."""
     members = _with_context(context, prefix)
 
@@ -182,7 +182,7 @@ def _with_context(context: list[str], prefix: list[str]) -> Callable[[int], froz
     return lambda length: frozenset(prefix[:length] + context)
 
 
-def _without_needless(members: list[str], ask: Asked, chunk: int) -> list[str]:
+def _without_needless(members: list[str], ask: MemoizedTest, chunk: int) -> list[str]:
     """Leave out each run of `chunk` members in turn, for good where the rest still FAILs."""
     start = 0
     while start < len(members):

@@ -28,7 +28,7 @@ class Transition:
 
 
 @dataclass(frozen=True)
-class Span:
+class Interval:
     """What is known while the transition is looked for: it lies after `low`, which PASSes, and up to `high`,
     which FAILs. unresolved: the lengths between them that were probed."""
 
@@ -47,12 +47,12 @@ class Span:
         left, right = max(runs, key=lambda run: run[1] - run[0])
         return (left + right) // 2 if right - left > 1 else None
 
-    def told(self, length: int, outcome: Outcome) -> Span:
+    def narrowed(self, length: int, outcome: Outcome) -> Interval:
         """What is known after a probe of a length between the ends."""
         if outcome is Outcome.FAIL:
-            return Span(self.low, length, tuple(u for u in self.unresolved if u < length))
+            return Interval(self.low, length, tuple(u for u in self.unresolved if u < length))
         if outcome is Outcome.PASS:
-            return Span(length, self.high, tuple(u for u in self.unresolved if u > length))
+            return Interval(length, self.high, tuple(u for u in self.unresolved if u > length))
         return replace(self, unresolved=(*self.unresolved, length))
 
     def foreseen(self) -> list[int]:
@@ -60,7 +60,7 @@ class Span:
         length = self.next()
         if length is None:
             return []
-        after = [self.told(length, outcome).next() for outcome in Outcome]
+        after = [self.narrowed(length, outcome).next() for outcome in Outcome]
         return list(dict.fromkeys(a for a in after if a is not None))
 
 
@@ -75,17 +75,17 @@ def first_failing(
     lanes, ahead: with k lanes, k lengths that cut the range in k+1 parts are given to `ahead` before `test`
     asks for them one by one: more probes, fewer rounds.
     """
-    span = Span(0, n)
+    span = Interval(0, n)
     while lengths := _cuts(span, lanes):
         if ahead is not None and len(lengths) > 1:
             ahead(lengths)
         for length in lengths:
             if span.low < length < span.high:
-                span = span.told(length, test(length))
+                span = span.narrowed(length, test(length))
     return Transition(span.low, span.high)
 
 
-def _cuts(span: Span, lanes: int) -> list[int]:
+def _cuts(span: Interval, lanes: int) -> list[int]:
     """Lengths to probe next, at most one for each lane; empty when all between the ends are probed.
 
     One lane takes the next alone; more lanes cut the range evenly while all resolve.

@@ -10,7 +10,7 @@ from itertools import count
 
 from bisector.core.model import Outcome
 
-from .minimal import Asked, Inverted, MinimalSet, Test, minimal_set, one_minimal
+from .minimal import Inverted, MemoizedTest, MinimalSet, Test, minimal_set, one_minimal
 
 
 def minimal_hitting_sets(
@@ -74,7 +74,7 @@ class Causes:
     def __init__(self, elements: list[str], enabled: Test, likely: Sequence[frozenset[str]]) -> None:
         self.elements = elements  # shared with the repairs, which add what appears
         self._likely = likely
-        self._enabled = Asked(enabled, [((), Outcome.PASS), (elements, Outcome.FAIL)])
+        self._enabled = MemoizedTest(enabled, [((), Outcome.PASS), (elements, Outcome.FAIL)])
         self.found: list[MinimalSet] = []
         self.unexplained: list[Members] = []
 
@@ -97,7 +97,7 @@ class Repairs:
         self._appeared = appeared
         self._likely = likely
         known = [((), Outcome.PASS), (elements, Outcome.FAIL)]
-        self._inverted = Asked(Inverted(denied), known)
+        self._inverted = MemoizedTest(Inverted(denied), known)
         self.found: list[MinimalSet] = []
         self.unresolved: list[Members] = []
         self.rest_unresolved: list[Members] = []

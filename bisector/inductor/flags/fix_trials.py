@@ -39,7 +39,7 @@ _UNHOOKED = Candidate.with_flags({"inductor.force_disable_caches": True})
 
 
 @dataclass(frozen=True)
-class Program:
+class TrialProgram:
     """One compiled form of a subject, and the flags that it runs under."""
 
     subject: execute.Subject
@@ -57,7 +57,7 @@ class Program:
         return tensors.fresh(self.subject.edited.args, self.subject.edited.requires_grad)
 
 
-def program(subject: execute.Subject, case: Case, candidate: Candidate) -> Program:
+def program(subject: execute.Subject, case: Case, candidate: Candidate) -> TrialProgram:
     """Compiled from a copy of the graph, with static shapes: a second compile would find the call's own
     tracing context changed by the first. Raises NotCompiled.
 
@@ -67,7 +67,7 @@ def program(subject: execute.Subject, case: Case, candidate: Candidate) -> Progr
     edited = edit.apply(call.graph.gm, call.args, call.requires_grad, case, lambda: None)
     copied = replace(subject, edited=edited, whole=False)
     with torch_state.kept([*flags, execute.HEADER_FLAG]), execute.active(execute.control_for(candidate)):
-        made = Program(copied, execute.compile_subject(copied, candidate), flags)
+        made = TrialProgram(copied, execute.compile_subject(copied, candidate), flags)
         execute.run(copied, made.compiled)
     return made
 
@@ -77,7 +77,7 @@ class Timed:
     """A program and what it runs on: one set of inputs for all that are compared, since how fast memory is
     read depends on where it lies."""
 
-    program: Program
+    program: TrialProgram
     inputs: list[Any]
 
     def block(self, runs: int) -> float:
@@ -146,7 +146,7 @@ def try_candidates(
     return Draws(tuple(found))
 
 
-def _run(made: Program, args: Sequence[Any]) -> Outputs:
+def _run(made: TrialProgram, args: Sequence[Any]) -> Outputs:
     with made.flags_set():
         return _outputs(made.subject, made.compiled, args)
 

@@ -40,11 +40,11 @@ def _noting(plain: Any) -> Any:
 
 def unread(names: Iterable[str]) -> list[str]:
     """The flags that are known not to have been read; none that is not in a module that is watched."""
-    noted = {family for family in _WATCHED if _bites(family)}
+    noted = {family for family in _WATCHED if _is_observable(family)}
     return [name for name in names if name.partition(".")[0] in noted and name not in _read]
 
 
-def _bites(family: str) -> bool:
+def _is_observable(family: str) -> bool:
     """Whether a read is noted at all: another torch may keep its settings in another way."""
     checked = f"{family}.{_CHECKED[family]}"
     before = set(_read)

@@ -240,7 +240,7 @@ class Backward:
         except (NoReference, NotImplementedError, RuntimeError):
             return None
 
-    def _asked(self, n: torch.fx.Node, i: torch.fx.Node, given: Sequence[Any]) -> local_error.Asked:
+    def _asked(self, n: torch.fx.Node, i: torch.fx.Node, given: Sequence[Any]) -> local_error.References:
         def moved() -> list[Any]:
             return [self._wide_vjp(n, i, given, partial(nudge, seed=seed)) for seed in range(NUDGES)]
 
@@ -248,7 +248,7 @@ class Backward:
             linear = short_name(n.target) in LINEAR
             return self._wide_vjp(n, i, given, magnitude) if linear else None
 
-        return local_error.Asked(lambda: self._wide_vjp(n, i, given, lambda v: v), moved, of_magnitudes)
+        return local_error.References(lambda: self._wide_vjp(n, i, given, lambda v: v), moved, of_magnitudes)
 
 
 def _detached(value: Any) -> Any:
@@ -263,14 +263,14 @@ def _changed(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
     return pytree.tree_map(wide, value)
 
 
-def _sums(values: Sequence[torch.Tensor]) -> local_error.Asked:
+def _sums(values: Sequence[torch.Tensor]) -> local_error.References:
     """The sum in double precision, and the same of values that were rounded otherwise."""
 
     def wide(change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         return _summed([change(value).double() for value in values])
 
     moved = (partial(nudge, seed=seed) for seed in range(NUDGES))
-    return local_error.Asked(lambda: wide(lambda v: v), lambda: [wide(change) for change in moved])
+    return local_error.References(lambda: wide(lambda v: v), lambda: [wide(change) for change in moved])
 
 
 def _summed(values: Sequence[torch.Tensor]) -> torch.Tensor:

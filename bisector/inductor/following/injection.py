@@ -151,12 +151,12 @@ class Sharing:
         arising = [n for n in nodes if n.name in held]
         everything = self._part("", [n.name for n in arising])
 
-        def told(groups: Mapping[str, Sequence[str]]) -> list[Part]:
+        def parts_of(groups: Mapping[str, Sequence[str]]) -> list[Part]:
             return [self._part(name, members) for name, members in groups.items() if time.monotonic() < ends]
 
         largest = sorted(arising, key=lambda n: -n.local)[:MOST_NODES]
-        layers, operations = (told(groups) for groups in (self._by_layer(arising), _by_operation(arising)))
-        most = told({n.name: [n.name] for n in largest})
+        layers, operations = parts_of(self._by_layer(arising)), parts_of(_by_operation(arising))
+        most = parts_of({n.name: [n.name] for n in largest})
         most.sort(key=lambda part: -sum(carried.alone for carried in part.carried))
         return Parts(everything, tuple(layers), tuple(operations), tuple(most[:TOLD]))
 

@@ -43,7 +43,7 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Asked:
+class References:
     """The same operation on the same inputs in other ways, each asked only where that is needed.
 
     reference: in float64. unrounded: in float64 on inputs before they were rounded, in several combinations.
@@ -60,7 +60,7 @@ def worst(found: Sequence[Local]) -> Local:
     return max(found, key=lambda one: (one.wrong, one.beyond, one.arises, one.ulp), default=Local())
 
 
-def local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, asked: Asked) -> Local:
+def local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, asked: References) -> Local:
     """The error of `actual`, where eager makes `expected` of the same inputs.
 
     basic: IEEE 754 says what each element must be, so each one is held to its own last bit. Where the two are

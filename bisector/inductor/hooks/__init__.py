@@ -6,51 +6,47 @@ HookUnavailable, and a docstring that says what it patches and how it names an i
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import importlib
+from collections.abc import Collection, Mapping
 from types import ModuleType
 
 from ...core.kinds import KINDS
+from ...errors import first_line
 from .. import control
-from . import (
-    cast,
-    cfold,
-    const,
-    cudagraph,
-    decomp,
-    fma,
-    fuse,
-    inline,
-    inplace,
-    layout,
-    lower,
-    match,
-    passes,
-    prepack,
-    remat,
-    reuse,
-    split,
-    template,
-    triton_cast,
-    triton_fma,
-    triton_math,
-    triton_reduce,
-    unroll,
-    vec,
-    welford,
-)
 from .patching import HookUnavailable
 
-# In the order in which they patch torch.
-_MODULES: tuple[ModuleType, ...] = (
-    decomp, passes, match, prepack, cfold, remat, layout, lower, split, unroll, welford, inline, template,
-    fuse, cast, const, fma, vec, inplace, reuse, cudagraph,
-)  # fmt: skip
-BY_KIND: dict[str, ModuleType] = {module.KIND.name: module for module in _MODULES}
+# Kind -> module, in the order in which they patch torch.
+_MODULES = {
+    "decomp": "decomp", "pass": "passes", "match": "match", "prepack": "prepack", "cfold": "cfold",
+    "remat": "remat", "layout": "layout", "lower": "lower", "split": "split", "unroll": "unroll",
+    "welford": "welford", "inline": "inline", "template": "template", "fuse": "fuse", "cast": "cast",
+    "const": "const", "fma": "fma", "vec": "vec", "inplace": "inplace", "reuse": "reuse",
+    "cudagraph": "cudagraph",
+}  # fmt: skip
 # What kinds have beside their own hook where the backend is Triton; no decisions of its own. Each is switched
 # off by its own name, so that one which does not work there leaves its kind alone.
-ON_TRITON: dict[str, ModuleType] = {
-    module.NAME: module for module in (triton_fma, triton_math, triton_cast, triton_reduce)
+_TRITON_MODULES = {
+    "fma on Triton": "triton_fma",
+    "vec on Triton": "triton_math",
+    "cast on Triton": "triton_cast",
+    "reductions on Triton": "triton_reduce",
 }
+_unavailable: dict[str, str] = {}  # kind -> which name of torch its module does not find
+
+
+def _imported(modules: Mapping[str, str]) -> dict[str, ModuleType]:
+    """The modules that this torch has every name for."""
+    found = {}
+    for kind, name in modules.items():
+        try:
+            found[kind] = importlib.import_module(f"{__name__}.{name}")
+        except (ImportError, AttributeError) as error:
+            _unavailable[kind] = f"this torch lacks what its hook patches: {first_line(error)}"
+    return found
+
+
+BY_KIND = _imported(_MODULES)
+ON_TRITON = _imported(_TRITON_MODULES)
 
 _installed = False
 
@@ -61,6 +57,8 @@ def install() -> None:
     if _installed:
         return
     _installed = True
+    for kind, reason in _unavailable.items():
+        disable(kind, reason)
     for kind, module in (BY_KIND | ON_TRITON).items():
         try:
             module.install()

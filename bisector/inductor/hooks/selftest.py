@@ -2,7 +2,7 @@
 
 Nothing is compiled by a C++ compiler or loaded, and Dynamo traces each program once. A kind passes if denying
 all its decisions changes the source; a kind that a torch update broke shows here, at the start, and not as a
-wrong answer later. A kind whose decisions need a setting (see `Program.flags`) is tried only where the
+wrong answer later. A kind whose decisions need a setting (see `TestProgram.flags`) is tried only where the
 subject has it. `split` and `cudagraph` are not tried: no CPU program comes to them.
 """
 
@@ -30,7 +30,7 @@ CHANGED = "listing the decisions changes the generated source"
 
 
 @dataclass(frozen=True)
-class Program:
+class TestProgram:
     """kinds: those that are denied in it, one after the other. run: the program, traced by Dynamo.
 
     settings: Inductor's, over the defaults. flags: settings of a subject without any of which it never comes
@@ -96,22 +96,22 @@ _SCALAR = {"cpp.simdlen": 1}  # less code to generate
 _TUNING = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "CPP"}  # one choice: nothing is timed
 
 PROGRAMS = (
-    Program(
+    TestProgram(
         (kinds.LOWER, kinds.INLINE, kinds.FUSE, kinds.FMA), _shifted, _ones((32, 32), (32, 1)),
         # Without contraction there is no `fma` to deny.
         {"cpp.enable_floating_point_contract_flag": "fast"},
     ),
-    Program((kinds.CAST, kinds.CONST, kinds.VEC), _low, _ones((32, 32))),
-    Program((kinds.UNROLL, kinds.WELFORD), _reduced, _ones((32, 32)), _SCALAR),
-    Program((kinds.DECOMP, kinds.MATCH, kinds.CFOLD), _rewritten, _ones((32, 32)), _SCALAR),
-    Program((kinds.LAYOUT,), _convolved, _ones((2, 2, 4, 4)), _SCALAR),
-    Program((kinds.PASS, kinds.INPLACE, kinds.REUSE), _stored, _ones((32, 32), (32, 32)), _SCALAR),
-    Program((kinds.REMAT,), _bent, _ones((8, 8)), _SCALAR, train=True),
-    Program(
+    TestProgram((kinds.CAST, kinds.CONST, kinds.VEC), _low, _ones((32, 32))),
+    TestProgram((kinds.UNROLL, kinds.WELFORD), _reduced, _ones((32, 32)), _SCALAR),
+    TestProgram((kinds.DECOMP, kinds.MATCH, kinds.CFOLD), _rewritten, _ones((32, 32)), _SCALAR),
+    TestProgram((kinds.LAYOUT,), _convolved, _ones((2, 2, 4, 4)), _SCALAR),
+    TestProgram((kinds.PASS, kinds.INPLACE, kinds.REUSE), _stored, _ones((32, 32), (32, 32)), _SCALAR),
+    TestProgram((kinds.REMAT,), _bent, _ones((8, 8)), _SCALAR, train=True),
+    TestProgram(
         (kinds.PREPACK,), _Weighted(F.conv2d, 4, 4, 3, 3), _ones((1, 4, 8, 8)), {**_SCALAR, "freezing": True},
         flags=("freezing",),
     ),
-    Program(
+    TestProgram(
         (kinds.TEMPLATE,), _Weighted(F.linear, 64, 64), _ones((32, 64)), {**_TUNING, "freezing": True},
         flags=("max_autotune", "max_autotune_gemm"),
     ),
@@ -136,7 +136,7 @@ def run(flags: Collection[str] = _FLAGS) -> dict[str, str | None]:
     return found | control.disabled()
 
 
-def _try(program: Program) -> dict[str, str | None]:
+def _try(program: TestProgram) -> dict[str, str | None]:
     names = [kind.name for kind in program.kinds]
     try:
         with _settings(program):
@@ -157,11 +157,11 @@ def _reason(kind: str, listing: Control, base: str, source: Callable[[Control], 
     others = [member for member in members if member not in loops]
     if not others:
         return NEVER_ASKED
-    found = (unbitten(denied, base, source) for denied in (others, loops) if denied)
+    found = (why_ineffective(denied, base, source) for denied in (others, loops) if denied)
     return next((reason for reason in found if reason is not None), None)
 
 
-def unbitten(members: list[str], base: str, source: Callable[[Control], str]) -> str | None:
+def why_ineffective(members: list[str], base: str, source: Callable[[Control], str]) -> str | None:
     """None if denying the members changes the source from `base`, else why their hook must be off."""
     try:
         changed = source(Control(members=members)) != base
@@ -177,7 +177,7 @@ def _said(error: Exception) -> str:
 class _Source:
     """The digest of what a program compiles to, the graph being traced once."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TestProgram) -> None:
         self.graph: GraphModule | None = None
         self.inputs = [x.requires_grad_(program.train) for x in program.inputs()]
         torch._dynamo.reset()
@@ -199,7 +199,7 @@ class _Source:
 
 
 @contextmanager
-def _settings(program: Program) -> Iterator[None]:
+def _settings(program: TestProgram) -> Iterator[None]:
     with (
         torch.inference_mode(False),
         torch.set_grad_enabled(program.train),

@@ -13,7 +13,7 @@ import torch
 from .. import compiling, control, source_capture
 from ..control import Control
 from . import triton_cast, triton_fma, triton_math, triton_reduce
-from .selftest import CHANGED, NEVER_ASKED, unbitten
+from .selftest import CHANGED, NEVER_ASKED, why_ineffective
 
 # Part -> how the IDs of its decisions begin.
 _PARTS = {
@@ -51,7 +51,7 @@ def _reason(listing: Control, start: str, base: str, inputs: Inputs) -> str | No
     members = [decision.id for decision in listing.decisions() if decision.id.startswith(start)]
     if not members:
         return NEVER_ASKED
-    return unbitten(members, base, lambda denied: _source(denied, inputs))
+    return why_ineffective(members, base, lambda denied: _source(denied, inputs))
 
 
 def _source(active: Control | None, inputs: Inputs) -> str:

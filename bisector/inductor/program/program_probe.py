@@ -25,7 +25,7 @@ from ...core.model import Candidate, Json, Measurement
 from ...core.program import KEPT, CompiledCall, PlainRun, outputs_of
 from .. import compiling, torch_state
 from ..execute import COMPILERS, active
-from ..probing import told
+from ..probing import measurement_of
 from . import run_script, watching
 from .graph_control import Graphs, ProgramControl
 
@@ -54,7 +54,7 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
         compiled = _run(options, None if candidate.backend == "inductor" else candidate.backend, case.calls)
     if options.values_alone:
         compiled = replace(compiled, agreed=(), ended=None, status=0)
-    found = told(outputs_of(eager, compiled), decisions, "")
+    found = measurement_of(outputs_of(eager, compiled), decisions, "")
     return replace(found, seconds=time.perf_counter() - started)
 
 
@@ -80,7 +80,7 @@ def _run(options: ProgramOptions, backend: str | None, only: Sequence[int]) -> P
     except SystemExit as left:
         status = run_script.status_of(left)
     except Exception as error:  # noqa: BLE001 - the script may raise anything; it is compared with eager's
-        ended, status = run_script.told(error), 1
+        ended, status = run_script.describe_error(error), 1
     finish()
     return PlainRun(tuple(calls), tuple(agreed), {}, ended, status)
 

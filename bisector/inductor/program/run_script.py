@@ -83,7 +83,7 @@ def run(options: dict[str, Any], script: str) -> None:
     except SystemExit:
         raise
     except BaseException as error:
-        note(ended=told(error))
+        note(ended=describe_error(error))
         raise
     finally:
         end()
@@ -115,7 +115,7 @@ def execute(script: str, seed: int) -> None:
     exec(compile(source, script, "exec"), module.__dict__)
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Type and first line."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:300]}" if text else type(error).__name__

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from ... import processes
-from ...core.messages import Ask, RequestT
+from ...core.messages import Envelope, RequestT
 from ...core.model import Json
 from ...core.protocol import CannotAnswer
 from ...errors import first_line
@@ -28,7 +28,7 @@ RunJob = Callable[[RequestT], Json]  # from a request to the JSON of its answer
 @dataclass
 class Child(Generic[RequestT]):
     pid: int
-    ask: Ask[RequestT]
+    ask: Envelope[RequestT]
     pipe: int
     deadline: float
     timeout_s: float
@@ -36,7 +36,7 @@ class Child(Generic[RequestT]):
 
 
 def start(
-    ask: Ask[RequestT],
+    ask: Envelope[RequestT],
     run_job: RunJob[RequestT],
     channel: socket.socket,
     memory_bytes: int | None,

@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Generic, Protocol
 
 from ... import wire
-from ...core.messages import Ask, Lines, Reply, RequestT
+from ...core.messages import Envelope, Lines, Reply, RequestT
 from ...core.model import Json
 from .forked import RunJob, memory_limit, reason
 
@@ -66,12 +66,12 @@ class Resident(Generic[RequestT]):
             while self._wait(None):
                 while (message := self.incoming.take()) is not None:
                     self._answer(
-                        Ask(message["id"], float(message["timeout_s"]), self.load(message["request"]))
+                        Envelope(message["id"], float(message["timeout_s"]), self.load(message["request"]))
                     )
         except ConnectionError:
             return  # the other side was killed: there is nobody left to answer
 
-    def _answer(self, ask: Ask[RequestT]) -> None:
+    def _answer(self, ask: Envelope[RequestT]) -> None:
         replies: list[Reply] = []
         # The settings of this thread, which no job changes: each job gets a copy of them.
         context = contextvars.copy_context()
@@ -90,14 +90,14 @@ class Resident(Generic[RequestT]):
         if reply.ended:
             _end_group()
 
-    def _job(self, ask: Ask[RequestT], replies: list[Reply]) -> None:
+    def _job(self, ask: Envelope[RequestT], replies: list[Reply]) -> None:
         """In the job's thread: its reply, then the main thread is woken."""
         try:
             replies.append(_caught(ask.id, lambda: self._run(ask)))
         finally:
             os.write(self.tell_done, b".")
 
-    def _run(self, ask: Ask[RequestT]) -> Reply:
+    def _run(self, ask: Envelope[RequestT]) -> Reply:
         with memory_limit(self.memory_bytes):
             self.state.restore()
             # Through JSON and back: what cannot be written is this job's error, not the channel's.

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Generic
 
 from ... import wire
-from ...core.messages import Ask, Lines, Reply, RequestT
+from ...core.messages import Envelope, Lines, Reply, RequestT
 from ...core.model import Json
 from ..threads import Ran, run_in_thread
 from . import forked
@@ -23,7 +23,7 @@ from .forked import Child, RunJob
 
 
 class Server(Generic[RequestT]):
-    """Answers messages (`core.protocol.Ask`, `Reply`) on a socket, as JSON lines.
+    """Answers messages (`core.protocol.Envelope`, `Reply`) on a socket, as JSON lines.
 
     load: a request from its JSON. in_worker: of which requests the job is not forked, because it is there for
     what it leaves in this process. learn(request, answer): told of every answer of a child.
@@ -87,7 +87,7 @@ class Server(Generic[RequestT]):
             return False
         self.incoming.feed(data)
         while (message := self.incoming.take()) is not None:
-            ask = Ask(message["id"], float(message["timeout_s"]), self.load(message["request"]))
+            ask = Envelope(message["id"], float(message["timeout_s"]), self.load(message["request"]))
             if self.in_worker(ask.request):
                 self._run_here(ask)
             else:
@@ -102,7 +102,7 @@ class Server(Generic[RequestT]):
     def _send(self, reply: Reply) -> None:
         self.channel.sendall(json.dumps(wire.dump(reply)).encode() + b"\n")
 
-    def _run_here(self, ask: Ask[RequestT]) -> None:
+    def _run_here(self, ask: Envelope[RequestT]) -> None:
         """Run a job that changes this process, in a thread: the forking one must not run tensor code."""
         replies: list[Reply] = []
 
@@ -118,7 +118,7 @@ class Server(Generic[RequestT]):
             replies = [Reply(ask.id, error=f"timeout after {ask.timeout_s:g} s", ended=True)]
         self._send(replies[0] if replies else Reply(ask.id, error="no answer"))
 
-    def _fork(self, ask: Ask[RequestT]) -> None:
+    def _fork(self, ask: Envelope[RequestT]) -> None:
         child = forked.start(ask, self.run_job, self.channel, self.memory_bytes, self.log_path)
         self.children[child.pipe] = child
         self.selector.register(child.pipe, selectors.EVENT_READ)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bisector.builds.line import Source
-from bisector.builds.predicate import CannotInstall, Told, ask
+from bisector.builds.predicate import BuildResult, CannotInstall, ask
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Outcome
 from bisector.runner.journal import Journal, key_of
@@ -21,12 +21,12 @@ WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedBuild:
     """One build and what it gave. commit: of its sources, None where it says none; same_as: the build of the
     same commit that was run in its place."""
 
     name: str
-    told: Told
+    told: BuildResult
     commit: str | None
     same_as: str | None = None
 
@@ -34,12 +34,12 @@ class Tried:
     def reason(self) -> str:
         return f"the same commit as {self.same_as}" if self.same_as else self.told.reason
 
-    def standing_for(self, name: str) -> Tried:
-        return Tried(name, self.told, self.commit, self.same_as or self.name)
+    def standing_for(self, name: str) -> TriedBuild:
+        return TriedBuild(name, self.told, self.commit, self.same_as or self.name)
 
 
 @dataclass
-class Asking:
+class BuildTest:
     """Answers for the builds of a source. exhausted: why no further build may be asked, or None."""
 
     question: Question
@@ -48,17 +48,17 @@ class Asking:
     journal: Journal
     exhausted: Callable[[], str | None]
     progress: Callable[[str, str], None]
-    tried: dict[str, Tried] = field(default_factory=dict)
+    tried: dict[str, TriedBuild] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._repro_digest = hashlib.sha256(self.repro.read_bytes()).hexdigest()
 
     def __call__(self, name: str) -> Outcome:
         """The outcome as the search for a change wants it: PASS before the change. Raises BudgetSpent."""
-        outcome = self.told(name).outcome
+        outcome = self.result(name).outcome
         return outcome.inverted() if self.question.looked_for == FIXED else outcome
 
-    def told(self, name: str) -> Told:
+    def result(self, name: str) -> BuildResult:
         if name not in self.tried:
             found = self._asked(name)
             self.tried[name] = found
@@ -74,7 +74,7 @@ class Asking:
     def foresee(self, names: Sequence[str]) -> None:
         self.source.foresee([name for name in names if name not in self.tried])
 
-    def _asked(self, name: str, again: bool = False) -> Tried:
+    def _asked(self, name: str, again: bool = False) -> TriedBuild:
         request = {
             "job": "build",
             "build": name,
@@ -94,9 +94,9 @@ class Asking:
             told = found.told.to_json()
             self.journal.done(key, {"told": told, "commit": found.commit, "same_as": found.same_as})
         answer = self.journal.answers[key]
-        return Tried(name, Told.from_json(answer["told"]), answer["commit"], answer["same_as"])
+        return TriedBuild(name, BuildResult.from_json(answer["told"]), answer["commit"], answer["same_as"])
 
-    def _run(self, name: str, again: bool) -> Tried:
+    def _run(self, name: str, again: bool) -> TriedBuild:
         # Asked again, what it is made of needs no other look at the wheel.
         commit = self.tried[name].commit if name in self.tried else self.source.commit(name)
         if not again and (other := self._of_commit(commit)) is not None:
@@ -104,17 +104,18 @@ class Asking:
         try:
             where = self.source.interpreter(name)
         except CannotInstall as error:
-            return Tried(name, Told(Outcome.UNRESOLVED, reason=f"it cannot be had: {error}"), commit)
+            result = BuildResult(Outcome.UNRESOLVED, reason=f"it cannot be had: {error}")
+            return TriedBuild(name, result, commit)
         if commit is None:
             commit = history.commit_of_site(where.site)
             if not again and (other := self._of_commit(commit)) is not None:
                 return other.standing_for(name)
         told = ask(where, self.repro, self.question.timeout_s, self.question.repeat)
         if told.line and (why := self.source.strange(told.line)):
-            told = Told(Outcome.UNRESOLVED, told.line, why)
-        return Tried(name, told, commit or told.line.get("git"))
+            told = BuildResult(Outcome.UNRESOLVED, told.line, why)
+        return TriedBuild(name, told, commit or told.line.get("git"))
 
-    def _of_commit(self, commit: str | None) -> Tried | None:
+    def _of_commit(self, commit: str | None) -> TriedBuild | None:
         """The build of that commit that was run: nights without a change are built anew. One that could not
         be had stands for no other."""
         ran = (tried for tried in self.tried.values() if tried.told.line)

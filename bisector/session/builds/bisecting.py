@@ -13,7 +13,7 @@ from bisector.errors import BadOption
 
 from ...builds.bounds import parse_bound
 from ..build_question import FIXED, INTRODUCED, Question
-from .asking import WORDS, Asking
+from .asking import WORDS, BuildTest
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 
@@ -30,7 +30,7 @@ class Found:
     steps: list[Step] = field(default_factory=list)
 
 
-def bisect(question: Question, line: Line, asking: Asking) -> Found:
+def bisect(question: Question, line: Line, asking: BuildTest) -> Found:
     """Raises BadOption for bounds that no index has, or that lie the wrong way round."""
     after = line.find(parse_bound(question.after))
     before = None if question.before is None else line.find(parse_bound(question.before))
@@ -58,16 +58,16 @@ def _check_order(question: Question, line: Line, before: str, after: str) -> Non
 
 
 def _start(
-    question: Question, line: Line, asking: Asking, before: str | None, after: str
+    question: Question, line: Line, asking: BuildTest, before: str | None, after: str
 ) -> Bracket | Found:
     """The two ends, both asked; a Found that is no bracket where there is nothing between them to find."""
     wanted = Outcome.PASS if question.looked_for == FIXED else Outcome.FAIL
-    newer = asking.told(after)
+    newer = asking.result(after)
     if newer.outcome is not wanted:
         return _no_change(after, newer.outcome, newer.reason)
     if before is None:
         return _walked_back(line, asking, after)
-    older = asking.told(before)
+    older = asking.result(before)
     if older.outcome is wanted.inverted():
         return Bracket(before, after)
     if older.outcome is Outcome.UNRESOLVED:
@@ -86,7 +86,7 @@ def _no_change(name: str, outcome: Outcome, reason: str) -> Found:
     return Found(NOTHING, f"{name} {WORDS[outcome]}; nothing to find before it")
 
 
-def _walked_back(line: Line, asking: Asking, after: str) -> Bracket | Found:
+def _walked_back(line: Line, asking: BuildTest, after: str) -> Bracket | Found:
     older = line.older(after)
     found = walked_back([*older, after], asking)
     if isinstance(found, Bracket):
@@ -97,7 +97,7 @@ def _walked_back(line: Line, asking: Asking, after: str) -> Bracket | Found:
     return Found(NOTHING, f"it diverges as far back as {found}, {rest}")
 
 
-def _descend(line: Line, asking: Asking, found: Found) -> None:
+def _descend(line: Line, asking: BuildTest, found: Found) -> None:
     """Narrow the bracket rung by rung, and ask the two that are left once more."""
     assert found.bracket is not None
     for step in climb(line.rungs(), found.bracket, asking, asking.foresee):
@@ -106,7 +106,7 @@ def _descend(line: Line, asking: Asking, found: Found) -> None:
     _confirm(asking, found, [found.bracket.before, found.bracket.after])
 
 
-def _confirm(asking: Asking, found: Found, names: Sequence[str]) -> None:
+def _confirm(asking: BuildTest, found: Found, names: Sequence[str]) -> None:
     """Ask the builds that the answer names once more; one that says another thing takes it back."""
     unsteady = [name for name in names if asking.again(name) is not asking.tried[name].told.outcome]
     found.confirmed = not unsteady

@@ -22,7 +22,7 @@ from ..display import Display
 from ..output import INTERRUPTED, shown_path, written
 from ..result import to_json
 from ..run import Clock
-from .asking import Asking, Tried
+from .asking import BuildTest, TriedBuild
 from .bisecting import Found
 from .searching import Progress, Search, Searched
 
@@ -31,7 +31,7 @@ DIGESTS = ("inputs", "eager", "compiled")
 BISECT_LOG = "bisect.log"  # for `git bisect replay`
 
 
-def told(searched: Searched) -> dict[str, Any]:
+def builds_json(searched: Searched) -> dict[str, Any]:
     """`builds` of result.json."""
     part = searched.answer
     question, line, asking, found = part.question, part.line, part.asking, part.found
@@ -54,7 +54,7 @@ def told(searched: Searched) -> dict[str, Any]:
     }
 
 
-def bisect_log(question: Question, asking: Asking) -> str:
+def bisect_log(question: Question, asking: BuildTest) -> str:
     """What was tried as `git bisect replay` reads it, to go on by git's rules where a build is needed."""
     fixed = question.looked_for == FIXED
     old, new = ("diverges", "agrees") if fixed else ("good", "bad")
@@ -69,7 +69,7 @@ def _answer(line: Line, found: Found) -> str | None:
     return line.precision(found.bracket) if found.bracket is not None and found.steps else None
 
 
-def _build(tried: Tried | None) -> dict[str, Any] | None:
+def _build(tried: TriedBuild | None) -> dict[str, Any] | None:
     if tried is None:
         return None
     line = tried.told.line
@@ -83,7 +83,7 @@ def _build(tried: Tried | None) -> dict[str, Any] | None:
     }
 
 
-def _moved(before: Tried | None, after: Tried | None) -> list[str] | None:
+def _moved(before: TriedBuild | None, after: TriedBuild | None) -> list[str] | None:
     """Which of inputs, eager and compiled the two builds have other values of; None where it is not known."""
     if before is None or after is None:
         return None
@@ -93,7 +93,7 @@ def _moved(before: Tried | None, after: Tried | None) -> list[str] | None:
     return [name for name, (old, new) in pairs.items() if old != new]
 
 
-def _compare(before: Tried | None, after: Tried | None) -> str | None:
+def _compare(before: TriedBuild | None, after: TriedBuild | None) -> str | None:
     if before is None or after is None or not before.commit or not after.commit:
         return None
     return COMPARE.format(before.commit, after.commit)
@@ -157,7 +157,7 @@ def answered(folder: RunDirectory, asked: Question, progress: Progress) -> Answe
     if asked.pytorch_repo:
         folder.write_text(folder.path / BISECT_LOG, bisect_log(part.question, part.asking))
     return Answered(
-        part.found.status, part.found.reason, told(searched), _counts(searched), clock.to_json()
+        part.found.status, part.found.reason, builds_json(searched), _counts(searched), clock.to_json()
     )
 
 

@@ -24,7 +24,7 @@ from ...builds.environments import Environments, Fetching
 from ...builds.history import main_commit, opened
 from .. import environment
 from ..build_question import INTRODUCED, Question
-from .asking import Asking, Tried
+from .asking import BuildTest, TriedBuild
 from .bisecting import FOUND, NOTHING, Found, bisect
 
 ENVIRONMENTS = "builds"  # folders of the run directory: of the environments,
@@ -43,7 +43,7 @@ class Part:
 
     question: Question
     line: Line
-    asking: Asking
+    asking: BuildTest
     found: Found
 
 
@@ -54,7 +54,7 @@ class Searched:
     parts: list[Part]
     notes: list[str] = field(default_factory=list)
 
-    def tried(self) -> list[Tried]:
+    def tried(self) -> list[TriedBuild]:
         """All builds that were asked, in that order."""
         return [tried for part in self.parts for tried in part.asking.tried.values()]
 
@@ -140,9 +140,9 @@ class Search:
         asking = self._asking(question, source)
         return Part(question, line, asking, bisect(question, line, asking))
 
-    def _asking(self, question: Question, source: Source) -> Asking:
+    def _asking(self, question: Question, source: Source) -> BuildTest:
         repro = Path(question.target)
-        return Asking(question, repro, source, self.journal, self.exhausted, self.progress)
+        return BuildTest(question, repro, source, self.journal, self.exhausted, self.progress)
 
 
 def _uncommitted(repo: Repo) -> list[str]:

@@ -14,7 +14,7 @@ from bisector.core.search.sets import all_sets
 from bisector.errors import BadOption
 
 from ..command_line import Against
-from ..questions import Asking
+from ..questions import DecisionTest
 from ..run import Session
 from ..study import Study, config_id, flag_of
 from ..subject import Chosen
@@ -44,7 +44,7 @@ class Contrast:
     unknown: str | None = None
 
 
-class Between(Asking):
+class Between(DecisionTest):
     """The diverging configuration with the members as the agreeing one has them.
 
     good, bad: the values of the settings in which the two differ. as_is: what the subject has without any,

@@ -60,7 +60,7 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CatalogueFilter:
     """What of the catalogue to show. family, device: None for any."""
 
     family: str | None = None
@@ -83,7 +83,7 @@ def families() -> list[str]:
     return list(dict.fromkeys(flag.family for flag in _read()))
 
 
-def rows(asked: Asked) -> list[dict[str, Any]]:
+def rows(asked: CatalogueFilter) -> list[dict[str, Any]]:
     """One object for each flag: what is curated, and what this torch says. Raises BadOption for a family or
     a device that there is none of."""
     if asked.family is not None and asked.family not in families():
@@ -112,7 +112,7 @@ def _live(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def list_flags(given: Mapping[str, Any]) -> int:
     """The curated flags with what the installed torch says of them."""
-    asked = rows(Asked(given["family"], given["device"]))
+    asked = rows(CatalogueFilter(given["family"], given["device"]))
     if given["json_path"] is not None:
         write_json(given["json_path"], asked)
         return 0

@@ -186,7 +186,7 @@ def _fill_folder(store: Store, cluster: Cluster, name: str) -> None:
     store.write(folder / "members.json", [one.target for one in cluster.members])
 
 
-def told(path: str) -> dict[str, Any]:
+def summary_of(path: str) -> dict[str, Any]:
     """What triage.json holds. Raises BadTarget where it is not written yet."""
     summary = Path(path) / SUMMARY
     if not summary.is_file():

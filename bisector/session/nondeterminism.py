@@ -13,7 +13,7 @@ from bisector.core.protocol import Failed, FindVarying
 from .study import Study
 
 # One thread has nothing to race with; `deterministic` asks Inductor for kernels that do not.
-STEADYING = {"inductor.cpp.threads": 1, "inductor.deterministic": True}
+DETERMINISM_SETTINGS = {"inductor.cpp.threads": 1, "inductor.deterministic": True}
 
 
 def notes_on_runs(study: Study) -> tuple[str, ...]:
@@ -35,8 +35,9 @@ def _where(study: Study) -> str:
 
 def _what_helps(study: Study) -> list[str]:
     """Which setting makes all runs of the program alike; whether they then agree with eager."""
-    known = study.settings(list(STEADYING))
-    tried = {name: value for name, value in STEADYING.items() if name in known and known[name].value != value}
+    known = study.settings(list(DETERMINISM_SETTINGS))
+    settings = {name: value for name, value in DETERMINISM_SETTINGS.items() if name in known}
+    tried = {name: value for name, value in settings.items() if known[name].value != value}
     often = replace(study, runs=MOST_RUNS)
     results = often.probe_all([(Candidate.with_flags({name: value}), WHOLE) for name, value in tried.items()])
     notes = []

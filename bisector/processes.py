@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +36,12 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _ROUNDS = 50
 _LAST_WORDS_S = 1.0  # to read what a process that was killed had printed
 _LIBC = ctypes.CDLL(None)
+
+
+def program(name: str) -> str | None:
+    """The path of a program: the one installed with this Python, else the user's own; None for neither."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which(name, path=os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]))
 
 
 @dataclass(frozen=True)

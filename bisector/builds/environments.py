@@ -42,12 +42,6 @@ INSTALL_S = 3600.0  # two gigabytes over a slow line
 LAST_WORDS = 300  # characters of what an installer said that are told
 
 
-def uv_path() -> str | None:
-    """The uv that came with numbisect, or the user's own; None where there is neither."""
-    beside = str(Path(sys.executable).parent)
-    return shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]))
-
-
 @dataclass
 class Environments:
     """folder: holds them, one for each wheel. limit: bytes that they may take together; the one that was
@@ -56,7 +50,7 @@ class Environments:
     folder: Path
     limit: int
     cpu_stubs: bool = False
-    uv: str | None = field(default_factory=uv_path)
+    uv: str | None = field(default_factory=lambda: processes.program("uv"))
 
     def interpreter(self, wheel: Wheel) -> Interpreter:
         """The Python of the build's environment, made where it is not there. Raises CannotInstall, and

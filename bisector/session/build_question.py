@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector import wire
-from bisector.errors import BadOption, BadTarget
+from bisector.errors import BadOption, BadTarget, MissingTool
 
 from ..builds.bounds import BoundKind, parse_bound
 
@@ -18,6 +19,22 @@ INTRODUCED, FIXED = "introduced", "fixed"
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 # What says where builds are, and means nothing where none is asked.
 WHERE = {"index_urls": "--index-url", "pytorch_repo": "--pytorch-repo", "cpu_stubs": "--cpu-stubs"}
+
+
+# What the extra `builds` installs, by the names that are imported.
+PACKAGES = ("elftools", "git", "pypi_simple", "remotezip", "requests")
+INSTALL = "install them with: pip install 'numbisect[builds]'"
+
+
+def missing_packages() -> list[str]:
+    """What builds need and this environment lacks."""
+    return [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+
+
+def check_packages() -> None:
+    """Raises MissingTool where some are missing."""
+    if missing := missing_packages():
+        raise MissingTool(f"to ask builds of PyTorch needs {', '.join(missing)}; {INSTALL}")
 
 
 @dataclass(frozen=True)
@@ -114,7 +131,8 @@ def of_range(given: Mapping[str, Any]) -> Question | None:
     """What `minimize --builds GOOD..BAD` asks of the repro that is yet to be written; None without it.
 
     Without GOOD releases are walked back; without BAD it is the installed build. Raises BadOption for what
-    is no range, and for options that say where builds are when none is asked.
+    is no range, and for options that say where builds are when none is asked; MissingTool where packages are
+    missing.
     """
     text = given.get("builds")
     if text is None:
@@ -123,6 +141,7 @@ def of_range(given: Mapping[str, Any]) -> Question | None:
                 advice = "name the builds to ask with --builds GOOD..BAD"
                 raise BadOption(f"{WHERE[option]}: {advice}")
         return None
+    check_packages()
     good, dots, bad = text.partition("..")
     if not dots:
         raise BadOption(f"--builds {text}: not a range; write GOOD..BAD, such as 2.10..installed")

@@ -15,8 +15,8 @@ from rich.table import Table
 
 from bisector import processes
 
-from ..builds.environments import uv_path
 from . import environment
+from .build_question import INSTALL, missing_packages
 from .display import to_stdout
 
 DISK_NEEDED = 1 << 30  # bytes: the precompiled headers and kernels of a run
@@ -34,7 +34,7 @@ class Finding:
 
 def run(folder: Path) -> int:
     """Print the findings; 0 when nothing that is needed is missing, else 2."""
-    checks: list[Callable[[], Finding]] = [_torch, _compiler, _triton, _gpu, _uv, _git]
+    checks: list[Callable[[], Finding]] = [_torch, _compiler, _triton, _gpu, _builds, _uv, _git]
     findings = [check() for check in checks] + [_disk(folder)]
     table = Table(box=None, show_header=True, header_style="bold")
     for column in ("part", "found", "what is missing costs"):
@@ -78,8 +78,15 @@ def _gpu() -> Finding:
     return Finding("GPU", lines[0] if lines else "none", "" if lines else "the driver does not answer")
 
 
+def _builds() -> Finding:
+    missing = missing_packages()
+    cost = f"`numbisect builds` cannot run; {INSTALL}" if missing else ""
+    return Finding("packages for builds", f"no {', '.join(missing)}" if missing else "there", cost)
+
+
 def _uv() -> Finding:
-    return _program("uv", "environments for other torch builds are made with pip, slower", uv_path())
+    cost = "environments for other torch builds are made with pip, slower"
+    return _program("uv", cost, processes.program("uv"))
 
 
 def _git() -> Finding:

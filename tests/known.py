@@ -79,6 +79,7 @@ def its_origin_has_a_line_and_the_known_operation_amplifies(name: str, result: d
 
 
 def its_decisions_that_need_each_other_are_about_one_node(name: str, result: dict[str, Any]) -> None:
+    assert result["causes"]
     for cause in result["causes"]:
         assert len({decision.rpartition("@")[2] for decision in cause["decisions"]}) == 1
 

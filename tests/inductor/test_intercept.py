@@ -149,9 +149,9 @@ def test_mode_and_options_become_settings_of_inductor(run: Any) -> None:
     }
 
 
-def test_dynamic_and_fullgraph_are_kept_and_hold(run: Any) -> None:
+def test_dynamic_is_kept_and_fullgraph_holds(run: Any) -> None:
     loaded = run("f = torch.compile(fn, dynamic=True, fullgraph=True)\nf(x)\nf(torch.arange(5.0))")
-    assert (entry(loaded).dynamic, entry(loaded).fullgraph) == (True, True)
+    assert entry(loaded).dynamic is True
     assert len(loaded.recorder.graphs) == 1
     broken = run("def g(x):\n    print(x)\n    return x\ntorch.compile(g, fullgraph=True)(x)")
     assert broken.nothing is not None

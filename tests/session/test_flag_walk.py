@@ -170,11 +170,8 @@ def test_where_all_flags_together_do_not_repair_no_set_is_claimed() -> None:
     assert (found.fixes, found.sets, found.suspected) == ([], (), frozenset())
 
 
-def test_a_flag_that_stands_at_its_conservative_value_is_not_tried() -> None:
+def test_a_flag_that_is_conservative_already_or_unknown_to_torch_is_not_tried() -> None:
     lab = Lab(lambda flags: 1, named())
     settings = {"inductor.f0": Setting(1)}
     found = walk(lab.study(), FLAGS[:2], settings, WHOLE, lab.answer(frozenset()))
-    assert found.untried == {
-        "inductor.f0": "conservative already",
-        "inductor.f1": "this torch does not have it",
-    }
+    assert (found.trials, found.conservative) == ((), {})

@@ -74,7 +74,7 @@ def _compile_stand_in(
             return original(model, disable=True)
         dynamic = dynamic if recorder.dynamic is None else recorder.dynamic
         entry = recorder.entry(
-            name_of(model), backend or "inductor", _options(mode, options, dynamic), dynamic, fullgraph
+            name_of(model), backend or "inductor", _options(mode, options, dynamic), dynamic
         )
         ours.calling = True
         try:
@@ -97,7 +97,7 @@ def _optimize_stand_in(
             return original(backend, *args, **kwargs)
 
         def decorate(fn: Any) -> Any:
-            entry = recorder.entry(name_of(fn), backend, {}, kwargs.get("dynamic"), kwargs.get("nopython"))
+            entry = recorder.entry(name_of(fn), backend, {}, kwargs.get("dynamic"))
             return original(recorder.backend(entry), *args, **kwargs)(fn)
 
         return decorate

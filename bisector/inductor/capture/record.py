@@ -29,7 +29,6 @@ class Entry:
     backend: str | Callable[..., Any]
     options: dict[str, Any]
     dynamic: bool | None
-    fullgraph: bool
 
 
 @dataclass
@@ -165,8 +164,8 @@ class Recorder:
         self.wanted = wanted
         self.start = torch_state.config_values()
 
-    def entry(self, name: str, backend: Any, options: dict[str, Any], dynamic: Any, fullgraph: Any) -> Entry:
-        found = Entry(len(self.entries), name, backend, options, dynamic, bool(fullgraph))
+    def entry(self, name: str, backend: Any, options: dict[str, Any], dynamic: Any) -> Entry:
+        found = Entry(len(self.entries), name, backend, options, dynamic)
         self.entries.append(found)
         return found
 

@@ -67,7 +67,6 @@ class FlagWalk:
     milder: tuple[FlagTrial, ...] = ()
     sets: tuple[tuple[str, ...], ...] = ()
     set_results: tuple[ProbeResult, ...] = ()
-    untried: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     conservative: Mapping[str, Json] = field(default_factory=dict)
 
@@ -118,15 +117,11 @@ def walk(
     current: the flags around the call. default: what the case measures with all flags as they are.
     beside: what is asked at the same time (see `Study.probe_all`).
     """
-    untried: dict[str, str] = {}
-    tried: list[Turned] = []
-    for flag in flags:
-        if flag.name not in current:
-            untried[flag.name] = "this torch does not have it"
-        elif current[flag.name].value == flag.conservative:
-            untried[flag.name] = "conservative already"
-        else:
-            tried.append(Turned(flag, flag.conservative, current[flag.name].value))
+    tried = [
+        Turned(flag, flag.conservative, current[flag.name].value)
+        for flag in flags
+        if flag.name in current and current[flag.name].value != flag.conservative
+    ]
     conservative = {turned.flag.name: turned.value for turned in tried}
     study = replace(study, conservative=conservative)
     walking = _Walking(study, case, default)
@@ -134,7 +129,6 @@ def walk(
     found = FlagWalk(
         trials,
         walking.try_all(_milder([t for t in trials if _matters(t)])),
-        untried=untried,
         variables={name: s.env for name, s in current.items() if s.env is not None},
         conservative=conservative,
     )

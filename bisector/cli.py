@@ -45,6 +45,8 @@ _PROBING: list[Callable[[Any], Any]] = [
     click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout."),
     click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (with --atol)."),
     click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (with --rtol)."),
+    click.option("--max-ulp", type=click.IntRange(min=0), help="Units in the last place that may differ."),
+    click.option("--cosine", type=click.FloatRange(0, 1), help="Least cosine of an output and eager's."),
     click.option("--profile", metavar="NAME|FILE", help="Tolerances and options under a name."),
     click.option("--signed-zero", is_flag=True, help="Treat -0.0 and +0.0 as different."),
     click.option("-c", "config", type=Flag(), multiple=True, help="Set a config flag in every compile."),

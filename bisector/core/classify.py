@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .criterion import Criterion
 from .evidence import Evidence
-from .judge import Criterion, divergence, judge
+from .judge import divergence, judge
 from .model import DivergenceKind, Measurement, Outcome, Signature
 from .trace import Trace
 from .value_verdict import ValueVerdict

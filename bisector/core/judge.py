@@ -1,89 +1,14 @@
-"""When two outputs agree: tolerances, by output or by dtype."""
+"""Whether a measurement agrees, diverges or cannot tell, and by how much."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from .criterion import Criterion
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Raised, Signature
-
-# The defaults of torch.testing.assert_close (torch/testing/_comparison.py, _DTYPE_PRECISIONS);
-# what is not here (integers, bool, float8) is compared exactly.
-Tolerance = tuple[float, float]  # rtol, atol
-DTYPE_TOLERANCES: dict[str, Tolerance] = {
-    "float16": (1e-3, 1e-5),
-    "bfloat16": (1.6e-2, 1e-5),
-    "float32": (1.3e-6, 1e-5),
-    "float64": (1e-7, 1e-7),
-    "complex32": (1e-3, 1e-5),
-    "complex64": (1.3e-6, 1e-5),
-    "complex128": (1e-7, 1e-7),
-}
-INTEGERS = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """Compiled agrees where |compiled - eager| <= atol + rtol*|eager|; NaN equals NaN, infinities must match.
-
-    everywhere: the tolerance for every output (command line), or None.
-    by_path: those of the script's own comparisons, by output path, `*` for outputs without one. What is
-    compared several times must agree under each.
-    by_dtype: those of a smaller graph, whose outputs are other nodes: an output of the dtype that diverged is
-    held to what it diverged under, others to their dtype's default.
-    strides: whether outputs that differ in their strides alone diverge.
-    source: where the tolerances come from, in words, for the report.
-    """
-
-    everywhere: Tolerance | None = None
-    by_path: Mapping[str, tuple[Tolerance, ...]] = field(default_factory=dict)
-    by_dtype: Mapping[str, tuple[Tolerance, ...]] = field(default_factory=dict)
-    signed_zero: bool = False
-    strides: bool = False
-    source: str = "defaults of torch.testing.assert_close"
-
-    def tolerances(self, path: str, dtype: str) -> tuple[Tolerance, ...]:
-        """For an output of that path and dtype (`float32`, without `torch.`); never empty."""
-        if self.everywhere is not None:
-            return (self.everywhere,)
-        for known in (path, "*"):
-            if known in self.by_path:
-                return self.by_path[known]
-        return self.by_dtype.get(dtype, (DTYPE_TOLERANCES.get(dtype, (0.0, 0.0)),))
-
-    def tolerance(self, path: str, dtype: str) -> Tolerance:
-        """The first of them, for what can have but one."""
-        return self.tolerances(path, dtype)[0]
-
-    def failing_tolerance_first(self, outputs: Iterable[OutputMeasurement]) -> Criterion:
-        """The same criterion, with a tolerance in front under which the output diverges, if there is one."""
-        order = dict(self.by_path)
-        for output in outputs:
-            held = self.tolerances(output.path, output.dtype)
-            if len(held) > 1:
-                order[output.path] = tuple(sorted(held, key=lambda one: not _beyond(output, one)))
-        return replace(self, by_path=order)
-
-    def for_reduced_graph(self, outputs: Iterable[tuple[str, str]]) -> Criterion:
-        """The criterion of a reduced graph; `outputs` are (path, dtype) of what diverged in the whole."""
-        held: dict[str, tuple[Tolerance, ...]] = {}
-        for path, dtype in outputs:
-            both = (*held.get(dtype, ()), *self.tolerances(path, dtype))
-            held[dtype] = tuple(dict.fromkeys(both))
-        return replace(self, by_path={}, by_dtype=held)
-
-
-def _excess(output: OutputMeasurement, tolerance: Tolerance) -> float:
-    """How far the worst element is beyond the tolerance; 0 or less where none is."""
-    rtol, atol = tolerance
-    return max((d - atol - rtol * e for e, d in output.frontier), default=0.0)
-
-
-def _beyond(output: OutputMeasurement, tolerance: Tolerance) -> bool:
-    rtol, atol = tolerance
-    return any(d > atol + rtol * e for e, d in output.frontier)
 
 
 def divergence(output: OutputMeasurement, criterion: Criterion) -> tuple[DivergenceKind, str] | None:
@@ -103,12 +28,9 @@ def divergence(output: OutputMeasurement, criterion: Criterion) -> tuple[Diverge
         return DivergenceKind.NONFINITE, (
             f"{output.nonfinite_mismatches} of {output.numel} elements are inf or nan on one side only"
         )
-    for rtol, atol in criterion.tolerances(output.path, output.dtype):
-        if _beyond(output, (rtol, atol)):
-            return DivergenceKind.VALUE, (
-                f"largest difference {output.max_abs:.6g} (rtol {rtol:g}, atol {atol:g}), "
-                f"{output.n_diff} of {output.numel} elements not bit-equal"
-            )
+    if (broken := criterion.broken(output)) is not None:
+        unequal = f"{output.n_diff} of {output.numel} elements not bit-equal"
+        return DivergenceKind.VALUE, f"{broken}, {unequal}"
     if criterion.signed_zero and output.sign_diff:
         return DivergenceKind.VALUE, f"{output.sign_diff} zeros of {output.numel} have the other sign"
     return None
@@ -221,7 +143,7 @@ def proof(result: ProbeResult, denied: Iterable[str]) -> ProbeResult:
 
 
 def size(measurement: Measurement, criterion: Criterion) -> float:
-    """How much diverges, as one number for `removed_fraction`: the worst excess over the tolerance.
+    """How much diverges, as one number for `removed_fraction`: the worst excess over what is allowed.
 
     Not finite on one side counts as infinite; 0 when everything agrees.
     """
@@ -232,8 +154,7 @@ def size(measurement: Measurement, criterion: Criterion) -> float:
             continue
         if answer[0] is not DivergenceKind.VALUE:
             return float("inf")
-        held = criterion.tolerances(output.path, output.dtype)
-        worst = max(worst, *(_excess(output, one) for one in held))
+        worst = max(worst, criterion.excess(output))
     return worst
 
 
@@ -243,9 +164,7 @@ def worst(output: OutputMeasurement, criterion: Criterion) -> int | None:
         return None
     if output.nonfinite_mismatches or len(output.worst) != len(output.frontier):
         return output.worst[0]
-    held = criterion.tolerances(output.path, output.dtype)
-    excess = [max(d - atol - rtol * e for rtol, atol in held) for e, d in output.frontier]
-    return output.worst[excess.index(max(excess))]
+    return output.worst[criterion.worst_pair(output)]
 
 
 # In the order of how much is wrong; of values it is asked how much.
@@ -286,7 +205,7 @@ def grown(before: Measurement, after: Measurement, criterion: Criterion) -> floa
 
 def _unequal(measurement: Measurement, criterion: Criterion) -> int:
     """Elements that differ, of the outputs that are held to equality."""
-    held = [o for o in measurement.outputs if (0.0, 0.0) in criterion.tolerances(o.path, o.dtype)]
+    held = [o for o in measurement.outputs if criterion.is_exact(o)]
     return sum(output.n_diff for output in held)
 
 

@@ -140,6 +140,8 @@ class OutputMeasurement:
     sign_diff: those among them that differ only in the sign of a zero.
     rms: root mean square of the difference, over all elements; 0 where one of the two is not finite.
     max_ulp: steps of the dtype between the two values at the worst element; None for integers and float8.
+    cosine: of the angle between the two as vectors, over what is finite in both; None where nothing differs,
+    and for dtypes that are no floating-point numbers.
     rms_error_*: root mean square distance to the float64 reference, None where there is none;
     rms_rounding: that of the reference itself once it is rounded to the dtype: no program is nearer;
     reference_nonfinite_*: elements whose finiteness differs from the reference's.
@@ -155,6 +157,7 @@ class OutputMeasurement:
     max_abs: float = 0.0
     max_rel: float = 0.0
     max_ulp: int | None = None
+    cosine: float | None = None
     rms: float = 0.0
     scale: float = 0.0  # largest finite |eager|
     nonfinite_mismatches: int = 0

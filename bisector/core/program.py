@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
+from .criterion import Criterion
 from .evidence import Evidence
-from .judge import Criterion, divergence, judge, raises_told
+from .judge import divergence, judge, raises_told
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised
 
 PROGRAM = -1  # in the place of a call's index: the whole script

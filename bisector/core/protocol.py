@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from .case import Case
+from .criterion import Criterion, Tolerance
 from .evidence import Evidence
 from .fix_source import PlainFix
 from .graphinfo import GraphInfo
-from .judge import Criterion, Tolerance
 from .model import Candidate, Json, Machine, Measurement, Outcome
 from .shares import Shares
 from .trace import Reach, Trace

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from .accuracy import is_far
 from .classify import PLAINLY_WRONG, classify
-from .judge import Criterion, judge
+from .criterion import Criterion
+from .judge import judge
 from .model import Outcome
 from .program import CompiledCall, PlainRun, ScriptResult, shown
 from .verdict import Rule, Verdict, VerdictClass

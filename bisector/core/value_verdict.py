@@ -19,8 +19,9 @@ from .accuracy import (
     leaning_here,
     leaning_if_far,
 )
+from .criterion import Criterion
 from .evidence import Evidence
-from .judge import Criterion, judge
+from .judge import judge
 from .model import Outcome, OutputMeasurement, Signature
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
 from .verdict import Rule, Verdict, VerdictClass

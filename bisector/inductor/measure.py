@@ -77,6 +77,7 @@ def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
         "max_abs": float(diffs.max()) if diffs.numel() else 0.0,
         "max_rel": float(relative.max()) if relative.numel() else (float("inf") if diffs.any() else 0.0),
         "max_ulp": max_ulp(e[finite], c[finite]) if in_steps else None,
+        "cosine": cosine(wide_e, wide_c) if e.is_floating_point() else None,
         "rms": _rms(diffs) * math.sqrt(diffs.numel() / e.shape[0]),
         "nonfinite_mismatches": int(mismatch.sum()),
         "frontier": tuple((size, diff) for size, diff, _ in binding),
@@ -161,6 +162,17 @@ def max_ulp(e: torch.Tensor, c: torch.Tensor) -> int | None:
     # On two sides of zero the distances to it add up, which may be more than an int64 holds.
     added = torch.where(a.abs() > _MOST_ULP - b.abs(), _MOST_ULP, a.abs() + b.abs())
     return int(torch.where(apart, added, (a - b).abs()).max())
+
+
+def cosine(e: torch.Tensor, c: torch.Tensor) -> float:
+    """Of the angle between two tensors of float64 as vectors, over what is finite in both; 0 where only one
+    has a length, 1 where neither has."""
+    both = e.isfinite() & c.isfinite()
+    e, c = e[both], c[both]
+    if not (e.any() and c.any()):
+        return 0.0 if e.any() or c.any() else 1.0
+    # Scaled, so that the squares neither overflow nor vanish.
+    return float(torch.nn.functional.cosine_similarity(e / e.abs().max(), c / c.abs().max(), dim=0))
 
 
 def _ordered(x: torch.Tensor) -> torch.Tensor:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from ..core.criterion import Criterion
 from ..core.fix_source import PlainFix, Statements, UseBackend, statements, uncached_lines
-from ..core.judge import Criterion
 from ..core.protocol import Repro, ScriptSpec, TestFile
 from .execute import Outputs, Subject, eager_program, run, seed
 from .graph.parts import Parts, comment, imports_source, joined_blocks, parts_of
@@ -223,7 +223,9 @@ def runs(parts: Parts) -> list[str]:
 def comparison(spec: ReproSpec) -> list[str]:
     """Raises AssertionError where the two differ; a table of tolerances is needed where there are several."""
     lines = EACH.splitlines()
-    if not needs_table(spec):
+    if spec.assertion:
+        lines = ["for a, e in zip(actual, expected):", *_indented(spec.assertion.splitlines()).splitlines()]
+    elif not needs_table(spec):
         ((rtol, atol),) = _rates(spec)
         within = f"rtol={value_source(rtol)}, atol={value_source(atol)}"
         lines = [f"torch.testing.assert_close(actual, expected, {within}, equal_nan=True)"]
@@ -236,7 +238,7 @@ def comparison(spec: ReproSpec) -> list[str]:
 
 def needs_table(spec: ReproSpec) -> bool:
     """Whether the comparison reads the table `COMPARED`."""
-    return not spec.raises and len(_rates(spec)) > 1
+    return not spec.raises and not spec.assertion and len(_rates(spec)) > 1
 
 
 def _rates(spec: ReproSpec) -> set[Tolerance]:
@@ -278,6 +280,7 @@ def _spec(subject: Subject, asked: ScriptSpec) -> ReproSpec:
         raises=asked.raises,
         strides=criterion.strides,
         signed_zero=criterion.signed_zero,
+        assertion=criterion.assertion(),
         fix=asked.fix,
         header=list(asked.header),
         decisions=list(asked.decisions),

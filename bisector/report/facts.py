@@ -65,8 +65,8 @@ def verdict_lines(result: Result) -> list[str]:
     nonfinite = sum(output["nonfinite_mismatches"] for output in verdict["outputs"])
     if nonfinite:
         lines.append(f"Finite on one side only: {count(nonfinite, 'element')}.")
-    if verdict.get("criterion", {}).get("tolerances"):
-        lines.append(_tolerance(verdict["criterion"]))
+    if criterion := verdict.get("criterion"):
+        lines += _allowed(criterion)
     backend = verdict["first_bad_backend"]
     if backend:
         lines.append(f"First backend that diverges: {backend} ({BACKEND_SENTENCES[backend]}).")
@@ -79,11 +79,13 @@ def verdict_lines(result: Result) -> list[str]:
     return lines
 
 
-def _tolerance(criterion: Mapping[str, Any]) -> str:
+def _allowed(criterion: Mapping[str, Any]) -> list[str]:
+    """What differences are allowed; no line where nothing was compared."""
     different = dict.fromkeys((rtol, atol) for rtol, atol in criterion["tolerances"])
     pairs = conjunction([f"rtol {number(rtol)}, atol {number(atol)}" for rtol, atol in different], "or")
+    allowed = criterion.get("measure") or pairs
     zeros = "; the sign of a zero counts" if criterion["signed_zero"] else ""
-    return f"Tolerance: {pairs} ({criterion['source']}){zeros}."
+    return [f"Tolerance: {allowed} ({criterion['source']}){zeros}."] if allowed else []
 
 
 def _trace(result: Result) -> list[str]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bisector.core.criterion import Criterion
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.judge import Criterion
 from bisector.core.model import Decision, Measurement, Outcome, kind_of
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bisector.core.judge import DTYPE_TOLERANCES, INTEGERS, Criterion, judge
+from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, Criterion
+from bisector.core.judge import judge
 from bisector.core.model import Outcome
 from bisector.core.program import ScriptResult, is_exact
 from bisector.core.protocol import Recorded, RecordedCall, Request
@@ -180,7 +181,7 @@ def criterion_of_program(session: Session, chosen: Chosen) -> Criterion:
     more of a value of 1 than the default of the dtype."""
     criterion, hello = chosen.study.criterion, session.lab.hello()
     own = [pair for call in hello.calls for pairs in call.tolerances.values() for pair in pairs]
-    if not own or session.options.rtol is not None or session.options.tolerances is not None:
+    if not own or session.options.criterion is not None:
         return criterion
     loosest = max(own, key=sum)
     by_dtype = {dtype: (max(held, loosest, key=sum),) for dtype, held in DTYPE_TOLERANCES.items()}

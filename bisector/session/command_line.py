@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from bisector import wire
+from bisector.core.criterion import Criterion
 from bisector.errors import BadOption
 
 from .build_question import Question
@@ -47,19 +48,22 @@ def probe_timeout(calls: int) -> float:
 class Options:
     """One invocation of a probing command.
 
-    command: minimize, flags or check. rtol, atol: both or neither. profile: the name of what gave the
-    tolerances by dtype. config: baseline flags by the names users write. dynamic, train: None leaves it to
-    the script. timeout_s: one probe, None for what `probe_timeout` says. budget_s: the whole run, None for
-    any time. memory_bytes: one probe, None for no limit. against: of `flags` alone. as_test: of `minimize`
-    alone, whether to write a test too. builds: of `minimize` alone, what to ask of builds about its repro.
-    trust: whether the target may be unpickled. call: of the recorded calls, from 1, the one to examine.
-    every: of `minimize` alone, whether the other calls that diverge are explained too.
+    command: minimize, flags or check. rtol, atol: both or neither. max_ulp, cosine: as in `Criterion`.
+    profile: the name of what gave the tolerances by dtype. config: baseline flags by the names users write.
+    dynamic, train: None leaves it to the script. timeout_s: one probe, None for what `probe_timeout` says.
+    budget_s: the whole run, None for any time. memory_bytes: one probe, None for no limit. against: of
+    `flags` alone. as_test: of `minimize` alone, whether to write a test too. builds: of `minimize` alone,
+    what to ask of builds about its repro. trust: whether the target may be unpickled. call: of the recorded
+    calls, from 1, the one to examine. every: of `minimize` alone, whether the other calls that diverge are
+    explained too.
     """
 
     target: str
     command: str = "minimize"
     rtol: float | None = None
     atol: float | None = None
+    max_ulp: int | None = None
+    cosine: float | None = None
     profile: str | None = None
     tolerances: Mapping[str, tuple[float, float]] | None = None
     signed_zero: bool = False
@@ -85,6 +89,19 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """What a file of a run holds; `from_json` makes equal options of it."""
         return {"command": self.command, **wire.dump(self)}
+
+    @property
+    def criterion(self) -> Criterion | None:
+        """What the user holds outputs to; None where that is left to the script."""
+        by_hand = Criterion(signed_zero=self.signed_zero, strides=True, source="command line")
+        if self.rtol is not None and self.atol is not None:
+            return replace(by_hand, everywhere=(self.rtol, self.atol))
+        if self.max_ulp is not None or self.cosine is not None:
+            return replace(by_hand, max_ulp=self.max_ulp, cosine=self.cosine)
+        if self.tolerances is None:
+            return None
+        by_dtype = {dtype: (tolerance,) for dtype, tolerance in self.tolerances.items()}
+        return replace(by_hand, by_dtype=by_dtype, source=f"profile {self.profile}")
 
     def shaping(self) -> dict[str, Any]:
         """Those that shape the answers to what a worker is asked."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from bisector.core.criterion import Criterion
 from bisector.core.fix_source import PlainFix, UseBackend
-from bisector.core.judge import BudgetSpent, Criterion
+from bisector.core.judge import BudgetSpent
 from bisector.core.model import Outcome
 from bisector.core.program import PlainRun, ScriptResult
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.case import Case
 from bisector.core.clusters import pattern, patterns
+from bisector.core.criterion import Criterion
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.judge import Criterion
 from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, Signature
 from bisector.core.reduction.nodes import downstream

@@ -13,7 +13,8 @@ from typing import Any
 from bisector.core.backends import GENERATING, INDUCTOR
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
-from bisector.core.judge import BudgetSpent, Criterion, judge
+from bisector.core.criterion import Criterion
+from bisector.core.judge import BudgetSpent, judge
 from bisector.core.model import Measurement, Outcome
 from bisector.core.program import outputs_of
 from bisector.core.protocol import RecordedCall, Request

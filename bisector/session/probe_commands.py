@@ -87,6 +87,10 @@ def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Option
     for name in ("rtol", "atol"):
         if given[name] is not None and not math.isfinite(given[name]):
             raise BadOption(f"--{name} {given[name]}: a tolerance is a finite number, such as 1e-5")
+    measures = [name for name in ("rtol", "max_ulp", "cosine") if given[name] is not None]
+    if len(measures) > 1:
+        names = " and ".join(f"--{name.replace('_', '-')}" for name in measures[:2])
+        raise BadOption(f"{names} each say what agrees: give one")
     if given["entry"] is not None and given["call"] is not None:
         raise BadOption("--entry and --call each name the call to examine: leave one out")
     profile = command_line.load(given["profile"]) if given["profile"] else command_line.Profile("")
@@ -100,6 +104,8 @@ def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Option
         command=command,
         rtol=given["rtol"],
         atol=given["atol"],
+        max_ulp=given["max_ulp"],
+        cosine=given["cosine"],
         profile=profile.name or None,
         tolerances=profile.tolerances,
         signed_zero=given["signed_zero"] or profile.signed_zero,

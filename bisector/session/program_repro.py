@@ -9,8 +9,8 @@ from pathlib import Path
 from string import Template
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.fix_source import Statements, UseBackend, python_literal, statements
-from bisector.core.judge import Criterion
 
 from .answer import Answer
 from .fixes import Fix
@@ -133,7 +133,7 @@ def main():
                 assert isinstance(e, str) and isinstance(a, str), f"eager {said[0]}, compiled {said[1]}"
                 continue
             message = lambda m: f"at step {call}: {m}"
-            torch.testing.assert_close(a, e, equal_nan=True, msg=message$tolerance)
+            $compare
     except AssertionError as error:
         print("$differs", error, sep="\\n")
         sys.exit(1)
@@ -231,7 +231,7 @@ def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterio
         options=options,
         differs=DIFFERS,
         seed=session.seed,
-        tolerance=_tolerance(criterion),
+        compare=_comparison(criterion),
         constants=_constants(case),
         called=_SOME if case.calls else _ALL,
         only=_ONLY if case.graphs else "",
@@ -249,10 +249,14 @@ def _constants(case: Case) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _tolerance(criterion: Criterion) -> str:
-    """What is said to assert_close; nothing where its defaults hold."""
-    pairs = (criterion.everywhere,) if criterion.everywhere else criterion.by_path.get("*", ())
-    return f", rtol={pairs[0][0]!r}, atol={pairs[0][1]!r}" if pairs else ""
+def _comparison(criterion: Criterion) -> str:
+    """Lines that raise AssertionError where two lists of tensors, `a` and `e`, do not agree."""
+    if lines := criterion.assertion().splitlines():
+        return f"\n{' ' * 12}".join(["for a, e in zip(a, e):", *(f"    {line}" for line in lines)])
+    rtol, atol = criterion.tolerance("*", "float32")
+    default = (rtol, atol) == DTYPE_TOLERANCES["float32"]
+    held = "" if default else f", rtol={rtol!r}, atol={atol!r}"
+    return f"torch.testing.assert_close(a, e, equal_nan=True, msg=message{held})"
 
 
 def _literal(source: str) -> str:

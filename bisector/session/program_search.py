@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bisector.core.case import WHOLE
-from bisector.core.judge import BudgetSpent, Criterion, judge
+from bisector.core.criterion import Criterion
+from bisector.core.judge import BudgetSpent, judge
 from bisector.core.model import Candidate, Outcome
 from bisector.runner.lab import Lab
 

@@ -80,7 +80,8 @@ def to_json(
 def _verdict(answer: Answer) -> dict[str, Any]:
     verdict = answer.verdict
     outputs = [output for output in answer.default.outputs if output.raised is None]
-    tolerances = [list(answer.criterion.tolerance(o.path, o.dtype)) for o in outputs]
+    criterion = answer.criterion
+    tolerances = [list(criterion.tolerance(o.path, o.dtype)) for o in outputs if criterion.by_tolerances]
     return {
         "class": "unresolved" if verdict is None else verdict.kind.value,
         "reason": "" if verdict is None else verdict.reason,
@@ -89,9 +90,10 @@ def _verdict(answer: Answer) -> dict[str, Any]:
         "first_bad_backend": answer.first_bad_backend,
         "outputs": [_output(o) for o in outputs],
         "criterion": {
-            "source": answer.criterion.source,
+            "source": criterion.source,
             "tolerances": tolerances,
-            "signed_zero": answer.criterion.signed_zero,
+            "signed_zero": criterion.signed_zero,
+            "measure": criterion.measure or None,
         },
     }
 

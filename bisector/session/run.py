@@ -132,7 +132,7 @@ class Session:
     def program_lab(self, name: str, folder: Path) -> Lab:
         """A lab whose subject is the whole script. folder: what the run with compilation off left there."""
         o = self.options
-        own = o.rtol is not None or o.tolerances is not None
+        own = o.criterion is not None
         program = ProgramOptions(o.target, str(folder), self.seed, own, config=self.config)
         return self.new_lab(name, program)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.judge import DTYPE_TOLERANCES, BudgetSpent, Criterion, judge, together
+from bisector.core.judge import BudgetSpent, judge, together
 from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
 from bisector.core.protocol import (
     About,
@@ -133,6 +134,8 @@ class Study:
         that is wanted of it; None where no such values were found. Ask a probe whether it is so.
 
         magnifying: factors to try where no step is found."""
+        if not self.small.by_tolerances:  # what is looked for is a step that they allow
+            return [None] * len(cases)
         tolerances = {d: self.small.tolerance("", d) for d in DTYPE_TOLERANCES}
         asked = [
             SteerInputs(self.about(case), tuple(wanted), tolerances, STEERING_S, tuple(magnifying))

@@ -9,8 +9,9 @@ from typing import Any
 
 from bisector.core.case import WHOLE
 from bisector.core.classify import classify
+from bisector.core.criterion import Criterion, Tolerance
 from bisector.core.evidence import Evidence
-from bisector.core.judge import Criterion, Tolerance, judge, severity, together
+from bisector.core.judge import judge, severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict
 from bisector.core.trace import Trace
@@ -114,13 +115,8 @@ def _classified(
 
 def criterion_for(options: Options, own: Mapping[str, tuple[Tolerance, ...]]) -> Criterion:
     """Command line over a profile over the script's own comparisons (by path) over the defaults by dtype."""
-    if options.rtol is not None and options.atol is not None:
-        held = (options.rtol, options.atol)
-        return Criterion(held, signed_zero=options.signed_zero, strides=True, source="command line")
-    if options.tolerances is not None:
-        by_dtype = {dtype: (tolerance,) for dtype, tolerance in options.tolerances.items()}
-        source = f"profile {options.profile}"
-        return Criterion(by_dtype=by_dtype, signed_zero=options.signed_zero, strides=True, source=source)
+    if (given := options.criterion) is not None:
+        return given
     source = "the script's own comparison" if own else Criterion().source
     return Criterion(by_path=own, signed_zero=options.signed_zero, strides=True, source=source)
 

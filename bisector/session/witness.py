@@ -16,8 +16,8 @@ from typing import Any
 import bisector
 from bisector import processes, wire
 from bisector.core.backends import first_bad, last_rung, rungs_before
+from bisector.core.criterion import Criterion
 from bisector.core.fix_source import PlainFix, statements, uncached_lines
-from bisector.core.judge import Criterion
 from bisector.core.messages import SCRIPT_S
 from bisector.core.model import Outcome
 from bisector.core.program import KEPT, CompiledCall, Mode, PlainOptions, PlainRun, ScriptResult, apart, shown
@@ -177,9 +177,8 @@ class Script:
         return [self._heard(known.get(o) or wire.load(PlainRun, journal.answers[o.key])) for o in asked]
 
     def _heard(self, run: PlainRun) -> PlainRun:
-        """Tolerances that the user gave stand in the place of what the script says of itself."""
-        options = self.session.options
-        if run.unfinished or (options.rtol is None and options.tolerances is None):
+        """A criterion that the user gave stands in the place of what the script says of itself."""
+        if run.unfinished or self.session.options.criterion is None:
             return run
         return replace(run, agreed=(), ended=None, status=0, printed=(), said=())
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from bisector.core.judge import DTYPE_TOLERANCES, Criterion, judge
+from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
+from bisector.core.judge import judge, removed_fraction
 from bisector.core.model import Measurement, OutputMeasurement
+from tests.core.measurements import measured, off_by, output
 
 
 def test_the_defaults_are_those_of_assert_close() -> None:
@@ -66,3 +70,58 @@ def test_a_smaller_graph_is_held_to_all_that_outputs_of_a_dtype_diverged_under()
 def test_the_tolerance_of_the_command_line_holds_for_smaller_graphs_too() -> None:
     small = Criterion((0.25, 0.5)).for_reduced_graph([("output[0]", "float32")])
     assert small.tolerance("output[3]", "int64") == (0.25, 0.5)
+
+
+ULP, COSINE = Criterion(max_ulp=4), Criterion(cosine=0.999)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "fields", "outcome"),
+    [
+        (ULP, {"max_ulp": 4}, "PASS"),
+        (ULP, {"max_ulp": 5}, "FAIL"),
+        (ULP, {"dtype": "int64", "max_ulp": None}, "FAIL"),
+        (ULP, {"dtype": "complex64", "max_ulp": 1}, "FAIL"),
+        (ULP, {"max_ulp": 1, "nonfinite_mismatches": 1}, "FAIL"),
+        (COSINE, {"cosine": 0.999}, "PASS"),
+        (COSINE, {"cosine": 0.998}, "FAIL"),
+        (COSINE, {"dtype": "uint8", "cosine": None}, "FAIL"),
+    ],
+)
+def test_another_measure_holds_in_the_place_of_tolerances(
+    criterion: Criterion, fields: dict[str, Any], outcome: str
+) -> None:
+    assert judge(measured(off_by(1.0, **fields)), criterion).outcome.value == outcome
+    assert judge(measured(output()), criterion).outcome.value == "PASS"
+    small = criterion.for_reduced_graph([("output[0]", "float32")])
+    assert judge(measured(off_by(1.0, **fields)), small).outcome.value == outcome
+
+
+def test_what_remains_is_counted_in_the_measure() -> None:
+    before, after = (measured(off_by(1.0, max_ulp=steps)) for steps in (104, 29))
+    assert removed_fraction(before, after, ULP) == 0.75
+    before, after = (measured(off_by(1.0, cosine=cosine)) for cosine in (0.799, 0.899))
+    assert removed_fraction(before, after, COSINE) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "near", "far"),
+    [(ULP, (1.0, 1.0 + 4 * 2**-23), (1.0, 1.0 + 5 * 2**-23)), (COSINE, (3.0, 3.1), (3.0, -3.0))],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
+def test_the_assertion_of_a_repro_says_what_the_judge_says(
+    criterion: Criterion, near: tuple[float, float], far: tuple[float, float], dtype: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    measure = pytest.importorskip("bisector.inductor.measure")
+    for e, a in (near, far, (1.0, 1.0), (float("nan"), float("nan")), (-0.0, 0.0), (0.0, 1.0)):
+        if dtype == "int64" and e != e:
+            continue
+        eager, compiled = (torch.tensor([v, 1.0]).to(getattr(torch, dtype)) for v in (e, a))
+        agrees = judge(measured(measure.compare(0, "output[0]", eager, compiled)), criterion)
+        try:
+            exec(criterion.assertion(), {"torch": torch, "a": compiled, "e": eager})
+            said = "PASS"
+        except AssertionError:
+            said = "FAIL"
+        assert agrees.outcome.value == said, (dtype, e, a)

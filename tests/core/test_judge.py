@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.core.judge import Criterion, grown, judge, proof, removed_fraction, severity, size, worst
+from bisector.core.criterion import Criterion
+from bisector.core.judge import grown, judge, proof, removed_fraction, severity, size, worst
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised, Signature
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.core.judge import Criterion
+from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Outcome
 from bisector.core.program import CompiledCall, PlainRun, apart, is_exact, shown
 from tests.core.measurements import off_by, output

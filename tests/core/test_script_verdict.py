@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
-from bisector.core.judge import Criterion
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
 from bisector.core.program import CompiledCall, PlainRun, ScriptResult
 from bisector.core.script_verdict import (

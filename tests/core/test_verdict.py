@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bisector.core.classify import classify
+from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence, Repeated, Rerun
-from bisector.core.judge import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import Rule, Verdict, VerdictClass

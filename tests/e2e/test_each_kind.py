@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bisector.core.case import WHOLE
-from bisector.core.judge import Criterion
+from bisector.core.criterion import Criterion
 from bisector.core.messages import LoadOptions, WorkerOptions
 from bisector.core.model import Candidate, Outcome, kind_of
 from bisector.runner.journal import Journal

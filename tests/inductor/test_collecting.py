@@ -9,8 +9,9 @@ import torch
 
 from bisector.core.case import WHOLE
 from bisector.core.classify import classify
+from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
-from bisector.core.judge import Criterion, judge
+from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.inductor.capture.load import LoadOptions, load

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bisector.core.case import WHOLE
-from bisector.core.judge import Criterion
+from bisector.core.criterion import Criterion
 from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import CannotAnswer, Draw, Draws
 from bisector.inductor.capture.load import LoadOptions, load

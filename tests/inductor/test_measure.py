@@ -10,7 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bisector.core.judge import Criterion, judge
+from bisector.core.criterion import Criterion
+from bisector.core.judge import judge
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
 from bisector.inductor.measure import compare, frontier, measure_all
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from bisector.core.criterion import Criterion
 from bisector.core.fix_source import DisablePasses, FallBack, SetFlags, UseBackend
 from bisector.inductor.graph.repro_spec import ReproSpec
 from bisector.inductor.graph.settings_source import check_fix, setting_statements
@@ -76,6 +77,16 @@ def test_the_file_shows_the_divergence_and_its_fix_repairs_it(run: Run) -> None:
     assert "Mismatched elements: 2 / 2 (100.0%)\n" in plain.stdout
     assert "\neager (tensor([1., 1.]),)\ncompiled (tensor(" in plain.stdout
     assert fixed.stdout == "compiled agrees with eager\n"
+
+
+@pytest.mark.parametrize("criterion", [Criterion(max_ulp=2), Criterion(cosine=0.99)], ids=["ulp", "cosine"])
+def test_another_measure_is_held_against_each_output(criterion: Criterion, run: Run) -> None:
+    fix = SetFlags({CONTRACT: "off"})
+    text = write_repro(contraction(fix=fix, assertion=criterion.assertion()))
+    assert "COMPARED" not in text
+    assert max(map(len, text.splitlines())) <= 110
+    plain, fixed = run(text), run(text, "--fixed")
+    assert (plain.returncode, fixed.returncode) == (1, 0), plain.stderr + fixed.stderr
 
 
 def test_the_file_is_plain_torch_and_reads_from_the_top() -> None:

@@ -11,7 +11,8 @@ import torch
 
 from bisector.core.case import WHOLE
 from bisector.core.classify import classify
-from bisector.core.judge import Criterion, judge
+from bisector.core.criterion import Criterion
+from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome
 from bisector.core.protocol import CannotAnswer
 from bisector.core.shares import Carried, Part, Shares

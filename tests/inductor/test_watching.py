@@ -16,7 +16,8 @@ from torch.autograd import forward_ad
 
 from bisector import wire
 from bisector.core.accuracy import is_far
-from bisector.core.judge import Criterion, judge
+from bisector.core.criterion import Criterion
+from bisector.core.judge import judge
 from bisector.core.model import Outcome
 from bisector.core.program import CompiledCall, Mode, PlainRun, is_exact, shown
 from bisector.core.script_verdict import first_unequal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bisector.core.judge import Criterion
+from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.protocol import Request
 from bisector.session.study import Study

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bisector.core.case import WHOLE
-from bisector.core.judge import Criterion, judge
+from bisector.core.criterion import Criterion
+from bisector.core.judge import judge
 from bisector.core.model import (
     Decision,
     DivergenceKind,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bisector.core.judge import DTYPE_TOLERANCES
+from bisector.core.criterion import DTYPE_TOLERANCES
 from bisector.core.protocol import RecordedCall
 from bisector.errors import BadOption
 from bisector.session import command_line

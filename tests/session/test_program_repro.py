@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags, UseBackend
-from bisector.core.judge import Criterion
 from bisector.session.answer import Answer
 from bisector.session.fixes import Fix
 from bisector.session.program_repro import DIFFERS, _text

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bisector.core import protocol as asked
-from bisector.core.judge import Criterion
+from bisector.core.criterion import Criterion
 from bisector.core.program import PROGRAM
 from bisector.runner.lab import Lab
 from bisector.session import program_search

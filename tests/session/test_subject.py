@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bisector.core import protocol as asked
-from bisector.core.judge import Criterion
+from bisector.core.criterion import Criterion
 from bisector.core.model import Measurement, Outcome
 from bisector.session import subject
 from bisector.session.study import Study

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bisector.core.judge import Criterion
+from bisector.core.criterion import Criterion
 from bisector.core.model import Outcome
 from bisector.core.program import CompiledCall, Mode, PlainRun
 from bisector.session.command_line import Options

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from ...core.judge import DTYPE_TOLERANCES, Tolerance
+from ...core.criterion import DTYPE_TOLERANCES, Tolerance
 from .. import tensors, torch_state
 from .restarts import restart_as_the_compiler_would
 

@@ -19,7 +19,8 @@ import torch
 from torch._inductor import decomposition
 
 from ...core.case import Case
-from ...core.judge import Criterion, judge
+from ...core.criterion import Criterion
+from ...core.judge import judge
 from ...core.model import Candidate, Measurement, Outcome
 from ...core.protocol import CannotAnswer, Draw, Draws, Ratios
 from ...errors import first_line

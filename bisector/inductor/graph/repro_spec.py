@@ -33,6 +33,7 @@ class ReproSpec:
     are of no account where there is one.
     strides: whether the strides of the outputs are compared too.
     signed_zero: whether -0.0 against +0.0 is a difference (not looked at in complex outputs).
+    assertion: lines that compare one output `a` with eager's `e`; "" where tolerances do.
     fix: what `--fixed` does.
     header: lines of the comment on top. file: what the comment calls the file.
     decisions: IDs of those that the header names; a reader must find their nodes in the function.
@@ -55,6 +56,7 @@ class ReproSpec:
     raises: str = ""
     strides: bool = False
     signed_zero: bool = False
+    assertion: str = ""
     fix: PlainFix | None = None
     header: Sequence[str] = ()
     file: str = "repro.py"

@@ -173,7 +173,7 @@ FORMS = {
         x = torch.ones(99)
         print(torch.compile(torch.nn.functional.dropout)(x) - torch.nn.functional.dropout(x))
         """,
-        "told to draw them as eager does (fallback_random), every output agrees", "random",
+        "with eager's (fallback_random) every output agrees", "random",
     ),
     "a backward through a backward, which the compiler cannot give": Form(
         """

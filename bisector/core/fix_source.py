@@ -143,9 +143,14 @@ def paste_lines(
 
 def uncached_lines(fix: PlainFix) -> list[str]:
     """The fix as lines of Python that run where torch's caches are on and nothing but torch is imported."""
+    return [*statements(fix).early, *late_lines(fix)]
+
+
+def late_lines(fix: PlainFix) -> list[str]:
+    """Those of them that run once torch is imported."""
     made = statements(fix)
     caches = [_UNCACHED] if isinstance(fix, FallBack) else []
-    return [*made.early, *caches, *sorted(made.imports - _IMPORTED_ON_USE), *made.lines]
+    return [*caches, *sorted(made.imports - _IMPORTED_ON_USE), *made.lines]
 
 
 def python_literal(value: Json) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import PlainFix, UseBackend
-from bisector.core.judge import BudgetSpent
 from bisector.core.model import Outcome
 from bisector.core.program import PlainRun, ScriptResult
 
@@ -24,32 +22,22 @@ def with_last_word(session: Session, answer: Answer, criterion: Criterion) -> An
     """The answer with what the script shows under the best fix that mends it; under the best of all where
     none does. A fix under which the script still diverges is not confirmed, unless another call diverges for
     a cause of its own."""
-    try:
-        tried = list(_tried(session, answer, criterion))
-    except BudgetSpent as spent:
-        return replace(answer, stopped_because=spent.reason)
-    if not tried:
-        return answer
-    found = next((one for one in tried if one.outcome is Outcome.PASS), tried[0])
-    refuted = {one.fix for one in tried if one.outcome is Outcome.FAIL}
-    if answer.others_differ:
-        refuted = set()
-    fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in answer.fixes)
-    return replace(answer, fixes=fixes, script=found)
-
-
-def _tried(session: Session, answer: Answer, criterion: Criterion) -> Iterator[UnderFix]:
-    """One fix after the other, up to the first under which the script agrees."""
-    program = script_of(session)
+    script, tried, stopped = script_of(session), list[UnderFix](), answer.stopped_because
     for fix, plain in _expressible(answer)[:MOST_FIXES]:
         if (reason := session.clock.exhausted()) is not None:
-            raise BudgetSpent(reason)
-        shown, run = program.under(plain, criterion)
-        found = _under(fix, shown, run)
+            stopped = reason
+            break
+        found = _under(fix, *script.under(plain, criterion))
         session.progress("script", f"with {fix.id} the script itself: {found.reason or 'agrees with eager'}")
-        yield found
+        tried.append(found)
         if found.outcome is Outcome.PASS:
-            return
+            break
+    answer = replace(answer, stopped_because=stopped)
+    if not tried:
+        return answer
+    refuted = {one.fix for one in tried if one.outcome is Outcome.FAIL and not answer.others_differ}
+    fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in answer.fixes)
+    return replace(answer, fixes=fixes, script=tried[-1] if tried[-1].outcome is Outcome.PASS else tried[0])
 
 
 def _expressible(answer: Answer) -> list[tuple[Fix, PlainFix]]:

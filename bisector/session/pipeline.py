@@ -168,18 +168,17 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
         explanation.ended_by(spent.reason)
     found = with_others(session, explanation.study, chosen, explanation.answer())
     if is_a_script(session, session.lab.hello()):
-        found = with_last_word(session, found, criterion_of_program(session, chosen))
-    if found.repro is None and found.confirmed and session.clock.exhausted() is None:
-        found = _with_script_as_repro(session, found, chosen)
+        found = _asked_of_the_script(session, found, criterion_of_program(session, chosen))
     return _explained(session, found), None
 
 
-def _with_script_as_repro(session: Session, answer: Answer, chosen: Chosen) -> Answer:
-    """Where a graph by itself does not show it in plain Python: the script has a part in it, by a backend, a
-    lowering or a decomposition of its own."""
-    if not is_a_script(session, session.lab.hello()):
-        return answer
-    return with_repro(session, answer, criterion_of_program(session, chosen))
+def _asked_of_the_script(session: Session, answer: Answer, criterion: Criterion) -> Answer:
+    """With the script's last word; and with the script as the repro where a graph by itself does not show it
+    in plain Python: it has a part in it, by a backend, a lowering or a decomposition of its own."""
+    found = with_last_word(session, answer, criterion)
+    if found.repro is None and found.confirmed and session.clock.exhausted() is None:
+        return with_repro(session, found, criterion)
+    return found
 
 
 def _ended(session: Session, judged: Judged) -> dict[str, Any]:

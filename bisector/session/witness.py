@@ -17,7 +17,7 @@ import bisector
 from bisector import processes, wire
 from bisector.core.backends import first_bad, last_rung, rungs_before
 from bisector.core.criterion import Criterion
-from bisector.core.fix_source import PlainFix, statements, uncached_lines
+from bisector.core.fix_source import PlainFix, SetFlags, late_lines, statements
 from bisector.core.messages import SCRIPT_S
 from bisector.core.model import Outcome
 from bisector.core.program import KEPT, CompiledCall, Mode, PlainOptions, PlainRun, ScriptResult, apart, shown
@@ -115,10 +115,11 @@ class Script:
         return {seed: shown(off, on, criterion).outcome for seed, off, on in runs}
 
     def under(self, fix: PlainFix, criterion: Criterion) -> tuple[ScriptResult, PlainRun]:
-        """What the script shows where the lines of a fix are in it, and that run."""
-        early = statements(fix).early
-        late = tuple(line for line in uncached_lines(fix) if line not in early)
-        fixed = replace(self._asked(Mode.COMPILED), early=early, late=late)
+        """What the script shows where the lines of a fix are in it, and that run. Settings under which the
+        session examines the script, so that it draws as eager does, hold there too."""
+        own = late_lines(SetFlags(self.session.config)) if self.session.config else []
+        late = (*own, *late_lines(fix))
+        fixed = replace(self._asked(Mode.COMPILED), early=statements(fix).early, late=late)
         eager, run = self._run(self._asked(Mode.EAGER)), self._run(fixed)
         return shown(eager, run, criterion), run
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bisector.core.criterion import Criterion
+from bisector.core.fix_source import SetFlags
 from bisector.core.model import Outcome
 from bisector.core.program import CompiledCall, Mode, PlainRun
 from bisector.session.command_line import Options
@@ -35,18 +36,20 @@ class Scripted(Script):
         journal = SimpleNamespace(answers={}, started=lambda key, request: None, done=self._done)
         options = Options("script.py")
         session: Any = SimpleNamespace(
-            journal=journal, lab=SimpleNamespace(jobs=1), options=options, seed=0
+            journal=journal, lab=SimpleNamespace(jobs=1), options=options, seed=0, config={}
         )
         super().__init__(session, folder)
         self.runs = runs
         self.asked: list[tuple[Mode, str | None]] = []
         self.kept: list[str] = []
+        self.late: list[tuple[str, ...]] = []
 
     def _done(self, key: str, answer: Any) -> None:
         self.kept.append(key)
 
     def _begun(self, asked: Any) -> PlainRun:
         self.asked.append((asked.mode, asked.backend))
+        self.late.append(asked.late)
         known = EAGER if asked.mode is Mode.EAGER else replace(AGREES, backends=())
         return self.runs.get((asked.mode, asked.backend), known)
 
@@ -149,3 +152,11 @@ def test_the_ladder_ends_at_the_backend_that_the_script_names(
     assert witness.first_bad_backend == first
 
 
+def test_under_a_fix_the_settings_hold_too_under_which_the_script_is_examined(script: Made) -> None:
+    made = script({(Mode.COMPILED, None): DIFFERS})
+    made.session.config = {"inductor.fallback_random": True}
+    found, run = made.under(SetFlags({"inductor.cpp.simdlen": 1}), CRITERION)
+    assert (found.outcome, run.calls) == (Outcome.FAIL, DIFFERS.calls)
+    assert made.asked == [(Mode.EAGER, None), (Mode.COMPILED, None)]
+    flags = ("fallback_random = True", "cpp.simdlen = 1")
+    assert made.late == [(), tuple(f"torch._inductor.config.{flag}" for flag in flags)]

@@ -90,9 +90,9 @@ class Watch:
             return function(*args, **kwargs)
         self.finish()
         index, self.count = self.count, self.count + 1
-        while self.late:
-            line, *self.late = self.late
+        for line in self.late:
             exec(line, {"torch": torch})
+        self.late = ()
         in_eager = bool(self.only) and index not in self.only
         late = functools.partial(self.note, late=index)
         beside = Beside(model, function, args, kwargs, late) if self.until is not None else None

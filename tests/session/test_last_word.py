@@ -1,0 +1,48 @@
+"""What becomes of the fixes that were tried in the script itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bisector.core.criterion import Criterion
+from bisector.core.fix_source import SetFlags
+from bisector.core.model import Outcome
+from bisector.core.program import CompiledCall, PlainRun, ScriptResult
+from bisector.session import last_word
+from bisector.session.answer import Answer
+from bisector.session.fixes import Fix
+
+FIXES = tuple((Fix(name, "flag", None, 1.0, 0.0, SetFlags({name: 1})), True) for name in ("first", "second"))
+FAILS, AGREES = ScriptResult(Outcome.FAIL, "call 1 differs"), ScriptResult()
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, shown: dict[str, ScriptResult], runs: int) -> Answer:
+    """shown: what the script shows under each fix. runs: how many the budget allows."""
+    run, left = PlainRun((CompiledCall(0, "f"),)), iter([None] * runs)
+
+    def under(fix: SetFlags, criterion: Criterion) -> tuple[ScriptResult, PlainRun]:
+        (name,) = fix.values
+        return shown[name], run
+
+    monkeypatch.setattr(last_word, "script_of", lambda session: SimpleNamespace(under=under))
+    session: Any = SimpleNamespace(
+        clock=SimpleNamespace(exhausted=lambda: next(left, "the budget is spent")),
+        progress=lambda stage, text: None,
+    )
+    return last_word.with_last_word(session, Answer("script.py", "run", {}, fixes=FIXES), Criterion())
+
+
+def test_the_next_fix_is_tried_where_the_script_still_diverges(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = asked(monkeypatch, {"first": FAILS, "second": AGREES}, runs=2)
+    assert [ok for _, ok in answer.fixes] == [False, True]
+    assert answer.script is not None and (answer.script.fix, answer.unproved) == ("second", None)
+
+
+def test_what_the_script_refuted_stays_refuted_where_the_budget_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = asked(monkeypatch, {"first": FAILS}, runs=1)
+    assert [ok for _, ok in answer.fixes] == [False, True]
+    assert answer.stopped_because == "the budget is spent"
+    assert answer.script is not None and answer.script.outcome is Outcome.FAIL

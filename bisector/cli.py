@@ -229,9 +229,6 @@ def builds(target: str, **given: Any) -> int:
 
     BUILD: a release (2.11, 2.12.1), a nightly's date (2026-08-14), installed, latest, or a commit.
     """
-    from .session.build_question import check_packages
-
-    check_packages()
     from .session.builds import builds_command
 
     return builds_command.builds(target, given)

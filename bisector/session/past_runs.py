@@ -12,7 +12,7 @@ from typing import Any
 from bisector.errors import BadTarget
 from bisector.runner import rundir
 
-from .build_question import Question, check_packages
+from .build_question import Question
 from .command_line import Options
 from .display import to_stdout
 from .output import as_markdown, as_text
@@ -31,7 +31,6 @@ def resume(path: str, given: Mapping[str, Any]) -> int:
     if given["again"]:
         run.start_over()
     if raw.get("command") == "builds":
-        check_packages()
         from .builds import builds_command
 
         return builds_command.search(run, Question.from_json({**raw, "budget_s": given["budget"]}), given)

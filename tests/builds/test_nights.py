@@ -81,3 +81,18 @@ def test_of_a_change_that_comes_with_the_binary_no_commit_is_named(
     )
     assert (found["answer"], found["after"]["name"]) == ("nightly range", "2026-07-02")
     assert "the change comes with the binary" in " ".join(found["not_established"])
+
+
+def test_where_the_commit_of_the_earlier_build_diverges_too_nothing_is_said_of_the_binary(
+    index: FakeIndex, url: str, tmp_path: Path
+) -> None:
+    made = Sources(tmp_path / "pytorch")
+    for number in range(2):
+        made.commit(f"commit {number}", {"torch/__init__.py": INIT.format(difference=1.0) + f"# {number}\n"})
+        name, init = f"2.13.0.dev2026070{number + 1}", INIT.format(difference=float(number))
+        index.add(name, init=init, commit=made.commits[number])
+    found = asked(
+        url, tmp_path, "--good", "2026-07-01", "--bad", "2026-07-02", "--pytorch-repo", made.folder
+    )
+    told = " ".join(found["not_established"])
+    assert "both diverge" in told and "the change comes with the binary" not in told

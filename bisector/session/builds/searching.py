@@ -14,6 +14,7 @@ from bisector.builds.index import Wheel, wheels
 from bisector.builds.line import Line, Source
 from bisector.builds.overlay import Overlay
 from bisector.builds.predicate import CannotInstall, Interpreter, installed
+from bisector.core.model import Outcome
 from bisector.errors import NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
@@ -112,7 +113,7 @@ class Search:
         part = self._part(replace(self.question, good=good, bad=bad), line, commits)
         found.parts.append(part)
         found.notes += _uncommitted(repo)
-        if part.found.status == NOTHING:
+        if part.found.status == NOTHING and part.asking(line.after) is Outcome.PASS:
             found.notes.append(IN_THE_BINARY)
         elif part.found.status != FOUND:
             found.notes.append(f"the commit: {part.found.reason}")
@@ -132,7 +133,7 @@ class Search:
 
     def _overlaid(
         self, repo: Repo, before: str, after: str, binary: Interpreter, identity: Mapping[str, Any]
-    ) -> tuple[Line, Source]:
+    ) -> tuple[CommitLine, Source]:
         line = CommitLine(repo, before, after)
         return line, Overlaid(Overlay(repo, binary, self.folder.path / OVERLAY, line.before), identity)
 

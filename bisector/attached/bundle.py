@@ -28,7 +28,7 @@ from ..core.model import OF_STATUS, Outcome
 from ..core.verdict import VerdictClass
 from ..errors import BadTarget, NumbisectError
 from ..inductor.tensors import digest, dtype_name
-from .program import KEPT, WrittenProgram
+from .written_program import KEPT, WrittenProgram
 
 # Environment variables that torch reads when it is imported: a script can no longer set them.
 READ_BY_TORCH = ("TORCH", "TRITON", "INDUCTOR", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CXX")

@@ -15,8 +15,8 @@ from ..inductor.graph.values import CannotWrite
 from . import bundle
 from .bundle import Checked, Minimized, check_bundle, minimize_bundle
 from .listening import eager_backend
-from .program import program
 from .recording import Recording, recording
+from .written_program import program
 
 
 def check(

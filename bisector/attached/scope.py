@@ -15,8 +15,8 @@ from bisector.errors import first_line
 from ..inductor.graph.values import CannotWrite
 from . import bundle
 from .listening import install
-from .program import program
 from .recording import Recording, recording
+from .written_program import program
 
 P = ParamSpec("P")
 R = TypeVar("R")

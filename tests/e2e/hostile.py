@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bisector.attached import bundle
-from bisector.attached.program import KEPT, LOAD, WrittenProgram
+from bisector.attached.written_program import KEPT, LOAD, WrittenProgram
 
 ELEMENTS, CLAIMED = 561, 1 << 29  # float32: 2 KiB that are there, 2 GiB that the header speaks of
 CASE = f"""\

@@ -78,6 +78,8 @@ class AboutCase(Request[Answer]):
 # Graphs of up to this many calls are searched whole before they are reduced; a probe of a larger one takes
 # seconds, and its plain baseline a kernel for every node.
 SEARCHED_WHOLE = 40
+# Of a larger graph the smallest case is followed: each value that is returned makes it larger to compile.
+FOLLOWED_WHOLE = 2000
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,11 @@ class RecordedCall:
     def is_large(self) -> bool:
         """Whether the graph is looked into by regions."""
         return self.nodes > SEARCHED_WHOLE
+
+    @property
+    def can_be_followed(self) -> bool:
+        """Whether the whole graph may be compiled with all its values returned."""
+        return self.nodes <= FOLLOWED_WHOLE
 
 
 @dataclass(frozen=True)
@@ -383,10 +390,10 @@ class ScriptSpec:
 
 @dataclass(frozen=True)
 class Repro:
-    """A repro's text, and that of its function alone."""
+    """A repro's text, and that of its function alone, where it is a graph."""
 
     text: str
-    function: str
+    function: str = ""
 
 
 @dataclass(frozen=True)

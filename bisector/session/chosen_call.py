@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, Criterion
+from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
 from bisector.core.model import Outcome
 from bisector.core.program import ScriptResult, is_exact
@@ -20,10 +20,11 @@ from bisector.core.verdict import VerdictClass
 from bisector.errors import BadTarget
 from bisector.subject.targets import TargetKind
 
-from .program_search import whole_program
+from .criteria import criterion_of_call, criterion_of_script
+from .divergence import Divergence
 from .run import Session
 from .study import Study
-from .subject import Chosen, choose, criterion_for
+from .subject import choose, whole_script
 from .witness import Script, Witness, script_of
 
 ALIKE = "inductor.fallback_random"
@@ -47,7 +48,7 @@ class Seen:
     what was not looked at, where no call that was recorded diverges and the script was not asked.
     """
 
-    chosen: Chosen
+    chosen: Divergence
     witness: Witness | None = None
     criterion: Criterion = field(default_factory=Criterion)
     again: ScriptResult = field(default_factory=ScriptResult)
@@ -106,7 +107,7 @@ def _seen(session: Session, beside: Beside) -> Seen:
     if not is_a_script(session, hello):
         return Seen(chosen, unseen=_unseen(hello) if session.options.call is None else "")
     session.progress("capture", "no captured call diverges; running the script with and without compilation")
-    program, criterion = script_of(session), criterion_of_program(session, chosen)
+    program, criterion = script_of(session), held_to_as_a_script(session, chosen)
     witness = program.witness(criterion)
     if not witness.shown.diverges:
         return Seen(chosen, witness, criterion)
@@ -121,7 +122,7 @@ def _seen(session: Session, beside: Beside) -> Seen:
     return _looked_into(chosen, program, witness, criterion)
 
 
-def _looked_into(chosen: Chosen, program: Script, witness: Witness, criterion: Criterion) -> Seen:
+def _looked_into(chosen: Divergence, program: Script, witness: Witness, criterion: Criterion) -> Seen:
     """A divergence of the script with its layer, and what eager gives on equal inputs."""
     equal = program.equal_inputs(witness, criterion)
     return Seen(chosen, program.with_backend(witness, criterion), criterion, equal=equal)
@@ -143,19 +144,19 @@ def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
     nothing compiled is ever called."""
     if not is_a_script(session, hello):
         raise BadTarget(problem)
-    program, criterion = script_of(session), criterion_for(session.options, {})
+    program, criterion = script_of(session), criterion_of_call(session.options, {})
     witness = program.witness(criterion)
     if not witness.compiled.calls and not witness.shown.diverges:
         raise BadTarget(problem)
     again = ScriptResult() if witness.eager.unfinished else program.again(criterion)
-    chosen = whole_program(session, criterion)
+    chosen: Divergence = whole_script(session, criterion)
     if not witness.shown.diverges or again.outcome is not Outcome.PASS:
         chosen = replace(chosen, notes=(*chosen.notes, NO_GRAPH))
         return Seen(chosen, witness, criterion, again)
     return _looked_into(chosen, program, witness, criterion)
 
 
-def _diverges_beneath(chosen: Chosen) -> bool:
+def _diverges_beneath(chosen: Divergence) -> bool:
     """Whether eager and compiled differ also where both draw the same random numbers."""
     alike = chosen.evidence.alike
     if alike is None or chosen.verdict.kind is not VerdictClass.NONDETERMINISTIC:
@@ -163,8 +164,8 @@ def _diverges_beneath(chosen: Chosen) -> bool:
     return judge(alike, chosen.study.criterion).outcome is Outcome.FAIL
 
 
-def _diverges(chosen: Chosen) -> bool:
-    return judge(chosen.evidence.default, chosen.study.criterion).outcome is Outcome.FAIL
+def _diverges(chosen: Divergence) -> bool:
+    return chosen.default.outcome is Outcome.FAIL
 
 
 def is_a_script(session: Session, hello: Recorded) -> bool:
@@ -175,15 +176,6 @@ def is_a_script(session: Session, hello: Recorded) -> bool:
     return hello.scripted and not ours and not options.config and session.kind is TargetKind.SCRIPT
 
 
-def criterion_of_program(session: Session, chosen: Chosen) -> Criterion:
-    """What the outputs of the script's calls are held to. Its own comparisons speak for themselves there, and
-    may be about something computed from an output: their tolerance holds for the outputs too where it allows
-    more of a value of 1 than the default of the dtype."""
-    criterion, hello = chosen.study.criterion, session.lab.hello()
-    own = [pair for call in hello.calls for pairs in call.tolerances.values() for pair in pairs]
-    if not own or session.options.criterion is not None:
-        return criterion
-    loosest = max(own, key=sum)
-    by_dtype = {dtype: (max(held, loosest, key=sum),) for dtype, held in DTYPE_TOLERANCES.items()}
-    by_dtype |= dict.fromkeys(INTEGERS, (loosest,))
-    return Criterion(by_dtype=by_dtype, strides=criterion.strides, source=criterion.source)
+def held_to_as_a_script(session: Session, chosen: Divergence) -> Criterion:
+    """The criterion of the script whose call was chosen."""
+    return criterion_of_script(session.options, session.lab.hello().calls, chosen.study.criterion)

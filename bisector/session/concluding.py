@@ -11,9 +11,11 @@ from bisector.core.case import Case
 from bisector.core.graphinfo import Axis, GraphInfo
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Json
+from bisector.core.reduction.script import said_of
 
 from . import fixes
 from .confirmation import Confirmed
+from .divergence import Capability, Divergence
 from .fixes import Fix
 from .flags.walk import FlagWalk
 from .preflight import Preflight
@@ -25,10 +27,11 @@ MOST_TRIED = 6  # fixes by flags that are tried again, and on other inputs, a fe
 
 @dataclass(frozen=True)
 class Conclusion:
-    """fixes: best first, each with whether it is confirmed. minimal: the graph of the minimal case."""
+    """fixes: best first, each with whether it is confirmed. minimal: the graph of the minimal case,
+    None of a script."""
 
     fixes: tuple[tuple[Fix, bool], ...]
-    minimal: GraphInfo
+    minimal: GraphInfo | None
     notes: tuple[str, ...]
     stopped_because: str | None = None
 
@@ -57,7 +60,7 @@ def flags_to_confirm(walk: FlagWalk) -> dict[str, Mapping[str, Json]]:
 
 
 def conclude(
-    study: Study,
+    divergence: Divergence,
     case: Case,
     preflight: Preflight,
     walk: FlagWalk,
@@ -66,9 +69,13 @@ def conclude(
     reductions: Sequence[Reduced],
 ) -> Conclusion:
     """proved: kinds of decision in confirmed sets. reductions: all that led to the case, in order."""
-    flags, denials = fixes.from_flags(walk), fixes.from_repairs(confirmed.held)
+    study, flags, by_denial = divergence.study, fixes.from_flags(walk), fixes.from_repairs(confirmed.held)
+    if Capability.GRAPH not in divergence.can:  # its repro and the script's own run try each line
+        ranked = fixes.ranked([*flags, *by_denial])
+        said = said_of(divergence.default, case) if case.calls else []
+        return Conclusion(with_proof(ranked, walk, confirmed), None, tuple(said))
+    stopped, denials = None, by_denial
     by_denial = [replace(fix, plain=None) for fix in denials]  # where a budget ends before a line is tried
-    stopped = None
     try:
         by_denial = fixes.in_plain_torch(study, denials)
         flags = fixes.on_other_inputs(study, flags, MOST_TRIED, proved)

@@ -8,21 +8,18 @@ from dataclasses import dataclass, replace
 from bisector.core.case import WHOLE
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Decision, Json, Outcome, ProbeResult, kind_of
-from bisector.core.program import PROGRAM
 from bisector.core.protocol import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
 from bisector.runner.lab import Lab
 
 from .culprit_search import Decided
+from .divergence import Divergence
 from .search_order import PLACE, finest
 from .study import Study
-from .subject import Chosen
 
 HeldRepair = tuple[MinimalSet, ProbeResult]
 OTHER_INPUTS = "a second run of the script gave other inputs; seed it, or use --seed"
-RUNS = 16  # of each compiled program: a pass rate of 1/5 goes unseen with probability 1/35
-RUNS_OF_A_SCRIPT = 3  # seconds each; a pass rate of 1/2 goes unseen with probability 1/8
 MOST_MEMBERS = 8  # of a set whose members are tried one by one a second time
 WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a function of torch's own source
 
@@ -69,7 +66,7 @@ class Confirmed:
 
 
 def confirm(
-    chosen: Chosen,
+    divergence: Divergence,
     second: Lab,
     decided: Decided,
     group: MinimalSet | None,
@@ -90,8 +87,8 @@ def confirm(
     places = decided.places
     if not causes and len(repairs) == 1 and {kind_of(m) for m in repairs[0].members} == {PLACE}:
         places = repairs[0].members
-    decisions = _with_sources(chosen.study, decided.decisions, [*repairs, *causes], places)
-    asked = _ask(chosen, second, decided, repairs, causes, flags, family)
+    decisions = _with_sources(divergence.study, decided.decisions, [*repairs, *causes], places)
+    asked = _ask(divergence, second, decided, repairs, causes, flags, family)
     if isinstance(asked, str):
         return Confirmed(
             tuple(Repair(r, False, 0.0) for r in repairs),
@@ -106,7 +103,7 @@ def confirm(
     not_shown = "" if diverges else _no_divergence(asked.default)
     return Confirmed(
         tuple(
-            _judged(chosen, r, result, diverges and _is_minimal(r, asked))
+            _judged(divergence, r, result, diverges and _is_minimal(r, asked))
             for r, result in zip(repairs, asked.denied, strict=True)
         ),
         tuple((c, diverges and c.confirmed and _is_cause(c, asked)) for c in causes),
@@ -139,10 +136,12 @@ def _rests(found: MinimalSet) -> list[frozenset[str]]:
     return [members - {member} for member in members] if len(members) <= MOST_MEMBERS else []
 
 
-def confirm_also(chosen: Chosen, second: Lab, before: Confirmed, repair: MinimalSet) -> Confirmed:
+def confirm_also(
+    divergence: Divergence, second: Lab, before: Confirmed, repair: MinimalSet
+) -> Confirmed:
     """With one more repair, where those that were found do not repair the whole."""
-    asked = _ask(chosen, second, Decided(WHOLE), [repair], [], {})
-    decisions = _with_sources(chosen.study, before.decisions, [repair], before.places)
+    asked = _ask(divergence, second, Decided(WHOLE), [repair], [], {})
+    decisions = _with_sources(divergence.study, before.decisions, [repair], before.places)
     if isinstance(asked, str):
         return replace(before, decisions=decisions)
     denied = asked.denied
@@ -152,17 +151,18 @@ def confirm_also(chosen: Chosen, second: Lab, before: Confirmed, repair: Minimal
         opinion = replace(opinion, repairs=(*opinion.repairs, denied[0].outcome))
     return replace(
         before,
-        repairs=(*before.repairs, _judged(chosen, repair, denied[0], minimal)),
+        repairs=(*before.repairs, _judged(divergence, repair, denied[0], minimal)),
         decisions=decisions,
         second=opinion,
         held=(*before.held, *(_held([repair], denied) if diverges else ())),
     )
 
 
-def _judged(chosen: Chosen, repair: MinimalSet, result: ProbeResult, diverges: bool) -> Repair:
+def _judged(divergence: Divergence, repair: MinimalSet, result: ProbeResult, diverges: bool) -> Repair:
     """diverges: whether it does in the second worker, by default and without each of the members; no repair
     is confirmed where it does not."""
-    share = removed_fraction(chosen.evidence.default, result.measurement, chosen.study.criterion)
+    before, criterion = divergence.evidence.default, divergence.study.criterion
+    share = removed_fraction(before, result.measurement, criterion)
     confirmed = diverges and result.outcome is Outcome.PASS and repair.confirmed
     return Repair(repair, confirmed, share if diverges else 0.0)
 
@@ -194,7 +194,7 @@ class SecondWorkerResults:
 
 
 def _ask(
-    chosen: Chosen,
+    divergence: Divergence,
     lab: Lab,
     decided: Decided,
     repairs: Sequence[MinimalSet],
@@ -203,7 +203,7 @@ def _ask(
     family: Sequence[str] = (),
 ) -> SecondWorkerResults | str:
     """Or why the second worker could not be asked."""
-    study, case = _often(chosen, lab), decided.case
+    study, case = divergence.confirming(lab), decided.case
     deny = list(dict.fromkeys(rest for repair in repairs for rest in _rests(repair)))
     sets = [rest for cause in causes for rest in (frozenset(cause.members), *_rests(cause))]
     allow = list(dict.fromkeys(sets))
@@ -212,7 +212,7 @@ def _ask(
     whole += [study.deny(frozenset(family))] if family else []
     part = [*(study.deny(rest) for rest in deny), *(study.plain(rest, decided.beside) for rest in allow)]
     try:
-        if (other := _other_call(study, chosen.call)) is not None:
+        if (other := _other_call(study, divergence.call)) is not None:
             return other
         results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:
@@ -229,13 +229,6 @@ def _ask(
         {name: result.outcome for name, result in zip(flags, held, strict=True)},
         without,
     )
-
-
-def _often(chosen: Chosen, lab: Lab) -> Study:
-    """The study in the second worker, each program run several times. A script runs anew for each."""
-    if chosen.call.index == PROGRAM:
-        return replace(chosen.study, lab=lab, repeat=max(chosen.study.repeat, RUNS_OF_A_SCRIPT))
-    return replace(chosen.study, lab=lab, runs=RUNS)
 
 
 def _other_call(study: Study, call: RecordedCall) -> str | None:

@@ -16,6 +16,7 @@ from bisector.core.fix_source import PASSES, PER_GRAPH
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Candidate
 from bisector.core.protocol import Request
+from bisector.core.reduction.script import fewest_calls, fewest_graphs, said_of
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
 
@@ -24,6 +25,7 @@ from .answer import Answer
 from .concluding import conclude, flags_to_confirm
 from .confirmation import Confirmed, confirm, confirm_also
 from .culprit_search import Decided, decide, grade, one_repair
+from .divergence import Capability, Divergence
 from .family_search import family_of_whole, is_diffuse, seen_again, smallest_on_whole
 from .findings import Findings
 from .flags.curated import catalogue
@@ -34,21 +36,21 @@ from .preflight import test_hooks, try_backends
 from .reducing import Anchor, Reduced, anchored_by, nearest, reduce_case
 from .run import Session
 from .search_order import Suspects, listed, suspects
-from .starting import Scope, Start, at_operation, can_follow_whole, part_of, place_repair, region_of
+from .starting import Scope, Start, at_operation, part_of, place_repair, region_of
 from .study import Study, config_id
-from .subject import Chosen
 
 FEW = 3  # decisions; so few that repair the whole are no family
+NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
 
 
 class Explanation(Findings):
     """The stages of one run, in their order."""
 
-    def __init__(self, session: Session, chosen: Chosen, so_far: Answer) -> None:
-        super().__init__(chosen, so_far)
+    def __init__(self, session: Session, divergence: Divergence, so_far: Answer) -> None:
+        super().__init__(divergence, so_far)
         self.session = session
-        self.study: Study = chosen.study
-        self.second = session.new_lab("confirm")
+        self.study: Study = divergence.study
+        self.second = divergence.second_worker(session)
 
     # -- the way --------------------------------------------------------------------------------------
 
@@ -71,8 +73,7 @@ class Explanation(Findings):
             self._walk_flags()
             if by_flags := flags_to_confirm(self.walk):
                 with self.session.clock.stage("fixes"):
-                    chosen = replace(self.chosen, study=self.study)
-                    self.confirmed = confirm(chosen, self.second, Decided(WHOLE), None, by_flags)
+                    self.confirmed = confirm(self._now, self.second, Decided(WHOLE), None, by_flags)
         finally:
             self.second.close()
 
@@ -81,11 +82,12 @@ class Explanation(Findings):
         with self.session.clock.stage("localise"):
             hooks = test_hooks(self.study)
             self.study = replace(self.study, hooks_off=hooks.off)
-            self.preflight = try_backends(self.study, self.chosen.call, hooks)
+            first = self.so_far.first_bad_backend
+            self.preflight = try_backends(self.study, self.divergence, hooks, first)
         self._say("backends", f"first diverging backend: {self.preflight.first_bad_backend}")
-        if self.chosen.call.is_large:
+        if self.divergence.call.is_large:
             self.second.start_early()
-            if can_follow_whole(self.chosen.call):
+            if Capability.FOLLOW in self.divergence.can:
                 self._follow(self.whole)
 
     def _search_diffuse(self) -> bool:
@@ -106,7 +108,7 @@ class Explanation(Findings):
         self._walk_flags()
         self._look_for_family(told, ())
         if self.family is None:
-            self.study = replace(self.study, small=self.chosen.study.small)
+            self.study = replace(self.study, small=self.divergence.study.small)
             self._begin_with(self.whole)
             return False
         decided = Decided(self.start.case, self.start.default.measurement.decisions)
@@ -117,16 +119,20 @@ class Explanation(Findings):
 
     def _begin_in_region(self) -> None:
         """Of a large graph the search begins in a region that diverges alike."""
-        if self.chosen.call.is_large:
+        if self.divergence.call.is_large:
             with self.session.clock.stage("localise"):
-                default, verdict = self.whole.default, self.chosen.verdict.kind
+                default, verdict = self.whole.default, self.divergence.verdict.kind
                 followed = self.followed or Followed()
-                self._begin_with(region_of(self.study, self.chosen.call, followed, default, verdict))
+                self._begin_with(region_of(self.study, self.divergence.call, followed, default, verdict))
             if self.start.scope is Scope.REGION:
                 calls = len(self.study.describe(self.start.case).calls)
-                self._say("localise", f"a region of {calls} of {self.chosen.call.nodes} calls diverges alike")
-        # It came back in a probe, so it will in the worker itself, and halves every later probe.
-        self.study.warm(self.start.case)
+                of_all = f"{calls} of {self.divergence.call.nodes} calls"
+                self._say("localise", f"a region of {of_all} diverges alike")
+        if Capability.GRAPHS_AND_CALLS in self.divergence.can:
+            self._begin_with(self._in_fewest_graphs())
+        if Capability.GRAPH in self.divergence.can:
+            # It came back in a probe, so it will in the worker itself, and halves every later probe.
+            self.study.warm(self.start.case)
 
     def _begin_again(self) -> None:
         """Nothing that repairs the region repairs the whole: the whole is searched."""
@@ -157,9 +163,21 @@ class Explanation(Findings):
     # -- the stages -----------------------------------------------------------------------------------
 
     @property
+    def _now(self) -> Divergence:
+        """With what is known of the hooks and flags by now."""
+        return replace(self.divergence, study=self.study)
+
+    def _in_fewest_graphs(self) -> Start:
+        """Of a script the fewest graphs that diverge alike when they alone are compiled."""
+        with self.session.clock.stage("localise"):
+            found = reduce_case(self.study, WHOLE, self.whole.default, None, fewest_graphs)
+        notes = (NOTHING_SMALLER, *said_of(self.whole.default, found.case))
+        return Start(found.case, found.default, reductions=(found,), notes=notes)
+
+    @property
     def _to_follow(self) -> bool:
         """Whether the case that the search begins with is still to be followed."""
-        if self.start.scope is Scope.REGION or not can_follow_whole(self.chosen.call):
+        if self.start.scope is Scope.REGION or Capability.FOLLOW not in self.divergence.can:
             return False
         return self.followed is None or (self.followed.trace is None and self.start.case != WHOLE)
 
@@ -179,16 +197,16 @@ class Explanation(Findings):
 
     def _follow_small(self, case: Case) -> None:
         """Of a graph too large to be followed the smallest case; its trace says nothing of the whole."""
-        if not can_follow_whole(self.chosen.call):
+        if self.divergence.can == {Capability.GRAPH}:
             self._follow(Start(case, self.study.probe(Candidate(), case)))
             self.followed = replace(self.followed or Followed(), trace=None)
 
     def _walk_flags(self) -> None:
         """The catalogue on the case to begin with; what repairs a part is tried on the whole."""
         with self.session.clock.stage("minimize"):
-            self.start = part_of(self.study, self.chosen.call, self.start)
+            self.start = part_of(self.study, self.divergence.call, self.start)
         with self.session.clock.stage("fixes"):
-            flags = catalogue(self.chosen.call.devices)
+            flags = catalogue(self.divergence.call.devices)
             settings = self.study.settings([*(flag.name for flag in flags), PER_GRAPH, PASSES])
             start, beside = self.start, self._asked_next()
             found = walk(self.study, flags, settings, start.case, start.default.measurement, beside)
@@ -206,7 +224,7 @@ class Explanation(Findings):
         """A graph of few calls is searched before it is reduced; a large one is reduced first, held by what
         repairs it at the least cost."""
         self.second.start_early()
-        if self.chosen.call.is_large:
+        if self.divergence.call.is_large:
             reduced = self._reduce(self.start, self._anchor())
             return reduced.case, self._decide(Start(reduced.case, reduced.default))
         decided = self._decide(self.start)
@@ -239,7 +257,15 @@ class Explanation(Findings):
         return Anchor((frozenset(repair.members),))
 
     def _reduce_alike(self, decided: Decided) -> Case:
-        """The smallest case, held to the same bug by the repairs that were decided."""
+        """The smallest case, held to the same bug by the repairs that were decided.
+
+        Fewer calls of a script can mean other graphs and so other decisions: they serve the repro alone.
+        """
+        if Capability.GRAPHS_AND_CALLS in self.divergence.can:
+            with self.session.clock.stage("minimize"):
+                calls = reduce_case(self.study, WHOLE, self.whole.default, None, fewest_calls)
+            self.reductions.append(calls)
+            return self.start.case if calls.case == WHOLE else calls.case
         return self._reduce(self.start, anchored_by(decided.sets.repairs) or self._anchor()).case
 
     def _reduce(self, start: Start, anchor: Anchor | None) -> Reduced:
@@ -269,12 +295,12 @@ class Explanation(Findings):
         return found
 
     def _asked_second(self, decided: Decided) -> Confirmed:
-        chosen, by_flags = replace(self.chosen, study=self.study), flags_to_confirm(self.walk)
+        by_flags = flags_to_confirm(self.walk)
         if self.family is None:
-            return confirm(chosen, self.second, decided, self.group, by_flags)
+            return confirm(self._now, self.second, decided, self.group, by_flags)
         # What holds on the region and not on the whole is no reason, and is not asked about.
         region = Decided(decided.case, decided.decisions)
-        found = confirm(chosen, self.second, region, None, by_flags, self.family.family.members)
+        found = confirm(self._now, self.second, region, None, by_flags, self.family.family.members)
         if found.family is not None:
             self.family = seen_again(self.family, *found.family)
         return found
@@ -290,8 +316,7 @@ class Explanation(Findings):
             # A finer decision at the origin can leave elements of the whole that the region lacks.
             origin = self.followed.origin if self.followed is not None else None
             place = place_repair(self.study, origin, self.start.case, self.start.default)
-            chosen = replace(self.chosen, study=self.study)
-            return confirm_also(chosen, self.second, found, place) if place is not None else found
+            return confirm_also(self._now, self.second, found, place) if place is not None else found
 
     def _look_for_family(self, told: Sequence[Mechanism], repairs: Sequence[MinimalSet]) -> None:
         """Which decisions together repair the whole, or carry much of its divergence. told: what makes its
@@ -329,15 +354,18 @@ class Explanation(Findings):
         ask_second: whether the sets are still to be confirmed.
         """
         session, known = self.session, self.answer()
-        early = reproducing.start_early(session, self.study, case, known, decided.members)
+        writer = self.divergence.writer(session, self.study)
+        early = reproducing.start_early(session, writer, case, known, decided.members)
         try:
             if ask_second:
                 self._confirm(decided)
             self._conclude(case)
-            self.reproduced = found = reproducing.reproduce(session, self.study, case, self.answer(), early)
+            self.reproduced = found = reproducing.reproduce(session, writer, case, self.answer(), early)
         finally:
             if early is not None:
                 early.stop()
+        if Capability.GRAPH not in self.divergence.can:
+            return
         if found.shown is not None and session.options.as_test:
             self.test = reproducing.write_test(session, self.study, found.shown, self.answer())
         self._compare(case)
@@ -346,7 +374,7 @@ class Explanation(Findings):
         assert self.preflight is not None and self.confirmed is not None
         with self.session.clock.stage("fixes"):
             self.conclusion = found = conclude(
-                self.study, case, self.preflight, self.walk, self.confirmed, self.answer().proved_kinds,
+                self._now, case, self.preflight, self.walk, self.confirmed, self.answer().proved_kinds,
                 self.reductions,
             )  # fmt: skip
         self._stopped(found.stopped_because)

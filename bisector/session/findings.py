@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bisector.core.case import WHOLE
-from bisector.core.judge import judge
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import Trace
@@ -16,6 +15,7 @@ from .answer import Answer
 from .concluding import Conclusion, flag_fixes
 from .confirmation import Confirmed
 from .culprit_search import Decided
+from .divergence import Divergence
 from .family_search import FoundFamily
 from .flags.walk import FlagWalk
 from .following import Followed
@@ -23,7 +23,6 @@ from .preflight import Preflight
 from .reducing import Neighbour, Reduced
 from .reproducing import Reproduced
 from .starting import Start
-from .subject import Chosen
 
 MECHANISM = "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging"
 
@@ -35,12 +34,12 @@ class Findings:
     many decisions, where no flag repairs; of_whole: one by a few that was found there.
     """
 
-    def __init__(self, chosen: Chosen, so_far: Answer) -> None:
-        self.chosen = chosen
+    def __init__(self, divergence: Divergence, so_far: Answer) -> None:
+        self.divergence = divergence
         self.so_far = so_far
         self.preflight: Preflight | None = None
         self.followed: Followed | None = None
-        self.whole = Start(WHOLE, judge(chosen.evidence.default, chosen.study.criterion))
+        self.whole = Start(WHOLE, divergence.default)
         self.stopped_because: str | None = None
         self.of_whole: MinimalSet | None = None
         self._begin_with(self.whole)
@@ -76,7 +75,7 @@ class Findings:
 
     def _verdict(self) -> Verdict:
         """With what is known of each node, where all nodes were followed."""
-        return self.chosen.verdict if self._trace is None else self.chosen.reclassified(self._trace)
+        return self.divergence.reclassified(self._trace)
 
     def answer(self) -> Answer:
         """All that is known by now."""

@@ -13,8 +13,6 @@ from bisector.core.trace import GRADIENT, NodeTrace, Reach, Trace, amplifier, or
 
 from .study import Study
 
-# Each value that is returned makes the graph larger to compile; of a larger one the reduced case is followed.
-MOST_CALLS = 2000
 _DEFAULT = Candidate()
 UNTRACED = "the origin and the amplifier are not established"
 

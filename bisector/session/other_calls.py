@@ -11,18 +11,18 @@ from bisector.core.model import Outcome
 
 from .answer import AlsoDiverges, Answer, Relation
 from .command_line import Options
+from .divergence import Divergence, Other
 from .run import Session
 from .study import Study
-from .subject import Chosen, Other
 
 MOST_ASKED = 3  # of the other calls, in the order of how bad they are
 
 
-def with_others(session: Session, study: Study, chosen: Chosen, answer: Answer) -> Answer:
+def with_others(session: Session, study: Study, divergence: Divergence, answer: Answer) -> Answer:
     """The answer with each other call that diverges."""
     repairs = [repair.found.members for repair in answer.repairs if repair.confirmed]
     found = []
-    for position, other in enumerate(chosen.others):
+    for position, other in enumerate(divergence.others):
         asked = position < MOST_ASKED
         cause = _relation(session, study, other, repairs) if asked else Relation.UNKNOWN
         found.append(AlsoDiverges(other.call.index + 1, other.call.entry, other.result.reason, cause))

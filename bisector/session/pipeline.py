@@ -14,7 +14,7 @@ from bisector.core.backends import GENERATING, INDUCTOR
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.criterion import Criterion
-from bisector.core.judge import BudgetSpent, judge
+from bisector.core.judge import BudgetSpent
 from bisector.core.model import Measurement, Outcome
 from bisector.core.program import outputs_of
 from bisector.core.protocol import RecordedCall, Request
@@ -23,9 +23,10 @@ from bisector.core.verdict import BY_VALUES, Rule, VerdictClass
 
 from . import environment, fixes
 from .answer import Answer
-from .chosen_call import Seen, chosen_call, criterion_of_program, is_a_script
+from .chosen_call import Seen, chosen_call, held_to_as_a_script, is_a_script
 from .command_line import Against
 from .concluding import with_proof
+from .divergence import Capability, Divergence, ScriptWriter
 from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
 from .following import follow
@@ -33,13 +34,11 @@ from .last_word import with_last_word
 from .nondeterminism import notes_on_runs
 from .other_calls import with_others
 from .preflight import wanted_first
-from .program_repro import with_repro
-from .program_search import explain_program
+from .reproducing import with_repro
 from .result import to_json
 from .run import Session
-from .starting import can_follow_whole
 from .study import Study
-from .subject import Chosen, nothing_found
+from .subject import nothing_found, whole_script
 from .witness import Witness
 
 Belongs = Callable[[Study, Measurement], Cause | None]
@@ -50,18 +49,18 @@ MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 @dataclass(frozen=True)
 class Judged:
-    """The call under study with its verdict. answer: what is known by now. outcome: of compiled beside eager.
+    """What is under study with its verdict. answer: what is known by now. outcome: of compiled beside eager.
     ended: why the run ends with the verdict, None where there is a divergence to work on.
 
-    program: what the whole script is held to, where it diverges and no call does by itself; rung: the first
+    script: what the whole script is held to, where it diverges and no call does by itself; rung: the first
     that shows it, as far as that is known.
     """
 
-    chosen: Chosen
+    chosen: Divergence
     answer: Answer
     outcome: Outcome
     ended: str | None
-    program: Criterion | None = None
+    script: Criterion | None = None
     rung: str = INDUCTOR
 
 
@@ -98,11 +97,11 @@ def begin(
     return judged
 
 
-def _outcome(chosen: Chosen) -> Outcome:
+def _outcome(chosen: Divergence) -> Outcome:
     """Of the call by itself."""
     if chosen.verdict.kind is VerdictClass.NONDETERMINISTIC:
         return Outcome.UNRESOLVED
-    return judge(chosen.evidence.default, chosen.study.criterion).outcome
+    return chosen.default.outcome
 
 
 def _of_the_program(judged: Judged, seen: Seen, witness: Witness) -> Judged:
@@ -128,7 +127,7 @@ def _of_the_program(judged: Judged, seen: Seen, witness: Witness) -> Judged:
     )
     rung = witness.first_bad_backend or witness.last_rung
     return replace(
-        judged, answer=answer, outcome=outcome, ended=BETWEEN, program=seen.criterion, rung=rung
+        judged, answer=answer, outcome=outcome, ended=BETWEEN, script=seen.criterion, rung=rung
     )
 
 
@@ -145,13 +144,8 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     # What a search will ask is asked beside the verdict, where there will be one.
     judged = begin(session, wanted_first) if belongs is None else begin(session)
     answer, chosen = judged.answer, judged.chosen
-    if judged.program is not None and belongs is None:
-        if judged.rung in GENERATING:
-            found = explain_program(session, answer, judged.program)
-            found = with_last_word(session, found, judged.program)
-        else:
-            found = with_repro(session, answer, judged.program)
-        return _explained(session, found), None
+    if judged.script is not None and belongs is None:
+        return _explained(session, _of_the_script(session, judged, judged.script)), None
     if judged.ended is not None:
         return _ended(session, judged), None
     try:
@@ -161,15 +155,36 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     if known is not None:
         note = f"The cause is known: {known.key}. It was confirmed here by its own probes."
         return _finish(session, replace(answer, notes=(*answer.notes, note)), FOUND), known
-    explanation = Explanation(session, chosen, answer)
+    explanation = _searched(session, chosen, answer)
+    found = with_others(session, explanation.study, chosen, explanation.answer())
+    if is_a_script(session, session.lab.hello()):
+        found = _asked_of_the_script(session, found, held_to_as_a_script(session, chosen))
+    return _explained(session, found), None
+
+
+def _searched(session: Session, divergence: Divergence, answer: Answer) -> Explanation:
+    explanation = Explanation(session, divergence, answer)
     try:
         explanation.explain()
     except BudgetSpent as spent:
         explanation.ended_by(spent.reason)
-    found = with_others(session, explanation.study, chosen, explanation.answer())
-    if is_a_script(session, session.lab.hello()):
-        found = _asked_of_the_script(session, found, criterion_of_program(session, chosen))
-    return _explained(session, found), None
+    return explanation
+
+
+def _of_the_script(session: Session, judged: Judged, criterion: Criterion) -> Answer:
+    """The answer where the script diverges and no call does by itself."""
+    answer, writer = judged.answer, ScriptWriter(session, criterion)
+    if judged.rung not in GENERATING:
+        return with_repro(session, writer, answer)
+    script = whole_script(session, criterion, answer.verdict)
+    default = script.default
+    if default.outcome is not Outcome.FAIL:
+        died = script.evidence.default.error is not None
+        said = "ends without values too, and no decision can be tried on it" if died else "does not show it"
+        note = f"a run of the script in a fork of a warm process {said} ({default.reason})"
+        return with_repro(session, writer, replace(answer, notes=(*answer.notes, note)))
+    answer = replace(answer, criterion=script.study.criterion, default=script.evidence.default)
+    return with_last_word(session, _searched(session, script, answer).answer(), criterion)
 
 
 def _asked_of_the_script(session: Session, answer: Answer, criterion: Criterion) -> Answer:
@@ -177,7 +192,7 @@ def _asked_of_the_script(session: Session, answer: Answer, criterion: Criterion)
     in plain Python: it has a part in it, by a backend, a lowering or a decomposition of its own."""
     found = with_last_word(session, answer, criterion)
     if found.repro is None and found.confirmed and session.clock.exhausted() is None:
-        return with_repro(session, found, criterion)
+        return with_repro(session, ScriptWriter(session, criterion), found)
     return found
 
 
@@ -224,11 +239,10 @@ def _with_nodes(judged: Judged) -> Judged:
     """With what the nodes say of differing values, where the run goes no further than the verdict."""
     chosen, verdict = judged.chosen, judged.chosen.verdict
     of_values = verdict.rule in BY_VALUES and judged.ended is None
-    if not of_values or not can_follow_whole(chosen.call):
+    if not of_values or Capability.FOLLOW not in chosen.can:
         return judged
-    default = judge(chosen.evidence.default, chosen.study.criterion)
     try:
-        trace = follow(chosen.study, WHOLE, default).trace
+        trace = follow(chosen.study, WHOLE, chosen.default).trace
     except BudgetSpent:
         return judged
     if trace is None:

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bisector.core.backends import first_bad, rungs_before
+from bisector.core import backends
 from bisector.core.case import WHOLE, Case
 from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed, HooksTested, RecordedCall, Request, SelfTest
 
 from . import following
-from .starting import MANY_ELEMENTS, can_follow_whole
+from .divergence import Capability, Divergence
+from .starting import MANY_ELEMENTS
 from .study import Study
 
 
@@ -34,7 +35,7 @@ def wanted_first(study: Study, call: RecordedCall) -> list[Request[Any]]:
     if study.lab.jobs < 2:
         return []
     followed = call.is_large or call.elements <= MANY_ELEMENTS
-    trace = [following.request(study, WHOLE)] if followed and can_follow_whole(call) else []
+    trace = [following.request(study, WHOLE)] if followed and call.can_be_followed else []
     return [SelfTest(), *trace, *study.requests(_rungs(call))]
 
 
@@ -47,14 +48,19 @@ def test_hooks(study: Study) -> HooksTested:
     return HooksTested({kind.name: failed for kind in KINDS.values() if kind.hooked}, {})
 
 
-def try_backends(study: Study, call: RecordedCall, hooks: HooksTested) -> Preflight:
+def try_backends(
+    study: Study, divergence: Divergence, hooks: HooksTested, first_bad: str | None
+) -> Preflight:
     """All backends before the script's own are tried, since one that agrees may stand above one that
-    diverges."""
+    diverges. first_bad: the first that diverges, where that is known already."""
+    if Capability.GRAPH not in divergence.can:
+        return Preflight(hooks, first_bad, "", {})
+    call = divergence.call
     rungs = _rungs(call)
     results = study.probe_all(rungs) if rungs else []
     named = {candidate.backend: result for (candidate, _), result in zip(rungs, results, strict=True)}
     outcomes = [(name, result.outcome) for name, result in named.items()]
-    first, unknown = first_bad([*outcomes, (call.backend, Outcome.FAIL)])
+    first, unknown = backends.first_bad([*outcomes, (call.backend, Outcome.FAIL)])
     agreeing = {name: r for name, r in reversed(named.items()) if r.outcome is Outcome.PASS}
     eager = ProbeResult(Outcome.PASS, "the baseline")
     return Preflight(hooks, first, unknown, {**agreeing, "eager": eager})
@@ -62,4 +68,5 @@ def try_backends(study: Study, call: RecordedCall, hooks: HooksTested) -> Prefli
 
 def _rungs(call: RecordedCall) -> list[tuple[Candidate, Case]]:
     """`eager` runs the recorded graph op by op, which is what a call is held to."""
-    return [(Candidate(backend=rung), WHOLE) for rung in rungs_before(call.backend) if rung != "eager"]
+    before = backends.rungs_before(call.backend)
+    return [(Candidate(backend=rung), WHOLE) for rung in before if rung != "eager"]

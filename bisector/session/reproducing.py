@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.criterion import Criterion
 from bisector.core.model import Measurement
-from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteRepro, WriteTest
+from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteTest
 from bisector.core.verdict import VerdictClass
 from bisector.runner import rundir
 
 from . import fixes
 from .answer import Answer
+from .divergence import ReproWriter
 from .fixes import Fix
 from .plain_runs import SCRIPT, PendingRun
 from .run import Session
@@ -26,6 +28,7 @@ from .study import Study
 MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 
 DIVERGES, AGREES = 1, 0  # exit statuses of a repro
+STUMBLES = ("Traceback", "  File ", "File ")  # begins what Python says of a file that it cannot run
 # A fix may change the compiler's command line, and so need a precompiled header that serves it alone.
 OWN_HEADER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
@@ -38,26 +41,34 @@ class ReproPlan:
     fix: Fix | None
 
 
-def written(study: Study, shown: ReproPlan, answer: Answer, decisions: Sequence[str]) -> Repro | Failed:
+def written(
+    writer: ReproWriter, shown: ReproPlan, answer: Answer, decisions: Sequence[str]
+) -> Repro | Failed:
     """The repro. decisions: IDs whose nodes a reader must find in the function."""
-    spec = _spec(study, shown, answer, header(answer, shown.fix), decisions, rundir.REPRO)
-    return study.lab.ask(WriteRepro(study.about(shown.case), spec))
+    criterion, said = writer.criterion_of(shown.case), header(answer, shown.fix)
+    return writer.write(shown.case, _spec(criterion, shown, answer, said, decisions, rundir.REPRO))
 
 
 def written_as_test(study: Study, shown: ReproPlan, answer: Answer) -> TestFile | Failed:
     """The same as a test. The header leaves the fix to the test, which says it in lines of Python."""
-    spec = _spec(study, shown, answer, header(answer, None), named(answer, None), rundir.TEST)
+    criterion, said = study.criterion_of(shown.case), header(answer, None)
+    spec = _spec(criterion, shown, answer, said, named(answer, None), rundir.TEST)
     return study.lab.ask(WriteTest(study.about(shown.case), spec))
 
 
 def _spec(
-    study: Study, shown: ReproPlan, answer: Answer, said: Sequence[str], decisions: Sequence[str], file: str
+    criterion: Criterion,
+    shown: ReproPlan,
+    answer: Answer,
+    said: Sequence[str],
+    decisions: Sequence[str],
+    file: str,
 ) -> ScriptSpec:
     return ScriptSpec(
         header=tuple(said),
         decisions=tuple(decisions),
         file=file,
-        criterion=study.criterion_of(shown.case),
+        criterion=criterion,
         fix=shown.fix.plain if shown.fix else None,
         seed=0 if _draws(answer) else None,
         raises=_exception(answer.default),
@@ -158,7 +169,7 @@ def start(session: Session, shown: ReproPlan, answered: Repro) -> RunningRepro:
 
 
 def start_early(
-    session: Session, study: Study, case: Case, answer: Answer, decisions: Sequence[str]
+    session: Session, writer: ReproWriter, case: Case, answer: Answer, decisions: Sequence[str]
 ) -> RunningRepro | None:
     """The first attempt of `reproduce`, as far as the fixes are known. decisions: those found by now."""
     expressible = _expressible(answer)
@@ -166,14 +177,16 @@ def start_early(
         return None
     shown = ReproPlan(case, expressible[0])
     with session.clock.stage("minimize"):
-        answered = written(study, shown, answer, decisions)
+        answered = written(writer, shown, answer, decisions)
         return None if isinstance(answered, Failed) else start(session, shown, answered)
 
 
 def _ended(session: Session, started: RunningRepro) -> Ran:
     ended = [session.plain.ended(run, session.timeout_s) for run in started.runs]
     fixed = ended[1].status == AGREES if len(ended) > 1 else None
-    return Ran(ended[0].status == DIVERGES, fixed, ended[0].said)
+    # Python itself ends with the same status where it cannot read the file.
+    diverges = ended[0].status == DIVERGES and not ended[0].said.startswith(STUMBLES)
+    return Ran(diverges, fixed, ended[0].said)
 
 
 def _expressible(answer: Answer) -> list[fixes.Fix]:
@@ -182,7 +195,7 @@ def _expressible(answer: Answer) -> list[fixes.Fix]:
 
 
 def reproduce(
-    session: Session, study: Study, case: Case, answer: Answer, early: RunningRepro | None
+    session: Session, writer: ReproWriter, case: Case, answer: Answer, early: RunningRepro | None = None
 ) -> Reproduced:
     """The minimal case, or the whole one where the minimal case does not diverge in plain Python.
 
@@ -190,7 +203,7 @@ def reproduce(
     hold in a fresh process, makes way for the next. early: an attempt that is running already.
     """
     with session.clock.stage("minimize"):
-        attempts = _Attempts(session, study, answer, early)
+        attempts = _Attempts(session, writer, answer, early)
         for attempt in dict.fromkeys((case, WHOLE)):
             for fix in [*_expressible(answer)[:MOST_FIXES], None]:
                 kept = attempts.attempt(ReproPlan(attempt, fix))
@@ -202,6 +215,14 @@ def reproduce(
     return Reproduced(
         refuted=frozenset(attempts.refuted), agrees=bool(attempts.agreeing), notes=tuple(attempts.notes)
     )
+
+
+def with_repro(session: Session, writer: ReproWriter, answer: Answer) -> Answer:
+    """The answer with a repro of the whole, and without the fixes that did not hold in it."""
+    found = reproduce(session, writer, WHOLE, answer)
+    fixes = tuple((fix, ok and fix.id not in found.refuted) for fix, ok in answer.fixes)
+    notes = (*answer.notes, *found.notes)
+    return replace(answer, repro=found.file, repro_agrees=found.agrees, fixes=fixes, notes=notes)
 
 
 class Next(enum.Enum):
@@ -216,7 +237,7 @@ class _Attempts:
     """Repros tried one after the other. agreeing: programs that did not diverge, and what they said."""
 
     session: Session
-    study: Study
+    writer: ReproWriter
     answer: Answer
     early: RunningRepro | None
     agreeing: dict[str, str] = field(default_factory=dict)
@@ -225,9 +246,9 @@ class _Attempts:
 
     def attempt(self, shown: ReproPlan) -> Reproduced | Next:
         """Write one repro and run it both ways."""
-        answered = written(self.study, shown, self.answer, named(self.answer, shown.fix))
+        answered = written(self.writer, shown, self.answer, named(self.answer, shown.fix))
         if isinstance(answered, Failed):
-            return self._give_up(f"no repro of the graph alone could be written: {answered.reason}", Next.FIX)
+            return self._give_up(f"no {self.writer.name} could be written: {answered.reason}", Next.FIX)
         program = _code(answered.text)
         if program in self.agreeing:
             return self._agreed(self.agreeing[program])
@@ -247,13 +268,13 @@ class _Attempts:
         return Reproduced(
             shown,
             self.session.run.repro.name,
-            started.function,
+            started.function or None,
             frozenset(self.refuted),
             notes=tuple(self.notes),
         )
 
     def _agreed(self, said: str) -> Next:
-        note = f"a repro of the graph alone does not diverge in plain Python ({said})"
+        note = f"a {self.writer.name} does not diverge in plain Python ({said})"
         return self._give_up(note, Next.CASE)
 
     def _give_up(self, note: str, then: Next) -> Next:

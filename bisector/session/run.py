@@ -27,9 +27,9 @@ from bisector.runner.rundir import RunDirectory
 from ..subject.targets import recognise
 from . import environment
 from .command_line import PROBE_S, Options, probe_timeout
+from .criteria import criterion_of_call
 from .plain_runs import PlainRuns
 from .study import Study
-from .subject import criterion_for
 
 STAGES = ("capture", "localise", "causes", "fixes", "minimize", "builds")
 Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
@@ -168,7 +168,7 @@ class Session:
     def study(self, call: RecordedCall) -> Study:
         if self.options.timeout_s is None:
             self.timeout_s = self.lab.timeout_s = max(self.timeout_s, probe_timeout(call.nodes))
-        criterion = criterion_for(self.options, call.tolerances)
+        criterion = criterion_of_call(self.options, call.tolerances)
         trained = call.backward if self.options.train is None else self.options.train
         return Study(
             self.lab,

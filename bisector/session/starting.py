@@ -16,7 +16,7 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import VerdictClass
 
-from .following import MOST_CALLS, Followed, followable
+from .following import Followed, followable
 from .mechanisms import Found
 from .reducing import Anchor, Reduced, reduce_case
 from .search_order import PLACE
@@ -46,11 +46,6 @@ class Start:
     scope: Scope = Scope.WHOLE
     reductions: tuple[Reduced, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-def can_follow_whole(call: RecordedCall) -> bool:
-    """Whether the whole graph may be compiled with all its values returned."""
-    return call.nodes <= MOST_CALLS
 
 
 def region_of(

@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from bisector.core.case import WHOLE
-from bisector.core.classify import classify
-from bisector.core.criterion import Criterion, Tolerance
+from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
-from bisector.core.judge import judge, severity, together
+from bisector.core.judge import severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
 from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict
-from bisector.core.trace import Trace
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab
 
 from .command_line import Options
+from .divergence import Divergence, DivergingCall, DivergingScript, Other, verdict_of_call
+from .run import Session
 from .study import Study, measured
-
-
-@dataclass(frozen=True)
-class Other:
-    """A call that diverges beside the one that is studied, with its default compile."""
-
-    call: RecordedCall
-    result: ProbeResult
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """The call under study, the evidence of its verdict, and notes on how it was chosen.
-
-    others: further calls that diverge, the worst first.
-    """
-
-    call: RecordedCall
-    study: Study
-    evidence: Evidence
-    verdict: Verdict
-    notes: tuple[str, ...]
-    others: tuple[Other, ...] = ()
-
-    def reclassified(self, followed: Trace) -> Verdict:
-        """The verdict with what is known of each node."""
-        return _classified(self.evidence, self.study, self.call, followed)
+from .witness import script_of
 
 
 def choose(
@@ -55,7 +29,7 @@ def choose(
     options: Options,
     study_of: Callable[[RecordedCall], Study],
     beside: Callable[[Study, RecordedCall], Sequence[Request[Any]]] = lambda study, call: (),
-) -> Chosen:
+) -> DivergingCall:
     """The recorded call that diverges worst, or the first of all where none does.
 
     `study_of(call)` makes the Study. beside: requests to make at the same time as that for the verdict, so
@@ -71,24 +45,48 @@ def choose(
         others = tuple(Other(c, results[c.index]) for c in calls[1:] if _fails(results[c.index]))
     call = calls[0]
     study = study_of(call)
-    requests: list[Request[Any]] = [RunVerdict(study.about(WHOLE)), *beside(study, call)]
-    answer: Evidence | Failed = lab.ask_all(requests)[0]
-    evidence = Evidence.without(measured(answer)) if isinstance(answer, Failed) else answer
-    verdict = _classified(evidence, study, call)
+    evidence = _evidence(study, beside(study, call))
+    verdict = verdict_of_call(evidence, study, call)
     if verdict.rule is Rule.EVERY_RUN:
         verdict = replace(verdict, signatures=_of_any_run(verdict.signatures))
         study = replace(study, runs=RUNS_OF_VARYING)
+    study = _held_to(study, evidence, verdict.signatures)
     diverging = {s.path for s in verdict.signatures}
-    criterion = study.criterion.failing_tolerance_first(evidence.default.outputs)
-    # Where something else diverges too, a repair of that need not mend the strides.
-    apart = {s.kind for s in verdict.signatures} == {DivergenceKind.STRIDE}
-    criterion = replace(criterion, strides=apart)
     outputs = [(o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging]
-    small = criterion.for_reduced_graph(outputs)
-    study = replace(study, criterion=criterion, signatures=verdict.signatures, small=small)
+    study = replace(study, small=study.criterion.for_reduced_graph(outputs))
     several = _several_tolerances(study, evidence.default, diverging)
     notes = (*evidence.notes, *several, *_notes(hello, call, verdict))
-    return Chosen(call, study, evidence, verdict, notes, others)
+    return DivergingCall(call, study, evidence, verdict, notes, others)
+
+
+def whole_script(session: Session, criterion: Criterion, verdict: Verdict | None = None) -> DivergingScript:
+    """The script in the place of a call. verdict: what its own runs say; None where they agree."""
+    lab, options = session.program_lab("program", script_of(session).prepared()), session.options
+    call = lab.hello().calls[0]
+    study = Study(
+        lab, call.index, criterion, criterion, repeat=options.repeat, exhausted=session.clock.exhausted,
+        counts=session.counts,
+    )  # fmt: skip
+    evidence = _evidence(study)
+    measured_here = verdict_of_call(evidence, study, call)
+    study = _held_to(study, evidence, measured_here.signatures)
+    # The outputs of a smaller case are those of the whole.
+    study = replace(study, small=study.criterion)
+    return DivergingScript(call, study, evidence, verdict or measured_here)
+
+
+def _evidence(study: Study, beside: Sequence[Request[Any]] = ()) -> Evidence:
+    requests: list[Request[Any]] = [RunVerdict(study.about(WHOLE)), *beside]
+    answer: Evidence | Failed = study.lab.ask_all(requests)[0]
+    return Evidence.without(measured(answer)) if isinstance(answer, Failed) else answer
+
+
+def _held_to(study: Study, evidence: Evidence, signatures: tuple[Signature, ...]) -> Study:
+    """The study of a divergence with these signatures."""
+    criterion = study.criterion.failing_tolerance_first(evidence.default.outputs)
+    # Where something else diverges too, a repair of that need not mend the strides.
+    apart = {s.kind for s in signatures} == {DivergenceKind.STRIDE}
+    return replace(study, criterion=replace(criterion, strides=apart), signatures=signatures)
 
 
 # Of each program, where its runs differ from each other: one that is right by luck is not taken for a repair.
@@ -104,21 +102,6 @@ def _of_any_run(signatures: Sequence[Signature]) -> tuple[Signature, ...]:
         for kind in (_BY_VALUES if signature.kind in _BY_VALUES else (signature.kind,))
     ]
     return tuple(dict.fromkeys(found))
-
-
-def _classified(
-    evidence: Evidence, study: Study, call: RecordedCall, followed: Trace | None = None
-) -> Verdict:
-    own_random = call.settings.get("inductor.fallback_random") is True
-    return classify(evidence, study.criterion, own_random, followed)
-
-
-def criterion_for(options: Options, own: Mapping[str, tuple[Tolerance, ...]]) -> Criterion:
-    """Command line over a profile over the script's own comparisons (by path) over the defaults by dtype."""
-    if (given := options.criterion) is not None:
-        return given
-    source = "the script's own comparison" if own else Criterion().source
-    return Criterion(by_path=own, signed_zero=options.signed_zero, strides=True, source=source)
 
 
 def _selected(hello: Recorded, options: Options) -> list[RecordedCall]:
@@ -187,9 +170,9 @@ def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict) -> list[str]:
     return notes
 
 
-def nothing_found(chosen: Chosen) -> str | None:
+def nothing_found(chosen: Divergence) -> str | None:
     """Why the run ends here, or None when there is a divergence to work on."""
-    unresolved = judge(chosen.evidence.default, chosen.study.criterion).outcome is Outcome.UNRESOLVED
+    unresolved = chosen.default.outcome is Outcome.UNRESOLVED
     if chosen.verdict.kind in (VerdictClass.AGREES, VerdictClass.NONDETERMINISTIC) or unresolved:
         return chosen.verdict.reason
     return None

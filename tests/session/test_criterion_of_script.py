@@ -8,20 +8,15 @@ from typing import Any
 import pytest
 
 from bisector.core.criterion import Criterion, Tolerance
-from bisector.session.chosen_call import criterion_of_program
 from bisector.session.command_line import Options
+from bisector.session.criteria import criterion_of_script
 
 
 def criterion(*own: Tolerance, rtol: float | None = None) -> Criterion:
     """own: tolerances of the script's comparisons. rtol: of the command line."""
     options = Options("script.py", rtol=rtol, atol=None if rtol is None else 0.0)
-    call = SimpleNamespace(tolerances={"output[0]": own} if own else {})
-    session: Any = SimpleNamespace(
-        lab=SimpleNamespace(hello=lambda: SimpleNamespace(calls=[call])),
-        options=options,
-    )
-    chosen: Any = SimpleNamespace(study=SimpleNamespace(criterion=options.criterion or Criterion()))
-    return criterion_of_program(session, chosen)
+    call: Any = SimpleNamespace(tolerances={"output[0]": own} if own else {})
+    return criterion_of_script(options, [call], options.criterion or Criterion())
 
 
 @pytest.mark.parametrize(

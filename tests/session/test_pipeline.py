@@ -541,7 +541,7 @@ def test_a_repro_that_cannot_be_written_is_told(explained: Explain) -> None:
     result = explained(both_needed(first=lambda r, a: failed if isinstance(r, asked.WriteRepro) else a))
     assert result["repro"] is None
     assert "no repro of the graph alone could be written: CannotWrite: a sparse tensor" in told(result)
-    assert "the script as a repro does not diverge in plain Python" in told(result)
+    assert "a repro that is the script itself does not diverge in plain Python" in told(result)
 
 
 # -- budgets --------------------------------------------------------------------------------------------

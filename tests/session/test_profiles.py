@@ -13,7 +13,7 @@ from bisector.core.protocol import RecordedCall
 from bisector.errors import BadOption
 from bisector.session import command_line
 from bisector.session.command_line import Options
-from bisector.session.subject import criterion_for
+from bisector.session.criteria import criterion_of_call
 
 CALL = RecordedCall(0, 0, "f", 1, False, {"*": (0.5, 0.5)}, "digest", 1, ("cpu",), {}, "inductor")
 
@@ -53,17 +53,17 @@ def test_a_file_gives_tolerances_flags_and_options(tmp_path: Path) -> None:
 def test_a_profile_without_a_criterion_leaves_the_script_its_own() -> None:
     frozen = command_line.load("frozen")
     options = Options("x.py", profile=frozen.name, tolerances=frozen.tolerances)
-    assert criterion_for(options, CALL.tolerances).source == "the script's own comparison"
+    assert criterion_of_call(options, CALL.tolerances).source == "the script's own comparison"
 
 
 def test_a_criterion_stands_over_the_scripts_own_comparison_and_under_the_command_line() -> None:
     training = command_line.load("training")
     options = Options("x.py", profile="training", tolerances=training.tolerances)
-    criterion = criterion_for(options, CALL.tolerances)
+    criterion = criterion_of_call(options, CALL.tolerances)
     assert criterion.source == "profile training"
     assert criterion.tolerance("output[0]", "float32") == (1e-3, 1e-3)
     told = dataclasses.replace(options, rtol=0.0, atol=0.25)
-    assert criterion_for(told, CALL.tolerances).tolerance("output[0]", "float32") == (0.0, 0.25)
+    assert criterion_of_call(told, CALL.tolerances).tolerance("output[0]", "float32") == (0.0, 0.25)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from bisector.runner.rundir import RunDirectory
 from bisector.session import reproducing
 from bisector.session.answer import Answer
 from bisector.session.confirmation import Repair
+from bisector.session.divergence import GraphWriter
 from bisector.session.fixes import from_repairs
 from bisector.session.plain_runs import SCRIPT, PendingRun, PlainRuns, ScriptEnd
 from bisector.session.reproducing import (
@@ -99,14 +100,14 @@ def repro_of(
         ran.append(shown)
         return real(session, shown, answered)
 
-    def written(study: Any, shown: ReproPlan, answer: Any, decisions: Any) -> Repro:
+    def written(writer: Any, shown: ReproPlan, answer: Any, decisions: Any) -> Repro:
         return Repro(says(shown), "def fn(): ...")
 
     monkeypatch.setattr(reproducing, "written", written)
     monkeypatch.setattr(reproducing, "start", start)
-    study: Any = None
+    writer: Any = GraphWriter
     answer = Answer("case.py", "run", {})
-    return reproducing.reproduce(session, study, Case(cut=("mul",)), answer, None), ran
+    return reproducing.reproduce(session, writer, Case(cut=("mul",)), answer, None), ran
 
 
 def test_a_program_that_agreed_is_not_run_again(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
-from bisector.core.judge import judge
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.minimal import Members, MinimalSet
 from bisector.core.search.sets import all_sets
 from bisector.errors import BadOption
 
 from ..command_line import Against
+from ..divergence import Divergence
 from ..questions import DecisionTest
 from ..run import Session
 from ..study import Study, config_id, flag_of
-from ..subject import Chosen
 from .walk import FlagWalk
 
 # More sets of settings than this tell the user nothing; the search stops there and says so.
@@ -117,15 +116,15 @@ def _settings(sets: Sequence[MinimalSet], values: Settings) -> tuple[Settings, .
     return tuple({flag_of(m): values[flag_of(m)] for m in members} for members in confirmed)
 
 
-def against(session: Session, chosen: Chosen, other: Against) -> Contrast:
+def against(session: Session, divergence: Divergence, other: Against) -> Contrast:
     """Which settings make the difference. Raises BadOption for a flag that this torch does not have."""
-    study = chosen.study
+    study = divergence.study
     as_is = {name: found.value for name, found in study.settings(list(other.settings)).items()}
     if absent := [name for name in other.settings if name not in as_is]:
         raise BadOption(f"--against {other.name}: this torch has no flag {absent[0]}; leave it out")
     theirs = {name: value for name, value in other.settings.items() if value != as_is[name]}
     ours = {name: as_is[name] for name in theirs}
-    default = judge(chosen.evidence.default, study.criterion)
+    default = divergence.default
     here = default.outcome
     if not theirs:
         return Contrast(other.name, here, unknown=f"{other.name} sets nothing that the target does not")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +12,9 @@ import pytest
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags, UseBackend
-from bisector.session.answer import Answer
-from bisector.session.fixes import Fix
-from bisector.session.program_repro import DIFFERS, _text
+from bisector.core.protocol import ScriptSpec
+from bisector.session.script_repro import DIFFERS, text
 
-ENVIRONMENT = {"torch": "2", "cxx": "g++", "cpu": "a", "isa": "b"}
 CALLS = """
 import torch
 import torch._inductor.config as config
@@ -39,11 +36,9 @@ def ran(
 ) -> tuple[int, list[str]]:
     target = tmp_path / "case.py"
     target.write_text(script)
-    options = SimpleNamespace(target=str(target))
-    session: Any = SimpleNamespace(options=options, environment={"A_NAME": "1"}, seed=0)
-    given = None if fix is None else Fix("fix", "flag", None, 0.0, 1.0, fix)
     repro = tmp_path / "repro.py"
-    repro.write_text(_text(session, Answer("case.py", "run", ENVIRONMENT), given, Criterion(), case))
+    spec = ScriptSpec(("a header",), (), repro.name, Criterion(), fix, None, "")
+    repro.write_text(text(str(target), {"A_NAME": "1"}, 0, case, spec))
     done = subprocess.run(
         [sys.executable, "-I", str(repro), *flags], capture_output=True, text=True, check=False, cwd=tmp_path
     )

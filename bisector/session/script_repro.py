@@ -1,22 +1,17 @@
-"""The repro of a divergence that no single graph shows: the script itself in one file, run twice by it, with
-compilation and without, and compared call by call.
+"""The text of a repro that is the script itself: in one file, run twice by it, with compilation and without,
+and compared call by call.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from bisector.core.case import WHOLE, Case
+from bisector.core.case import Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.fix_source import Statements, UseBackend, python_literal, statements
-
-from .answer import Answer
-from .fixes import Fix
-from .plain_runs import SCRIPT
-from .reproducing import AGREES, DIVERGES, MOST_FIXES, OWN_HEADER, header
-from .run import Session
+from bisector.core.protocol import ScriptSpec
 
 DIFFERS = "compiled differs from eager"  # first line of what it prints
 _TEMPLATE = Template('''\
@@ -166,72 +161,29 @@ _ONLY = """\
 """
 
 
-@dataclass(frozen=True)
-class ProgramRepro:
-    """file: None where no repro diverges in plain Python. refuted: fixes that did not repair it there."""
-
-    file: str | None
-    refuted: frozenset[str]
-    notes: tuple[str, ...]
-
-
-def with_repro(session: Session, answer: Answer, criterion: Criterion, case: Case = WHOLE) -> Answer:
-    """The answer with such a repro, and without the fixes that did not hold in it. case: what is compiled."""
-    with session.clock.stage("minimize"):
-        repro = _reproduced(session, answer, criterion, case)
-    fixes = tuple((fix, ok and fix.id not in repro.refuted) for fix, ok in answer.fixes)
-    notes = (*answer.notes, *repro.notes)
-    return replace(answer, repro=repro.file, repro_agrees=repro.file is None, fixes=fixes, notes=notes)
-
-
-def _reproduced(session: Session, answer: Answer, criterion: Criterion, case: Case) -> ProgramRepro:
-    """With the best fix that holds in it, or with none."""
-    path, refuted, notes = session.run.repro, list[str](), list[str]()
-    expressible = [fix for fix, _ in answer.fixes if fix.plain is not None]
-    for fix in [*expressible[:MOST_FIXES], None]:
-        text = _text(session, answer, fix, criterion, case)
-        session.run.write_text(path, text)
-        runs = [session.plain.start(path, [SCRIPT])]
-        if fix is not None:
-            runs.append(session.plain.start(path, [SCRIPT, "--fixed"], **OWN_HEADER))
-        ended = [session.plain.ended(run, session.timeout_s) for run in runs]
-        # By its line too: Python itself ends with the same status where it stumbles.
-        if ended[0].status != DIVERGES or ended[0].said != DIFFERS:
-            path.unlink()
-            if case != WHOLE:
-                return _reproduced(session, answer, criterion, WHOLE)
-            notes.append(f"the script as a repro does not diverge in plain Python ({ended[0].said})")
-            return ProgramRepro(None, frozenset(refuted), tuple(notes))
-        if fix is None or ended[1].status == AGREES:
-            said = "no fix that plain torch can express" if fix is None else "--fixed agrees"
-            session.progress("repro", f"{path.name} diverges; {said}")
-            break
-        refuted.append(fix.id)
-        notes.append(f"{fix.id} does not repair the repro in a fresh process")
-    return ProgramRepro(path.name, frozenset(refuted), tuple(notes))
-
-
-def _text(session: Session, answer: Answer, fix: Fix | None, criterion: Criterion, case: Case) -> str:
-    source = Path(session.options.target).read_text(encoding="utf-8")
-    done = Statements() if fix is None or fix.plain is None else statements(fix.plain)
+def text(script: str, environment: Mapping[str, str], seed: int, case: Case, spec: ScriptSpec) -> str:
+    """script: its path. environment: what it must find before torch is imported. seed: where it sets none.
+    case: what is compiled of it."""
+    source, fix = Path(script).read_text(encoding="utf-8"), spec.fix
+    done = Statements() if fix is None else statements(fix)
     lines = [*done.early, *done.lines] or ['raise NotImplementedError("no fix is known")']
     options = "options"
-    if fix is not None and isinstance(fix.plain, UseBackend):
+    if isinstance(fix, UseBackend):
         lines = ["pass  # the backend above"]
-        chosen = f'{{"backend": {python_literal(fix.plain.backend)}}}'
+        chosen = f'{{"backend": {python_literal(fix.backend)}}}'
         options = f"(options | ({chosen} if fixed else {{}}))"
-    head = [line for text in header(answer, fix) for line in text.splitlines()]
+    head = [line for said in spec.header for line in said.splitlines()]
     return _TEMPLATE.substitute(
         header="\n".join(f"# {line}".rstrip() for line in head),
-        environment=python_literal(dict(session.environment)),
+        environment=python_literal(dict(environment)),
         script=_literal(source),
         imports="".join(f"    {line}\n" for line in sorted(done.imports)),
         fixed="" if fix is None else "# python repro.py --fixed   the same with the fix\n",
         fix="\n                ".join(lines),
         options=options,
         differs=DIFFERS,
-        seed=session.seed,
-        compare=_comparison(criterion),
+        seed=seed,
+        compare=_comparison(spec.criterion),
         constants=_constants(case),
         called=_SOME if case.calls else _ALL,
         only=_ONLY if case.graphs else "",

@@ -14,14 +14,20 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.criterion import Criterion
 from bisector.core.program import PROGRAM
+from bisector.core.verdict import Verdict, VerdictClass
 from bisector.runner.lab import Lab
-from bisector.session import program_search
+from bisector.session import divergence, pipeline, subject
 from bisector.session.answer import Answer
-from bisector.session.confirmation import RUNS_OF_A_SCRIPT
+from bisector.session.divergence import RUNS_OF_A_SCRIPT, ScriptWriter
 from bisector.session.run import Session
-from tests.session.model import Model, modelled, output
+from tests.session.model import REPRO, Model, modelled, output
 
 FMA, INLINE, VEC = "g1/fma:add@c1", "g1/inline:aten.mul@c1", "g1/vec:sin@c2"
+ENVIRONMENT = {"torch": "2", "cxx": "g++", "cpu": "a", "isa": "b"}
+VERDICT = Verdict(VerdictClass.COMPILED_WORSE, "the script says so")
+ASKED_OF_A_SCRIPT = {
+    asked.RunProbe, asked.RunVerdict, asked.SelfTest, asked.ReadFlags, asked.FindFormulas, asked.DigestCode,
+}  # fmt: skip
 Explain = Callable[[Model], Answer]
 
 
@@ -34,18 +40,25 @@ def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
 
     def run(model: Model) -> Answer:
         monkeypatch.setattr(Session, "program_lab", program_lab)
-        monkeypatch.setattr(
-            program_search, "script_of", lambda s: SimpleNamespace(prepared=lambda: tmp_path)
-        )
-        monkeypatch.setattr(program_search, "with_repro", lambda session, answer, *more: answer)
+        prepared = SimpleNamespace(prepared=lambda: tmp_path)
+        for module in (divergence, subject):
+            monkeypatch.setattr(module, "script_of", lambda session: prepared)
+        repro = asked.Repro(REPRO.format(plain=model.plain, fixed=model.fixed))
+        monkeypatch.setattr(ScriptWriter, "write", lambda writer, case, spec: repro)
         with modelled(model, tmp_path, monkeypatch) as session:
-            return program_search.explain_program(session, Answer("model.py", "run", {}), Criterion())
+            script = subject.whole_script(session, Criterion(), VERDICT)
+            so_far = Answer("model.py", "run", ENVIRONMENT)
+            return pipeline._searched(session, script, so_far).answer()
 
     return run
 
 
 class Script(Model):
-    """A model whose one call is the whole script."""
+    """A model whose one call is the whole script, of which no question about one graph is answered."""
+
+    def answer(self, request: asked.Request[Any]) -> Any:
+        assert type(request) in ASKED_OF_A_SCRIPT, request.job
+        return super().answer(request)
 
     def hello(self, digest: str) -> asked.Recorded:
         recorded = super().hello(digest)

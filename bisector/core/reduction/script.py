@@ -1,0 +1,110 @@
+"""Passes that make a script smaller by what is compiled of it: fewer graphs, fewer calls.
+
+What is left out runs op by op. A graph keeps its number, so that a decision found in the smaller case is the
+same one in the whole script. Fewer calls can mean other graphs; such a case serves a repro alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from ..case import WHOLE, Case
+from ..model import Outcome, ProbeResult
+from ..search.minimal import Members, minimal_set
+from .problem import Problem, Trial
+
+_GRAPH = re.compile(r"g(\d+)/")  # begins a decision ID of a script
+_CALL = re.compile(r"call\[(\d+)\]")  # begins the path of an output of a script
+MOST_RUNS = 12  # of the script, for its calls; a loop in which every call adds its part stays as it is
+
+
+def fewest_graphs(problem: Problem) -> None:
+    """Compile as few of the graphs as diverge alike."""
+    graphs = graphs_of(problem.default)
+    if len(graphs) > 1:
+        # A graph without decisions may have a part in it, so that all that are known need not suffice.
+        _keep_fewest(problem, graphs, WHOLE.with_graphs, graphs[:2], everything_is_known=False)
+
+
+def fewest_calls(problem: Problem) -> None:
+    """Run as few of the calls compiled as diverge alike."""
+    calls = calls_of(problem.default)
+    if len(calls) > 1:
+        shown = [m[1] for signature in problem.default.signatures if (m := _CALL.match(signature.path))]
+        _keep_fewest(problem, calls, WHOLE.with_calls, shown[:1], MOST_RUNS)
+
+
+def graphs_of(default: ProbeResult) -> list[str]:
+    """The numbers of the graphs in which a decision was taken."""
+    found = {int(m[1]) for d in default.measurement.decisions if (m := _GRAPH.match(d.id))}
+    return [str(number) for number in sorted(found)]
+
+
+def calls_of(default: ProbeResult) -> list[str]:
+    """The places of the compiled calls of which something was measured."""
+    found = {int(m[1]) for o in default.measurement.outputs if (m := _CALL.match(o.path))}
+    return [str(number) for number in sorted(found)]
+
+
+def said_of(default: ProbeResult, case: Case) -> list[str]:
+    """What need not be compiled in a case, in sentences. default: of the whole script."""
+    said = []
+    if case.graphs:
+        kept = " and ".join(f"g{number}" for number in case.graphs)
+        said.append(f"of its {len(graphs_of(default))} graphs it diverges with {kept} alone compiled")
+    if case.calls:
+        kept = ", ".join(str(number + 1) for number in case.calls)
+        word = "call" if len(case.calls) == 1 else "calls"
+        said.append(f"of its {len(calls_of(default))} calls it diverges with {word} {kept} alone compiled")
+    return said
+
+
+class _Enough(Exception):
+    """As many runs were made as the pass may make."""
+
+
+class _Compiled:
+    """FAIL where the script diverges alike with only these graphs, or calls, compiled."""
+
+    def __init__(self, problem: Problem, smaller: Callable[..., Case], most_runs: int | None) -> None:
+        self.problem = problem
+        self.smaller = smaller
+        self.left = most_runs
+        self.lanes = problem.lanes
+        self.trials: dict[Members, Trial] = {}
+
+    def __call__(self, members: Members) -> Outcome:
+        if self.left is not None:
+            if not self.left:
+                raise _Enough
+            self.left -= 1
+        (trial,) = self.problem.interesting([self._case(members)])
+        self.trials[members] = trial
+        return trial.outcome
+
+    def ahead(self, sets: Sequence[Members]) -> None:
+        self.problem.interesting([self._case(members) for members in sets])
+
+    def _case(self, members: Members) -> Case:
+        return self.smaller(*map(int, members))
+
+
+def _keep_fewest(
+    problem: Problem,
+    numbers: Sequence[str],
+    smaller: Callable[..., Case],
+    likely: Sequence[str],
+    most_runs: int | None = None,
+    everything_is_known: bool = True,
+) -> None:
+    """likely: each of them may suffice alone."""
+    test = _Compiled(problem, smaller, most_runs)
+    if not everything_is_known and test(frozenset(numbers)) is not Outcome.FAIL:
+        return
+    try:
+        kept = frozenset(minimal_set(numbers, test, likely=[frozenset({one}) for one in likely]).members)
+    except _Enough:
+        return
+    if len(kept) < len(numbers):
+        problem.accept(test.trials[kept])

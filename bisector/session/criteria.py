@@ -1,0 +1,31 @@
+"""The criterion that each subject is held to: a recorded call, and the outputs of a script's calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, Criterion, Tolerance
+from bisector.core.protocol import RecordedCall
+
+from .command_line import Options
+
+
+def criterion_of_call(options: Options, own: Mapping[str, tuple[Tolerance, ...]]) -> Criterion:
+    """Command line over a profile over the script's own comparisons (by path) over the defaults by dtype."""
+    if (given := options.criterion) is not None:
+        return given
+    source = "the script's own comparison" if own else Criterion().source
+    return Criterion(by_path=own, signed_zero=options.signed_zero, strides=True, source=source)
+
+
+def criterion_of_script(options: Options, calls: Sequence[RecordedCall], of_call: Criterion) -> Criterion:
+    """What the outputs of the script's calls are held to. Its own comparisons speak for themselves there, and
+    may be about something computed from an output: their tolerance holds for the outputs too where it allows
+    more of a value of 1 than the default of the dtype. of_call: of the call that was looked at."""
+    own = [pair for call in calls for pairs in call.tolerances.values() for pair in pairs]
+    if not own or options.criterion is not None:
+        return of_call
+    loosest = max(own, key=sum)
+    by_dtype = {dtype: (max(held, loosest, key=sum),) for dtype, held in DTYPE_TOLERANCES.items()}
+    by_dtype |= dict.fromkeys(INTEGERS, (loosest,))
+    return Criterion(by_dtype=by_dtype, strides=of_call.strides, source=of_call.source)

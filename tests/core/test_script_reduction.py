@@ -1,0 +1,103 @@
+"""The passes that leave graphs and calls of a script uncompiled, against truths that are written down."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from bisector.core.case import WHOLE, Case
+from bisector.core.model import (
+    Decision,
+    DivergenceKind,
+    Measurement,
+    Outcome,
+    OutputMeasurement,
+    ProbeResult,
+    Signature,
+)
+from bisector.core.reduction.problem import Problem, Trial
+from bisector.core.reduction.script import MOST_RUNS, fewest_calls, fewest_graphs, said_of
+
+GRAPHS, CALLS = (1, 2, 3), (0, 1, 2, 3)
+
+
+class Truth:
+    """The script diverges where all of `needed` are compiled; an empty tuple in a case means all are."""
+
+    def __init__(self, graphs: Sequence[int] = (), calls: Sequence[int] = (), unseen: bool = False) -> None:
+        self.graphs, self.calls = set(graphs), set(calls)
+        self.unseen = unseen  # a graph without decisions has a part in it
+        self.asked: list[Case] = []
+
+    def __call__(self, cases: Sequence[Case]) -> list[Trial]:
+        trials = []
+        for case in cases:
+            self.asked.append(case)
+            compiled = self.graphs <= set(case.graphs or GRAPHS) and self.calls <= set(case.calls or CALLS)
+            outcome = Outcome.FAIL if compiled and not (self.unseen and case.graphs) else Outcome.PASS
+            trials.append(Trial(case, outcome, ProbeResult(outcome, "")))
+        return trials
+
+
+def problem(truth: Truth, graphs: Sequence[int] = GRAPHS, calls: Sequence[int] = CALLS) -> Problem:
+    outputs = tuple(OutputMeasurement(i, f"call[{i}].output[0]", "float32", (1,), 1) for i in calls)
+    decisions = tuple(Decision(f"g{number}/fma:add@mul", "", "") for number in graphs)
+    shown = Signature(f"call[{calls[-1]}].output[0]", DivergenceKind.VALUE) if calls else None
+    default = ProbeResult(
+        Outcome.FAIL, "", Measurement(outputs, decisions), () if shown is None else (shown,)
+    )
+    no_graph: Any = None
+    return Problem(WHOLE, default, truth, no_graph)
+
+
+def subsets(of: Sequence[int]) -> list[tuple[int, ...]]:
+    return [chosen for size in range(1, len(of) + 1) for chosen in itertools.combinations(of, size)]
+
+
+@pytest.mark.parametrize("needed", subsets(GRAPHS))
+def test_the_graphs_that_are_needed_stay(needed: tuple[int, ...]) -> None:
+    found = problem(Truth(graphs=needed))
+    fewest_graphs(found)
+    assert found.case == (WHOLE if needed == GRAPHS else WHOLE.with_graphs(*needed))
+
+
+@pytest.mark.parametrize("needed", subsets(CALLS))
+def test_the_calls_that_are_needed_stay(needed: tuple[int, ...]) -> None:
+    found = problem(Truth(calls=needed))
+    fewest_calls(found)
+    assert found.case in (WHOLE, WHOLE.with_calls(*needed))
+    assert (found.case == WHOLE) == (needed == CALLS)
+
+
+def test_where_a_graph_without_decisions_has_a_part_in_it_the_whole_stays() -> None:
+    found = problem(Truth(unseen=True))
+    fewest_graphs(found)
+    assert found.case == WHOLE
+
+
+def test_one_graph_or_call_is_not_asked_about() -> None:
+    truth = Truth()
+    fewest_graphs(problem(truth, graphs=(1,)))
+    fewest_calls(problem(truth, calls=(0,)))
+    assert truth.asked == []
+
+
+def test_a_loop_of_which_every_call_is_needed_ends_after_some_runs() -> None:
+    truth = Truth(calls=range(100))
+    found = problem(truth, calls=range(100))
+    fewest_calls(found)
+    assert found.case == WHOLE
+    assert len(truth.asked) <= MOST_RUNS
+
+
+def test_what_is_compiled_is_said_in_sentences() -> None:
+    default = problem(Truth()).default
+    assert said_of(default, WHOLE.with_graphs(2)) == [
+        "of its 3 graphs it diverges with g2 alone compiled",
+    ]
+    assert said_of(default, WHOLE.with_calls(1, 3)) == [
+        "of its 4 calls it diverges with calls 2, 4 alone compiled",
+    ]

@@ -7,7 +7,7 @@ JSON (`bisector.wire`), and `session.study` makes nearly all of them. An answer 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from .case import Case
@@ -15,7 +15,8 @@ from .criterion import Criterion, Tolerance
 from .evidence import Evidence
 from .fix_source import PlainFix
 from .graphinfo import GraphInfo
-from .model import Candidate, Json, Machine, Measurement, Outcome
+from .model import Candidate, Json, Measurement, Outcome
+from .recorded import Recorded
 from .shares import Shares
 from .trace import Reach, Trace
 
@@ -72,77 +73,7 @@ class AboutCase(Request[Answer]):
     about: About
 
 
-# -- what was recorded ---------------------------------------------------------------------------------
-
-
-# Graphs of up to this many calls are searched whole before they are reduced; a probe of a larger one takes
-# seconds, and its plain baseline a kernel for every node.
-SEARCHED_WHOLE = 40
-# Of a larger graph the smallest case is followed: each value that is returned makes it larger to compile.
-FOLLOWED_WHOLE = 2000
-
-
-@dataclass(frozen=True)
-class RecordedCall:
-    """One call of a compiled function, as the script made it.
-
-    entry: the name of what was compiled. nodes: calls in its graph. tolerances: those of the script's own
-    comparisons, by output path, `*` for all outputs without one. digest: of the inputs. elements: in all
-    inputs together. settings: flags that the script set around it. backend: `custom` for one without a name.
-    code: a digest of its graph.
-    """
-
-    index: int
-    graph: int
-    entry: str
-    nodes: int
-    backward: bool
-    tolerances: Mapping[str, tuple[Tolerance, ...]]
-    digest: str
-    elements: int
-    devices: tuple[str, ...]
-    settings: Mapping[str, Json]
-    backend: str
-    code: str = ""
-
-    @property
-    def is_large(self) -> bool:
-        """Whether the graph is looked into by regions."""
-        return self.nodes > SEARCHED_WHOLE
-
-    @property
-    def can_be_followed(self) -> bool:
-        """Whether the whole graph may be compiled with all its values returned."""
-        return self.nodes <= FOLLOWED_WHOLE
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """What running the target left.
-
-    scripted: the script compiled something itself. skipped_calls: later calls of graphs that were not kept.
-    ended: how the script ended if it did not reach its last line. eager_disagrees: comparisons of the script
-    that failed although every graph ran in eager. files: of the target's folder, those that it read, by their
-    full names. one_at_a_time: the worker cannot fork. environment: variables that it had set when it first
-    imported torch, to other values than the worker began with. nothing: why there are no calls, where it
-    compiled something. unseeded: it drew random numbers, and neither it nor the command line set a seed.
-    cut_short: how it was stopped before its end, empty where it was not.
-    """
-
-    calls: tuple[RecordedCall, ...]
-    scripted: bool
-    skipped_calls: int
-    ended: str
-    eager_disagrees: int
-    notes: tuple[str, ...]
-    machine: Machine
-    files: tuple[str, ...] = ()
-    on_cuda: bool = False
-    one_at_a_time: bool = False
-    environment: Mapping[str, str] = field(default_factory=dict)
-    nothing: str | None = None
-    unseeded: bool = False
-    cut_short: str = ""
+# -- the subject ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

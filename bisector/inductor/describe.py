@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from ..core.backends import rung_of
 from ..core.graphinfo import GraphInfo, NodeInfo
 from ..core.model import Machine
-from ..core.protocol import Recorded, RecordedCall
+from ..core.recorded import Recorded, RecordedCall
 from . import naming, tensors, torch_state
 from .capture.load import Loaded
 from .capture.record import Call

@@ -11,7 +11,8 @@ from .. import wire
 from ..core.judge import BudgetSpent
 from ..core.messages import Reply, WorkerOptions
 from ..core.model import Json
-from ..core.protocol import Answer, Failed, Record, Recorded, Request
+from ..core.protocol import Answer, Failed, Record, Request
+from ..core.recorded import Recorded
 from ..errors import BadTarget, OutOfTime, WorkerLost
 from .head import changed_files
 from .journal import Journal, key_of

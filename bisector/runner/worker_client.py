@@ -14,7 +14,8 @@ from typing import Any, BinaryIO, TypeVar
 
 from .. import processes, wire
 from ..core.messages import Envelope, Lines, Reply, WorkerOptions
-from ..core.protocol import Recorded, Request
+from ..core.protocol import Request
+from ..core.recorded import Recorded
 from ..errors import BadTarget, NumbisectError, OutOfTime, WorkerLost
 from .rundir import RunDirectory
 

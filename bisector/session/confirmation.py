@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from bisector.core.case import WHOLE
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Decision, Json, Outcome, ProbeResult, kind_of
-from bisector.core.protocol import RecordedCall
+from bisector.core.recorded import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
 from bisector.runner.lab import Lab

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, Criterion, Tolerance
-from bisector.core.protocol import RecordedCall
+from bisector.core.recorded import RecordedCall
 
 from .command_line import Options
 

@@ -16,7 +16,8 @@ from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.judge import judge
 from bisector.core.model import ProbeResult
-from bisector.core.protocol import Failed, RecordedCall, Repro, ScriptSpec, WriteRepro
+from bisector.core.protocol import Failed, Repro, ScriptSpec, WriteRepro
+from bisector.core.recorded import RecordedCall
 from bisector.core.trace import Trace
 from bisector.core.verdict import Verdict
 from bisector.runner.lab import Lab

@@ -17,7 +17,8 @@ from bisector.core.criterion import Criterion
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Measurement, Outcome
 from bisector.core.program import outputs_of
-from bisector.core.protocol import RecordedCall, Request
+from bisector.core.protocol import Request
+from bisector.core.recorded import RecordedCall
 from bisector.core.script_verdict import BETWEEN, cannot_tell, script_verdict
 from bisector.core.verdict import BY_VALUES, Rule, VerdictClass
 

@@ -10,7 +10,8 @@ from bisector.core import backends
 from bisector.core.case import WHOLE, Case
 from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate, Outcome, ProbeResult
-from bisector.core.protocol import Failed, HooksTested, RecordedCall, Request, SelfTest
+from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
+from bisector.core.recorded import RecordedCall
 
 from . import following
 from .divergence import Capability, Divergence

@@ -16,7 +16,8 @@ from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
 from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, WorkerOptions
 from bisector.core.model import Base, Json, Measurement
-from bisector.core.protocol import Failed, RecordedCall, Request, RunProbe, RunVerdict
+from bisector.core.protocol import Failed, Request, RunProbe, RunVerdict
+from bisector.core.recorded import RecordedCall
 from bisector.core.shares import Shares
 from bisector.core.trace import Reach
 from bisector.runner.head import head_of

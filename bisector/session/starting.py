@@ -8,7 +8,7 @@ from itertools import islice
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
-from bisector.core.protocol import SEARCHED_WHOLE, RecordedCall
+from bisector.core.recorded import SEARCHED_WHOLE, RecordedCall
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.reduce import narrow, reduce_graph
 from bisector.core.reduction.regions import regions

@@ -12,7 +12,8 @@ from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.judge import severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
-from bisector.core.protocol import Failed, Recorded, RecordedCall, Request, RunVerdict
+from bisector.core.protocol import Failed, Request, RunVerdict
+from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab

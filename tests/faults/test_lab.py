@@ -11,7 +11,8 @@ import pytest
 from bisector.core.judge import BudgetSpent
 from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.model import Machine
-from bisector.core.protocol import Failed, HooksTested, Recorded, Request, SelfTest
+from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
+from bisector.core.recorded import Recorded
 from bisector.errors import CannotWrite, MissingTool, OutOfTime
 from bisector.runner import lab as labs
 from bisector.runner.journal import Journal

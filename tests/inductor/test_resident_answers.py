@@ -17,7 +17,6 @@ from bisector.core.protocol import (
     DescribeGraph,
     Failed,
     ReadFlags,
-    Recorded,
     Request,
     RunProbe,
     RunVerdict,
@@ -25,6 +24,7 @@ from bisector.core.protocol import (
     ShowSource,
     WarmUp,
 )
+from bisector.core.recorded import Recorded
 from bisector.runner.journal import Journal
 from bisector.runner.lab import LOST, Lab
 from bisector.runner.worker_client import Worker

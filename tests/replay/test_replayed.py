@@ -10,7 +10,8 @@ import pytest
 
 from bisector import wire
 from bisector.core.messages import Reply
-from bisector.core.protocol import Record, Recorded, RunProbe
+from bisector.core.protocol import Record, RunProbe
+from bisector.core.recorded import Recorded
 from bisector.report import markdown, sections, terminal
 from bisector.runner import lab
 from bisector.runner.rundir import RunDirectory

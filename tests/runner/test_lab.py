@@ -15,7 +15,8 @@ from bisector import wire
 from bisector.core.case import WHOLE
 from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.model import Candidate, Machine, Measurement
-from bisector.core.protocol import About, Failed, Recorded, RecordedCall, Request, RunProbe
+from bisector.core.protocol import About, Failed, Request, RunProbe
+from bisector.core.recorded import Recorded, RecordedCall
 from bisector.errors import BadTarget, WorkerLost
 from bisector.runner import lab as lab_module
 from bisector.runner.journal import Journal

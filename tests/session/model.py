@@ -34,6 +34,7 @@ from bisector.core.model import (
     node_of,
 )
 from bisector.core.program import CompiledCall, PlainRun, ScriptResult
+from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.shares import Carried, Part, Parts, Shares
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
@@ -87,13 +88,13 @@ class Model:
     def names(self) -> list[str]:
         return [f"c{i}" for i in range(self.calls)]
 
-    def hello(self, digest: str) -> asked.Recorded:
+    def hello(self, digest: str) -> Recorded:
         calls = tuple(
-            asked.RecordedCall(i, i, "fgh"[i], m.calls, False, {}, digest, LENGTH, ("cpu",), {}, "inductor")
+            RecordedCall(i, i, "fgh"[i], m.calls, False, {}, digest, LENGTH, ("cpu",), {}, "inductor")
             for i, m in enumerate((self, *self.others))
         )
         machine = Machine("2.13.0", "abc", "avx512")
-        return asked.Recorded(calls, True, 0, "", 0, (), machine)
+        return Recorded(calls, True, 0, "", 0, (), machine)
 
     def answer(self, request: asked.Request[Any]) -> Any:
         answers: dict[type, Callable[[Any], Any]] = {
@@ -231,7 +232,7 @@ class ModelWorker:
         self.which = 0 if options.first else 1
         self.closed = False
 
-    def wait_until_ready(self, *limits: Any) -> asked.Recorded:
+    def wait_until_ready(self, *limits: Any) -> Recorded:
         return self.model.hello(self.model.second_digest if self.which else "inputs")
 
     def ask(

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bisector.core.criterion import DTYPE_TOLERANCES
-from bisector.core.protocol import RecordedCall
+from bisector.core.recorded import RecordedCall
 from bisector.errors import BadOption
 from bisector.session import command_line
 from bisector.session.command_line import Options

@@ -14,6 +14,7 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.criterion import Criterion
 from bisector.core.program import PROGRAM
+from bisector.core.recorded import Recorded
 from bisector.core.verdict import Verdict, VerdictClass
 from bisector.runner.lab import Lab
 from bisector.session import divergence, pipeline, subject
@@ -60,7 +61,7 @@ class Script(Model):
         assert type(request) in ASKED_OF_A_SCRIPT, request.job
         return super().answer(request)
 
-    def hello(self, digest: str) -> asked.Recorded:
+    def hello(self, digest: str) -> Recorded:
         recorded = super().hello(digest)
         return replace(recorded, calls=(replace(recorded.calls[0], index=PROGRAM),))
 

@@ -8,13 +8,14 @@ from typing import Any
 from bisector.core import protocol as asked
 from bisector.core.criterion import Criterion
 from bisector.core.model import Measurement, Outcome
+from bisector.core.recorded import RecordedCall
 from bisector.session import subject
 from bisector.session.study import Study
 from tests.session.fake_lab import FakeLab, bytes_that_differ
 
 
-def call(index: int) -> asked.RecordedCall:
-    return asked.RecordedCall(index, index, "f", 1, False, {}, "inputs", 8, ("cpu",), {}, "inductor")
+def call(index: int) -> RecordedCall:
+    return RecordedCall(index, index, "f", 1, False, {}, "inputs", 8, ("cpu",), {}, "inductor")
 
 
 def test_a_call_of_which_one_run_of_three_diverges_is_not_one_that_agrees() -> None:

@@ -15,6 +15,7 @@ from ...core.evidence import Evidence
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement
 from ...core.program import PROGRAM, WHOLE_SCRIPT
+from ...core.recorded import Recorded, RecordedCall
 from .. import describe, formula, hooks, torch_state
 from ..flags import installed
 from ..hooks import selftest, triton_selftest
@@ -23,14 +24,14 @@ from .program_probe import probe
 WHOLE_PROGRAM = "the script is studied as a whole, not graph by graph"
 
 
-def recorded(options: ProgramOptions) -> asked.Recorded:
+def recorded(options: ProgramOptions) -> Recorded:
     """The script as the one call that there is."""
     devices = ("cuda",) if torch.cuda.is_initialized() else ("cpu",)
-    call = asked.RecordedCall(
+    call = RecordedCall(
         index=PROGRAM, graph=0, entry="__main__", nodes=0, backward=False, tolerances={},
         digest=WHOLE_SCRIPT, elements=0, devices=devices, settings={}, backend="inductor",
     )  # fmt: skip
-    return asked.Recorded((call,), True, 0, "", 0, (), describe.machine())
+    return Recorded((call,), True, 0, "", 0, (), describe.machine())
 
 
 def answer(options: ProgramOptions, request: asked.Request[Any]) -> Json:

@@ -192,7 +192,7 @@ def _asked_of_the_script(session: Session, answer: Answer, criterion: Criterion)
     """With the script's last word; and with the script as the repro where a graph by itself does not show it
     in plain Python: it has a part in it, by a backend, a lowering or a decomposition of its own."""
     found = with_last_word(session, answer, criterion)
-    if found.repro is None and found.confirmed and session.clock.exhausted() is None:
+    if found.repro is None and session.clock.exhausted() is None:
         return with_repro(session, ScriptWriter(session, criterion), found)
     return found
 

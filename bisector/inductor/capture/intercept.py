@@ -23,6 +23,7 @@ import torch
 import torch._dynamo.repro.after_aot
 import torch._dynamo.repro.after_dynamo
 
+from . import comparing
 from .artifacts import run_repro_stand_in
 from .record import Recorder
 from .wrapping import name_of, wrapped
@@ -38,11 +39,7 @@ def intercepted(recorder: Recorder, script: Path) -> Iterator[None]:
         (torch._dynamo.repro.after_dynamo, "run_repro", run_repro),
         (torch, "compile", _compile_stand_in(recorder, torch.compile, ours)),
         (torch._dynamo, "optimize", _optimize_stand_in(recorder, torch._dynamo.optimize, ours)),
-        (torch.testing, "assert_close", _assert_close(recorder, torch.testing.assert_close)),
-        (torch, "allclose", _allclose(recorder, torch.allclose)),
-        (torch.Tensor, "allclose", _allclose(recorder, torch.Tensor.allclose)),
-        (torch, "equal", _equal(recorder, torch.equal)),
-        (torch.Tensor, "equal", _equal(recorder, torch.Tensor.equal)),
+        *comparing.stand_ins(recorder.compared),
         (signal, "signal", _signal_outside_main_thread(signal.signal)),
         (torch, "manual_seed", _seeding(recorder, torch.manual_seed, "torch")),
         (torch.random, "manual_seed", _seeding(recorder, torch.manual_seed, "torch")),
@@ -113,45 +110,6 @@ def _options(mode: Any, options: Any, dynamic: Any) -> dict[str, Any]:
         return dict(list_mode_options(mode, dynamic))
     not_config = {"guard_filter_fn", "use_aoti"}
     return {k.replace("-", "_"): v for k, v in (options or {}).items() if k not in not_config}
-
-
-def _assert_close(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def assert_close(actual: Any, expected: Any, *args: Any, **kwargs: Any) -> None:
-        rtol, atol = kwargs.get("rtol"), kwargs.get("atol")
-        tolerance = (float(rtol), float(atol)) if rtol is not None and atol is not None else None
-        agreed = False
-        try:
-            original(actual, expected, *args, **kwargs)
-            agreed = True
-        except AssertionError:
-            if not recorder.calls:
-                raise
-        recorder.compared((actual, expected), tolerance, agreed)
-
-    return assert_close
-
-
-def _allclose(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def allclose(
-        input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-    ) -> bool:
-        agreed: bool = original(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
-        recorder.compared((input, other), (float(rtol), float(atol)), agreed)
-        return agreed
-
-    return allclose
-
-
-def _equal(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def equal(input: Any, other: Any) -> bool:
-        agreed: bool = original(input, other)
-        recorder.compared((input, other), (0.0, 0.0), agreed)
-        return agreed
-
-    return equal
 
 
 def _first_import_of_torch(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ import torch.utils._pytree as pytree
 
 from ...core.criterion import DTYPE_TOLERANCES, Tolerance
 from .. import tensors, torch_state
+from .comparing import Compared
 from .restarts import restart_as_the_compiler_would
 
 # Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls
@@ -232,14 +233,17 @@ class Recorder:
         call.output_storages = [_storage_of(o) for o in flat]
         call.keep_gradients(flat)
 
-    def compared(self, values: Any, tolerance: Tolerance | None, agreed: bool) -> None:
-        """The script has compared these; of no interest before its first compiled call."""
+    def compared(self, comparison: Compared) -> bool:
+        """The script has made a comparison; of no interest before its first compiled call. After that one
+        which fails lets the script go on, so that its later calls are recorded."""
         if self.calls:
-            leaves = [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+            found = pytree.tree_leaves(comparison.values)
+            leaves = [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
             matched = [(call, path) for leaf in leaves for call in self.calls for path in call.paths(leaf)]
             defaults = [_default_tolerance(leaf) for leaf in leaves]
             default = max(defaults, default=(0.0, 0.0))  # assert_close takes the looser dtype's of a pair
-            self.comparisons.append(Comparison(tolerance, default, matched, agreed))
+            self.comparisons.append(Comparison(comparison.tolerance, default, matched, comparison.agreed))
+        return not self.calls
 
 
 def _version_of(value: Any) -> int | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,6 +22,8 @@ from ...core.model import OutputMeasurement
 from ...core.program import CompiledCall, Mode
 from ...errors import first_line
 from .. import torch_state
+from ..capture import comparing
+from ..capture.comparing import Compared
 from ..capture.wrapping import wrapped
 from . import call_values
 from .beside import Beside
@@ -41,7 +42,8 @@ def begin(options: Mapping[str, Any], note: Note) -> Callable[[], None]:
     )  # fmt: skip
     torch.compile = _compile(watch, torch.compile, options["backend"])
     _watch_backward(watch)
-    _watch_comparisons(note)
+    for owner, name, stand_in in comparing.stand_ins(watch.compared):
+        setattr(owner, name, stand_in)
     return watch.finish
 
 
@@ -111,6 +113,11 @@ class Watch:
         if beside is not None:
             beside.returned(result)
         return result
+
+    def compared(self, comparison: Compared) -> bool:
+        """Note what the script's comparison says; one that fails ends the script as it would."""
+        self.note(agreed=comparison.agreed)
+        return True
 
     def before_backward(self) -> None:
         """Keep the gradients that a backward pass adds to."""
@@ -211,38 +218,3 @@ def _watch_backward(watch: Watch) -> None:
 
     for name in ("backward", "grad"):  # Tensor.backward calls the first
         setattr(torch.autograd, name, watched(getattr(torch.autograd, name)))
-
-
-def _watch_comparisons(note: Note) -> None:
-    def watched(original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def compared(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or _is_of_torch(sys._getframe(1).f_code.co_filename):
-                return original(*args, **kwargs)
-            agreed = False
-            try:
-                answer = original(*args, **kwargs)
-                agreed = answer is None or bool(answer)
-            finally:
-                note(agreed=agreed)
-            return answer
-
-        return compared
-
-    for owner, name in _COMPARISONS:
-        setattr(owner, name, watched(getattr(owner, name)))
-
-
-def _is_of_torch(file: str) -> bool:
-    """The compiler makes comparisons of its own."""
-    return file.startswith(_TORCH)
-
-
-_TORCH = str(Path(torch.__file__).parent) + os.sep
-_COMPARISONS: list[tuple[Any, str]] = [
-    (torch.testing, "assert_close"),
-    (torch, "allclose"),
-    (torch.Tensor, "allclose"),
-    (torch, "equal"),
-    (torch.Tensor, "equal"),
-]

@@ -1,0 +1,89 @@
+"""Stand-ins for the functions by which a script compares tensors; each comparison is told as it ends."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...core.criterion import EXACT, Tolerance
+
+_TORCH = str(Path(torch.__file__).parent) + os.sep
+
+
+@dataclass(frozen=True)
+class Compared:
+    """values: all that was given to the comparison, tensors among it. tolerance: as it was given, or None.
+    agreed: its own answer; False where it raised."""
+
+    values: Any
+    tolerance: Tolerance | None
+    agreed: bool
+
+
+# Takes a comparison; says whether an AssertionError that it raised is to go on to the script.
+Told = Callable[[Compared], bool]
+_ToleranceOf = Callable[[Sequence[Any], Mapping[str, Any]], Tolerance | None]
+
+
+def stand_ins(told: Told) -> list[tuple[Any, str, Callable[..., Any]]]:
+    """(owner, name, stand-in) of each function that compares."""
+    return [
+        (owner, name, _watched(getattr(owner, name), told, tolerance_of))
+        for owner, name, tolerance_of in _COMPARISONS
+    ]
+
+
+def _watched(original: Callable[..., Any], told: Told, tolerance_of: _ToleranceOf) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compared(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling() or _is_of_torch(sys._getframe(1).f_code.co_filename):
+            return original(*args, **kwargs)
+
+        def tell(agreed: bool) -> bool:
+            return told(Compared((args, kwargs), tolerance_of(args, kwargs), agreed))
+
+        try:
+            answer = original(*args, **kwargs)
+        except Exception as error:
+            if tell(False) or not isinstance(error, AssertionError):
+                raise
+            return None
+        tell(answer is None or bool(answer))
+        return answer
+
+    return compared
+
+
+def _is_of_torch(file: str) -> bool:
+    """The compiler makes comparisons of its own."""
+    return file.startswith(_TORCH)
+
+
+def _of_assert_close(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tolerance | None:
+    rtol, atol = kwargs.get("rtol"), kwargs.get("atol")
+    return None if rtol is None or atol is None else (float(rtol), float(atol))
+
+
+def _of_allclose(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tolerance | None:
+    given = dict(zip(("rtol", "atol"), args[2:4], strict=False)) | dict(kwargs)
+    return float(given.get("rtol", 1e-5)), float(given.get("atol", 1e-8))
+
+
+def _of_equal(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tolerance | None:
+    return EXACT
+
+
+_COMPARISONS: list[tuple[Any, str, _ToleranceOf]] = [
+    (torch.testing, "assert_close", _of_assert_close),
+    (torch, "allclose", _of_allclose),
+    (torch.Tensor, "allclose", _of_allclose),
+    (torch, "equal", _of_equal),
+    (torch.Tensor, "equal", _of_equal),
+]

@@ -121,6 +121,8 @@ class Criterion:
 
     def is_exact(self, output: OutputMeasurement) -> bool:
         """Whether the output must be equal."""
+        if not self.by_tolerances:
+            return output.dtype not in BY_VECTOR
         return EXACT in self._held(output)
 
     def _held(self, output: OutputMeasurement) -> tuple[Tolerance, ...]:

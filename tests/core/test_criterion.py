@@ -125,3 +125,9 @@ def test_the_assertion_of_a_repro_says_what_the_judge_says(
         except AssertionError:
             said = "FAIL"
         assert agrees.outcome.value == said, (dtype, e, a)
+
+
+@pytest.mark.parametrize("criterion", [ULP, COSINE])
+def test_where_steps_or_an_angle_are_allowed_bits_may_differ(criterion: Criterion) -> None:
+    assert not criterion.is_exact(off_by(1.0))
+    assert criterion.is_exact(off_by(1.0, dtype="uint8"))

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from bisector.inductor.capture.artifacts import RUNNERS
+from bisector.subject.targets import TargetKind
+
 # The compiled relu adds one where the switch of Inductor's own tests is on.
 MODEL = """
 import torch
@@ -166,3 +169,7 @@ def test_an_archive_that_is_none_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "program.pt2" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+def test_every_kind_of_target_but_a_script_has_a_function_that_runs_it() -> None:
+    assert RUNNERS.keys() == {kind.value for kind in TargetKind} - {TargetKind.SCRIPT.value}

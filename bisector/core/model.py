@@ -138,8 +138,8 @@ class OutputMeasurement:
     on one side only, if there is one, and of each pair of the frontier.
     n_diff: elements that are not bit-equal (NaN equals NaN; -0.0 and +0.0 differ).
     sign_diff: those among them that differ only in the sign of a zero.
-    max_abs: largest difference of elements that are finite in both; max_rel: largest over |eager|, of those that
-    are not 0 in eager.
+    max_abs: largest difference of elements that are finite in both. max_rel: largest over |eager|, of those
+    that are not 0 in eager.
     rms: root mean square of the difference, over all elements; 0 where one of the two is not finite.
     max_ulp: steps of the dtype between the two values at the worst element; None for integers and float8.
     cosine: of the angle between the two as vectors, over what is finite in both; None where nothing differs,

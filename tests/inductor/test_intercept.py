@@ -258,6 +258,23 @@ def test_a_comparison_with_the_default_tolerance_sets_none(run: Any) -> None:
     assert tolerances(loaded) == {}
 
 
+@pytest.mark.parametrize("arguments", ["c, fn(x).double()", "c, fn(x), 'wide'"])
+def test_a_comparison_that_torch_refuses_sets_none_and_raises_what_torch_raises(
+    run: Any, arguments: str
+) -> None:
+    loaded = run(f"""
+        c = torch.compile(fn)(x)
+        try:
+            torch.allclose({arguments})
+        except (RuntimeError, TypeError) as error:
+            assert "could not convert" not in str(error)
+        else:
+            raise SystemExit("it compared them")
+    """)
+    assert loaded.ended == ""
+    assert tolerances(loaded) == {}
+
+
 def test_of_several_comparisons_of_one_output_each_holds_and_a_default_is_one(run: Any) -> None:
     loaded = run("""
         c = torch.compile(fn)(x)

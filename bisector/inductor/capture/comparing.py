@@ -20,11 +20,12 @@ _TORCH = str(Path(torch.__file__).parent) + os.sep
 @dataclass(frozen=True)
 class Compared:
     """values: all that was given to the comparison, tensors among it. tolerance: as it was given, or None.
-    agreed: its own answer; False where it raised."""
+    agreed: its own answer. refused: it raised another exception than AssertionError, and compared nothing."""
 
     values: Any
     tolerance: Tolerance | None
     agreed: bool
+    refused: bool = False
 
 
 # Takes a comparison; says whether an AssertionError that it raised is to go on to the script.
@@ -46,16 +47,17 @@ def _watched(original: Callable[..., Any], told: Told, tolerance_of: _ToleranceO
         if torch.compiler.is_compiling() or _is_of_torch(sys._getframe(1).f_code.co_filename):
             return original(*args, **kwargs)
 
-        def tell(agreed: bool) -> bool:
-            return told(Compared((args, kwargs), tolerance_of(args, kwargs), agreed))
-
+        values = (args, kwargs)
         try:
             answer = original(*args, **kwargs)
-        except Exception as error:
-            if tell(False) or not isinstance(error, AssertionError):
+        except AssertionError:
+            if told(Compared(values, tolerance_of(args, kwargs), agreed=False)):
                 raise
             return None
-        tell(answer is None or bool(answer))
+        except Exception:
+            told(Compared(values, None, agreed=False, refused=True))
+            raise
+        told(Compared(values, tolerance_of(args, kwargs), agreed=answer is None or bool(answer)))
         return answer
 
     return compared

@@ -236,7 +236,7 @@ class Recorder:
     def compared(self, comparison: Compared) -> bool:
         """The script has made a comparison; of no interest before its first compiled call. After that one
         which fails lets the script go on, so that its later calls are recorded."""
-        if self.calls:
+        if self.calls and not comparison.refused:
             found = pytree.tree_leaves(comparison.values)
             leaves = [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
             matched = [(call, path) for leaf in leaves for call in self.calls for path in call.paths(leaf)]

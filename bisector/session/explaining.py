@@ -16,6 +16,7 @@ from bisector.core.fix_source import PASSES, PER_GRAPH
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Candidate
 from bisector.core.protocol import Request
+from bisector.core.reduction.reduce import Pass, reduce
 from bisector.core.reduction.script import fewest_calls, fewest_graphs, said_of
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
@@ -41,6 +42,14 @@ from .study import Study, config_id
 
 FEW = 3  # decisions; so few that repair the whole are no family
 NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
+# By what the search began with, where no flag that repairs that repairs the whole.
+REFUTED_ON_WHOLE = {
+    Scope.PART: ("no flag that repairs a part of the inputs repairs the whole",),
+    Scope.GRAPHS: (
+        NOTHING_SMALLER,
+        "no flag that repairs the script with some of its graphs compiled repairs the whole",
+    ),
+}
 
 
 class Explanation(Findings):
@@ -172,7 +181,8 @@ class Explanation(Findings):
         with self.session.clock.stage("localise"):
             found = reduce_case(self.study, WHOLE, self.whole.default, None, fewest_graphs)
         notes = (NOTHING_SMALLER, *said_of(self.whole.default, found.case))
-        return Start(found.case, found.default, reductions=(found,), notes=notes)
+        scope = Scope.WHOLE if found.case == WHOLE else Scope.GRAPHS
+        return Start(found.case, found.default, scope, (found,), notes)
 
     @property
     def _to_follow(self) -> bool:
@@ -197,7 +207,8 @@ class Explanation(Findings):
 
     def _follow_small(self, case: Case) -> None:
         """Of a graph too large to be followed the smallest case; its trace says nothing of the whole."""
-        if self.divergence.can == {Capability.GRAPH}:
+        can = self.divergence.can
+        if Capability.GRAPH in can and Capability.FOLLOW not in can:
             self._follow(Start(case, self.study.probe(Candidate(), case)))
             self.followed = replace(self.followed or Followed(), trace=None)
 
@@ -213,8 +224,7 @@ class Explanation(Findings):
             if start.case != WHOLE and found.repairs_something:
                 found = on_whole(self.study, found)
                 if not found.repairs_something and start.scope is not Scope.REGION:
-                    note = "no flag that repairs a part of the inputs repairs the whole"
-                    self.start = replace(self.whole, notes=(note,))
+                    self.start = replace(self.whole, notes=REFUTED_ON_WHOLE[start.scope])
                     found = walk(self.study, flags, settings, WHOLE, self.whole.default.measurement)
         self.walk = found
         self.study = replace(self.study, conservative=found.conservative)
@@ -262,19 +272,18 @@ class Explanation(Findings):
         Fewer calls of a script can mean other graphs and so other decisions: they serve the repro alone.
         """
         if Capability.GRAPHS_AND_CALLS in self.divergence.can:
-            with self.session.clock.stage("minimize"):
-                calls = reduce_case(self.study, WHOLE, self.whole.default, None, fewest_calls)
-            self.reductions.append(calls)
-            return self.start.case if calls.case == WHOLE else calls.case
+            case = self._reduce(self.whole, None, fewest_calls).case
+            return self.start.case if case == WHOLE else case
         return self._reduce(self.start, anchored_by(decided.sets.repairs) or self._anchor()).case
 
-    def _reduce(self, start: Start, anchor: Anchor | None) -> Reduced:
+    def _reduce(self, start: Start, anchor: Anchor | None, passes: Pass = reduce) -> Reduced:
         with self.session.clock.stage("minimize"):
             verdict = self._verdict().kind
-            found = reduce_case(self.study, start.case, start.default, anchor, verdict=verdict)
+            found = reduce_case(self.study, start.case, start.default, anchor, passes, verdict)
         self.reductions.append(found)
         self._stopped(found.stopped_because)
-        self._say("minimize", f"{self.study.describe(found.case).size} still diverge")
+        if Capability.GRAPH in self.divergence.can:
+            self._say("minimize", f"{self.study.describe(found.case).size} still diverge")
         return found
 
     def _suspects(self) -> Suspects:

@@ -32,6 +32,7 @@ class Scope(enum.Enum):
     WHOLE = "whole"
     PART = "part"  # all calls, on a part of the inputs
     REGION = "region"  # some of the calls
+    GRAPHS = "graphs"  # of a script some of the graphs, the others uncompiled
 
 
 @dataclass(frozen=True)

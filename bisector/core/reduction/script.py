@@ -23,8 +23,10 @@ def fewest_graphs(problem: Problem) -> None:
     """Compile as few of the graphs as diverge alike."""
     graphs = graphs_of(problem.default)
     if len(graphs) > 1:
+        test = _Compiled(problem, WHOLE.with_graphs)
         # A graph without decisions may have a part in it, so that all that are known need not suffice.
-        _keep_fewest(problem, graphs, WHOLE.with_graphs, graphs[:2], everything_is_known=False)
+        if test(frozenset(graphs)) is Outcome.FAIL:
+            _keep_fewest(problem, graphs, test, graphs[:2])
 
 
 def fewest_calls(problem: Problem) -> None:
@@ -32,7 +34,7 @@ def fewest_calls(problem: Problem) -> None:
     calls = calls_of(problem.default)
     if len(calls) > 1:
         shown = [m[1] for signature in problem.default.signatures if (m := _CALL.match(signature.path))]
-        _keep_fewest(problem, calls, WHOLE.with_calls, shown[:1], MOST_RUNS)
+        _keep_fewest(problem, calls, _Compiled(problem, WHOLE.with_calls, MOST_RUNS), shown[:1])
 
 
 def graphs_of(default: ProbeResult) -> list[str]:
@@ -67,7 +69,7 @@ class _Enough(Exception):
 class _Compiled:
     """FAIL where the script diverges alike with only these graphs, or calls, compiled."""
 
-    def __init__(self, problem: Problem, smaller: Callable[..., Case], most_runs: int | None) -> None:
+    def __init__(self, problem: Problem, smaller: Callable[..., Case], most_runs: int | None = None) -> None:
         self.problem = problem
         self.smaller = smaller
         self.left = most_runs
@@ -90,18 +92,8 @@ class _Compiled:
         return self.smaller(*map(int, members))
 
 
-def _keep_fewest(
-    problem: Problem,
-    numbers: Sequence[str],
-    smaller: Callable[..., Case],
-    likely: Sequence[str],
-    most_runs: int | None = None,
-    everything_is_known: bool = True,
-) -> None:
-    """likely: each of them may suffice alone."""
-    test = _Compiled(problem, smaller, most_runs)
-    if not everything_is_known and test(frozenset(numbers)) is not Outcome.FAIL:
-        return
+def _keep_fewest(problem: Problem, numbers: Sequence[str], test: _Compiled, likely: Sequence[str]) -> None:
+    """Take the smallest case that still diverges. likely: each of them may suffice alone."""
     try:
         kept = frozenset(minimal_set(numbers, test, likely=[frozenset({one}) for one in likely]).members)
     except _Enough:

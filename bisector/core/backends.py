@@ -10,8 +10,8 @@ INDUCTOR = "inductor"
 # From Dynamo alone to all of it (torch/_dynamo/backends/debugging.py, common.py).
 RUNGS = ("eager", "aot_eager", "aot_eager_decomp_partition", INDUCTOR)
 OWN = "custom"  # none of these: the script's own backend, or another package's
-# Rungs in which Inductor's decompositions and decisions are taken.
-GENERATING = ("aot_eager_decomp_partition", INDUCTOR, OWN)
+# Rungs before Inductor: what they show, Dynamo or AOTAutograd makes.
+RUNGS_ABOVE = RUNGS[:-1]
 
 
 def rung_of(backend: object) -> str:

@@ -5,13 +5,15 @@ Reports print these lines to be pasted, and a repro runs them for `--fixed`.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .model import Json, detail_of
+from .kinds import FRAME, GUARD
+from .model import Json, detail_of, kind_of, node_of
 
 # The flag whose variable sets flags of single graphs, by their number (torch/_dynamo/graph_id_filter.py).
 PER_GRAPH = "dynamo.debug_inductor_config_override"
@@ -31,6 +33,8 @@ _IMPORTED_ON_USE = {"import torch._inductor.config", "import torch._dynamo.confi
 _LOWERING = "torch._inductor.lowering"
 # torch's graph caches are not keyed on its tables of lowerings and decompositions.
 _UNCACHED = "torch._inductor.config.force_disable_caches = True"
+_BROKEN = "; without fullgraph=True"
+_KEYS = ", ".join(f"torch._C.DispatchKey.{key}" for key in ("CompositeImplicitAutograd", "Autograd"))
 _OPERATOR = re.compile(r"(?:aten|prims|quantized|torchvision)\.\w+(?:\.\w+)?")
 
 
@@ -71,20 +75,62 @@ class UseBackend:
     backend: str
 
 
-PlainFix = SetFlags | DisablePasses | FallBack | UseBackend
+@dataclass(frozen=True)
+class LeaveToPython:
+    """Decorate functions of the script with `torch.compiler.disable`. lines: name -> line of its `def`."""
+
+    lines: Mapping[str, int]
 
 
-def by_name(kind: str, decisions: Iterable[str]) -> PlainFix | None:
+@dataclass(frozen=True)
+class CompileAnew:
+    """Forget what is compiled before calls of the script. calls: their numbers, from 1, with the function."""
+
+    calls: Mapping[int, str]
+
+
+PlainFix = SetFlags | DisablePasses | FallBack | UseBackend | LeaveToPython | CompileAnew
+# Neither can be had in one graph, whatever the script asks for.
+EDITS = (LeaveToPython, CompileAnew)
+
+
+def by_name(kind: str, decisions: Iterable[str], script: str = "") -> PlainFix | None:
     """What leaves these decisions out wherever their pass or operator occurs; None where nothing can.
 
-    kind: "pass", "lowering" or "decomposition"; plain torch has no way to leave others out.
+    kind: "pass", "lowering" or "decomposition", or else what the script itself can leave out; plain torch
+    has no way for others. script: its source, where the decisions are those of a whole script.
     """
     names = tuple(sorted({detail_of(decision) for decision in decisions}))
     if kind == "pass":
         return DisablePasses(names)
+    if kind == "decision":
+        return _edit(tuple(decisions), script)
     if kind not in ("lowering", "decomposition") or not all(map(_OPERATOR.fullmatch, names)):
         return None
     return FallBack(names, decomposed=kind == "decomposition")
+
+
+def _edit(decisions: Sequence[str], script: str) -> PlainFix | None:
+    kinds = {kind_of(decision) for decision in decisions}
+    if kinds == {GUARD.name}:
+        return CompileAnew({int(node_of(d).removeprefix("call")): detail_of(d) for d in decisions})
+    if kinds != {FRAME.name}:
+        return None
+    begin = {detail_of(d): int(node_of(d).rpartition(":")[2]) for d in decisions}
+    lines = {name: _line_of_def(script, name, line) for name, line in begin.items()}
+    known = {name: line for name, line in lines.items() if line is not None}
+    return LeaveToPython(known) if len(known) == len(lines) else None
+
+
+def _line_of_def(script: str, name: str, begin: int) -> int | None:
+    """Where `def` stands, behind the decorators. None where the script has no such function there: it is in
+    another file, or a lambda."""
+    for node in ast.walk(ast.parse(script)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and name.endswith(node.name):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first == begin:
+                return node.lineno
+    return None
 
 
 @dataclass(frozen=True)
@@ -97,10 +143,11 @@ class Statements:
 
 
 def statements(fix: PlainFix) -> Statements:
-    """The fix in Python; nothing for UseBackend, which the call of torch.compile itself takes."""
+    """The fix in Python; nothing for UseBackend, which the call of torch.compile itself takes, and for what
+    edits the script."""
     if isinstance(fix, FallBack):
         return _fallback(fix)
-    if isinstance(fix, UseBackend):
+    if isinstance(fix, (UseBackend, *EDITS)):
         return Statements()
     texts = {name: str(v) if name.startswith("env.") else v for name, v in fix.values.items()}
     return flag_statements({name: python_literal(value) for name, value in texts.items()})
@@ -138,6 +185,11 @@ def paste_lines(
         return [f"backend = {python_literal(fix.backend)}  # torch.compile(..., backend=backend)"]
     if isinstance(fix, FallBack):
         return ["; ".join(uncached_lines(fix))]
+    if isinstance(fix, LeaveToPython):
+        return [f"@torch.compiler.disable  # on `{name}`, line {n}{_BROKEN}" for name, n in fix.lines.items()]
+    if isinstance(fix, CompileAnew):
+        calls = fix.calls.items()
+        return [f"torch._dynamo.reset()  # before call {n}, of `{name}`{_BROKEN}" for n, name in calls]
     return _flag_lines(fix, settings or {}, variables or {})
 
 
@@ -164,6 +216,9 @@ def _fallback(fix: FallBack) -> Statements:
         op = f"torch.ops.{name}"
         if fix.decomposed:
             lines.append(f"torch._decomp.remove_decompositions({_LOWERING}.decompositions, [{op}])")
+            # Python kernels take some apart before the table is asked (torch/_ops.py).
+            each = f"for o in {op}.overloads() for k in ({_KEYS})"
+            lines.append(f"[getattr({op}, o).py_kernels.pop(k, None) {each}]")
         # The warning is an error where the environment has CI set.
         lines.append(f"{_LOWERING}.make_fallback({op}, warn=False)")
     return Statements(tuple(lines), imports=frozenset([f"import {_LOWERING}"]))

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .backends import INDUCTOR, OWN
+
 
 @dataclass(frozen=True)
 class Kind:
     """One kind of decision; an ID is `name:detail@node`.
 
     noun: names one decision ("the FMA contraction of `mul`"). sentence: what the compiler did, also the row
-    of docs/words.md. instances: other nouns, by detail.
+    of docs/words.md. instances: other nouns, by detail. phrase: names one decision in the place of the noun,
+    with its `{detail}` and `{node}`.
 
     about_graph: its decisions are about a whole graph, so reports name their detail and no node.
     detail_is_local: its detail names operations of the one graph, so that decisions of two graphs are alike
@@ -25,23 +28,27 @@ class Kind:
     is none beside one. kept_in_plain: the plain baseline allows it unless it is a member.
 
     devices: the types of device on which alone it is taken; empty: any. hooked: its decisions come from a
-    hook.
+    hook. rungs: taken where a whole script runs, and asked about where one of these backends is the first to
+    diverge; empty: taken within a graph. of_calls: of those, its IDs name no graph.
     """
 
     name: str
     noun: str
     sentence: str
     instances: Mapping[str, str] = field(default_factory=dict)
+    phrase: str = ""
     about_graph: bool = False
     detail_is_local: bool = False
     makes_room: bool = False
     kept_in_plain: bool = False
     devices: frozenset[str] = frozenset()
     hooked: bool = True
+    rungs: frozenset[str] = frozenset()
+    of_calls: bool = False
 
     @property
     def self_tested(self) -> bool:
-        """Whether the self-test must have a program for it, which runs on a CPU."""
+        """Whether the self-test must have a program for it, or a script, which runs on a CPU."""
         return self.hooked and (not self.devices or "cpu" in self.devices)
 
 
@@ -121,6 +128,30 @@ CUDAGRAPH = Kind(
     about_graph=True,
     devices=frozenset({"cuda"}),
 )
+GUARD = Kind(
+    "guard",
+    "reuse of compiled code",
+    "A call runs what an earlier call compiled, since its guards let it pass.",
+    phrase="the reuse of compiled code at {node} of `{detail}`",
+    rungs=frozenset({"eager", "aot_eager", "aot_eager_decomp_partition"}),
+    of_calls=True,
+)
+CACHE = Kind(
+    "cache",
+    "hit in the cache",
+    "A compiled graph is taken from a cache on disk.",
+    about_graph=True,
+    rungs=frozenset({INDUCTOR, OWN}),
+)
+FRAME = Kind(
+    "frame",
+    "tracing",
+    "Dynamo traces a function of the program; otherwise Python runs it.",
+    phrase="the tracing of `{detail}`",
+    kept_in_plain=True,  # a place too: where Python runs it, nothing in it is compiled
+    rungs=frozenset({"eager", "aot_eager"}),
+    of_calls=True,
+)
 CONFIG = Kind(
     "config",
     "setting",
@@ -141,6 +172,6 @@ LOWER = Kind(
 # where and not why, last. Answers name decisions in this order.
 _FINEST_FIRST = (
     FMA, VEC, CAST, CONST, LAYOUT, PREPACK, TEMPLATE, UNROLL, SPLIT, WELFORD, INLINE, REMAT, FUSE, CFOLD,
-    MATCH, DECOMP, PASS, INPLACE, REUSE, CUDAGRAPH, CONFIG, LOWER,
+    MATCH, DECOMP, PASS, INPLACE, REUSE, CUDAGRAPH, GUARD, CACHE, FRAME, CONFIG, LOWER,
 )  # fmt: skip
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _FINEST_FIRST}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from .backends import INDUCTOR
 from .model import Json
 
 
@@ -63,6 +64,8 @@ class ProgramOptions:
 
     script: the file. folder: what the run with compilation off left there. threads: as of LoadOptions.
     config: settings that hold in every compile. values_alone: what the script says of itself does not count.
+    rung: the backend in the place of the script's own, where that does more. lines: the printed ones that
+    count.
     """
 
     script: str
@@ -71,6 +74,8 @@ class ProgramOptions:
     values_alone: bool = False
     threads: int = 1
     config: Mapping[str, Json] = field(default_factory=dict)
+    rung: str = INDUCTOR
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

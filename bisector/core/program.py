@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import enum
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from typing import Any
 
 from .criterion import Criterion
 from .evidence import Evidence
 from .judge import divergence, judge, raises_told
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised
+from .printed import MOST_LINES, apart, differing_line, is_near
 
 PROGRAM = -1  # in the place of a call's index: the whole script
 WHOLE_SCRIPT = "the whole script"  # in the place of the digest of its inputs
@@ -41,7 +40,9 @@ class PlainOptions:
     folder that holds the package. backend: in the place of the script's own, where that does more. until: of
     the modes that run a call beside eager, the last such call, by its place; the script ends after it.
     early, late: lines of Python that a fix consists of: before torch is imported, and before the first call
-    of something compiled, since the script may register lowerings of its own until then.
+    of something compiled, since the script may register lowerings of its own until then. disabled: lines of
+    `def`, from 1, that get the decorator `torch.compiler.disable`. anew: numbers of calls, from 1, before
+    which what is compiled is forgotten. With either, graphs may break.
     """
 
     folder: str
@@ -53,6 +54,25 @@ class PlainOptions:
     until: int | None = None
     early: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
+    disabled: tuple[int, ...] = ()
+    anew: tuple[int, ...] = ()
+
+
+class EffectKind(enum.Enum):
+    """What a call does beside giving values."""
+
+    MUTATES = "changes an argument in place"
+    MAKES_LAZY = "makes the parameters of a lazy module"
+    CHANGES_STATE = "changes parameters or buffers"
+    DRAWS = "draws random numbers"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """name: of the argument, parameter or buffer."""
+
+    kind: EffectKind
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +83,8 @@ class CompiledCall:
     parameters and buffers. Of a run with compilation off they are empty. raised: type and message, by it or
     by a backward pass before the next call. unseen: which of its values could not be compared, and why.
 
+    effects: what else it did, of a run with compilation off.
+
     beside: what the call gave, against eager on the very inputs that it had, where that was run too;
     beside_unseen: why that says nothing, or not all.
     """
@@ -72,6 +94,7 @@ class CompiledCall:
     outputs: tuple[OutputMeasurement, ...] = ()
     raised: str | None = None
     unseen: str | None = None
+    effects: tuple[Effect, ...] = ()
     beside: Evidence | None = None
     beside_unseen: str = ""
 
@@ -101,6 +124,34 @@ class PlainRun:
         if self.status is None:
             return "was stopped, its time being up"
         return f"was killed ({self.ended})" if -self.status in FROM_OUTSIDE else ""
+
+
+LATE = "a gradient came back to it after the next call, and was not compared"
+Event = Mapping[str, Any]
+
+
+def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[Event]) -> PlainRun:
+    """The run with what was noted while it ran (`inductor/program/watching.py`). calls: those that were
+    noted; events: all else, in order."""
+    agreed, backends, said, late = list[bool](), list[str](), list[str](), set[int]()
+    for event in events:
+        if "agreed" in event:
+            agreed.append(event["agreed"])
+        elif "said" in event:
+            said += event["said"].splitlines()
+        elif "late" in event:
+            late.add(event["late"])
+        elif "backend" in event:
+            backends.append(event["backend"])
+        else:
+            run = replace(run, **event)
+    return replace(
+        run,
+        calls=tuple(replace(c, beside_unseen=LATE) if c.index in late else c for c in calls),
+        agreed=tuple(agreed),
+        said=tuple(said[:MOST_LINES]),
+        backends=tuple(dict.fromkeys(backends)),
+    )
 
 
 # Signals that somebody or the machine sends, SIGHUP, SIGINT, SIGKILL and SIGTERM; a crash has others.
@@ -174,8 +225,8 @@ def _at_the_end(eager: PlainRun, compiled: PlainRun, lines: Sequence[int]) -> Sc
     if not different:
         return None
     line = min(different)
-    kind = DivergenceKind.VALUE if _is_near(*dict(_lines(eager, compiled))[line]) else None
-    return ScriptResult(Outcome.FAIL, _line(line, eager, compiled), kind=kind)
+    kind = DivergenceKind.VALUE if is_near(line, eager, compiled) else None
+    return ScriptResult(Outcome.FAIL, differing_line(line, eager, compiled), kind=kind)
 
 
 def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
@@ -203,11 +254,12 @@ def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
 
 
 def outputs_of(
-    eager: PlainRun, compiled: PlainRun, place: CompiledCall | None = None
+    eager: PlainRun, compiled: PlainRun, place: CompiledCall | None = None, lines: Sequence[int] = ()
 ) -> tuple[OutputMeasurement, ...]:
-    """What the compiled run gave, by call; exceptions, comparisons and the end as outputs of their own.
+    """What the compiled run gave, by call; exceptions, comparisons, the end and printed lines as outputs of
+    their own.
 
-    place: a call of which the values on equal inputs are told instead.
+    place: a call of which the values on equal inputs are told instead. lines: the printed ones that count.
     """
     found: list[OutputMeasurement] = []
     for before, now in zip(eager.calls, compiled.calls, strict=False):
@@ -224,6 +276,8 @@ def outputs_of(
     ends = [_type(run.ended) or f"status {run.status}" for run in (eager, compiled)]
     if ends[0] != ends[1] and not any(o.raised for o in found):
         found.append(_another("end[0]", said=f"{ends[1]} instead of {ends[0]}"))
+    different = sorted(set(apart(eager, compiled)) & set(lines))
+    found += [_another(f"line[{n}]", said=differing_line(n, eager, compiled)) for n in different]
     return tuple(replace(output, index=index) for index, output in enumerate(found))
 
 
@@ -242,82 +296,6 @@ def _first_of(reason: str) -> str:
     """The first output that diverges; of the others how many, since a training step has hundreds."""
     first, *more = reason.split("; ")
     return first if not more else f"{first} (and {len(more)} more output{'s' if len(more) > 1 else ''})"
-
-
-def _line(line: int, eager: PlainRun, compiled: PlainRun) -> str:
-    off, on = (_told(text) for text in dict(_lines(eager, compiled))[line])
-    where = f"line {line % SAID + 1} of its output{' on stderr' if line >= SAID else ''}"
-    return f"{where}: it prints {on}, with compilation off {off}"
-
-
-def _told(text: str | None) -> str:
-    return "nothing" if text is None else f"`{text}`"
-
-
-def apart(one: PlainRun, two: PlainRun) -> tuple[int, ...]:
-    """The printed lines that differ in words or, by more than what a float32 sum is off, in numbers. Those
-    on stderr are numbered from SAID on."""
-    return tuple(i for i, (a, b) in _lines(one, two) if a != b and _say_other_things(a, b))
-
-
-def _lines(one: PlainRun, two: PlainRun) -> list[tuple[int, tuple[str | None, str | None]]]:
-    """Line by line; None where one of them printed fewer."""
-    printed = enumerate(zip_longest(one.printed, two.printed))
-    return [*printed, *enumerate(zip_longest(one.said, two.said), SAID)]
-
-
-SAID = 1 << 20
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\binf\b|\bnan\b)")
-_WHOLE = re.compile(r"[-+]?\d+")
-# What a line says of the process and not of the program: addresses, times of the day, durations, and the name
-# that torch.compile's wrapper gives to the module within (torch/_dynamo/eval_frame.py).
-_OF_THE_RUN = re.compile(
-    r"\b0x[0-9a-fA-F]+\b|\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?\b"
-    r"|\b\d+(?:\.\d*)?(?:e-?\d+)?\s?(?:ns|us|µs|ms|s|sec|seconds)\b"
-)
-_WRAPPER = "_orig_mod."
-PRINTED_ALIKE = 1e-4  # relative: torch prints four digits
-NOTHING = 1e-5  # of a difference or a sum that cancels; atol of torch.testing.assert_close for float32
-NEARLY_ALIKE = 1e-2  # relative: rounding that grew may make as much of a number
-
-
-def _say_other_things(a: str | None, b: str | None) -> bool:
-    if a is None or b is None or _words(a) != _words(b):
-        return True
-    return any(not _alike(x, y, PRINTED_ALIKE) for x, y in _numbers(a, b))
-
-
-def _is_near(a: str | None, b: str | None) -> bool:
-    """Whether two lines have the same words, and floats that differ little."""
-    if a is None or b is None or _words(a) != _words(b):
-        return False
-    counts = [x != y and bool(_WHOLE.fullmatch(x)) for x, y in zip(_found(a), _found(b), strict=True)]
-    return not any(counts) and all(_alike(x, y, NEARLY_ALIKE) for x, y in _numbers(a, b))
-
-
-def _meant(line: str) -> str:
-    """The line without what it says of the process alone."""
-    return _OF_THE_RUN.sub("", line.replace(_WRAPPER, ""))
-
-
-def _words(line: str) -> str:
-    """The line with each number replaced, and without spaces: how many there are depends on the numbers."""
-    return "".join(_NUMBER.sub("#", _meant(line)).split())
-
-
-def _found(line: str) -> list[str]:
-    return _NUMBER.findall(_meant(line))
-
-
-def _numbers(a: str, b: str) -> list[tuple[float, float]]:
-    """The numbers of two lines of the same words, by their places."""
-    return [(float(x), float(y)) for x, y in zip(_found(a), _found(b), strict=True)]
-
-
-def _alike(x: float, y: float, relative: float) -> bool:
-    if x == y or (math.isnan(x) and math.isnan(y)):
-        return True
-    return max(abs(x), abs(y)) <= NOTHING or math.isclose(x, y, rel_tol=relative)
 
 
 def _first_that_fails(eager: Sequence[bool], compiled: Sequence[bool]) -> int | None:

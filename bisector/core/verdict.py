@@ -21,6 +21,7 @@ class VerdictClass(enum.Enum):
     EQUALLY_ACCURATE = "equally-accurate"
     AMPLIFIED_ROUNDING = "amplified-rounding"
     ELIDED_ROUNDING = "elided-rounding"
+    OWN_DIFFERENCE = "own-difference"
     NONDETERMINISTIC = "nondeterministic"
     UNRESOLVED = "unresolved"
 

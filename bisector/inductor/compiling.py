@@ -75,11 +75,12 @@ def probe_caches(threads: int) -> Iterator[None]:
     a thread of its own for the device, where none of a probe's settings hold, these neither.
     """
     inductor = {**CACHES_OFF, "compile_threads": threads}
-    autograd = {"enable_autograd_cache": False} | _backward_at_once()
+    autograd = {"enable_autograd_cache": False} | backward_at_once()
     with inductor_config.patch(inductor), functorch_config.patch(autograd):
         yield
 
 
-def _backward_at_once() -> dict[str, bool]:
+def backward_at_once() -> dict[str, bool]:
+    """The functorch setting on CUDA, where autograd would compile the backward graph in another thread."""
     known = BACKWARD_AT_ONCE in functorch_config._config  # type: ignore[attr-defined]
     return {BACKWARD_AT_ONCE: True} if known and torch.cuda.is_initialized() else {}

@@ -12,18 +12,23 @@ from contextlib import contextmanager
 from ..core.kinds import KINDS
 from ..core.model import Base, Candidate, Decision, kind_of
 
+_RUNGS = {kind.name: kind.rungs for kind in KINDS.values() if kind.rungs}
 _KEPT_IN_PLAIN = frozenset(kind.name for kind in KINDS.values() if kind.kept_in_plain)
 
 
 class Control:
     """Records the decisions of one compile, once per ID and in order, and answers for each.
 
-    base, members: as in `Candidate`. Over Base.DEFAULT an ID is allowed unless it is a member; over
+    rung: where a whole script runs, its backend; None where one graph is compiled. base, members: as in
+    `Candidate`. Over Base.DEFAULT an ID is allowed unless it is a member; over
     Base.PLAIN only if it is a member, or its kind is kept in plain and it is none.
     """
 
-    def __init__(self, base: Base = Base.DEFAULT, members: Iterable[str] = ()) -> None:
+    def __init__(
+        self, base: Base = Base.DEFAULT, members: Iterable[str] = (), rung: str | None = None
+    ) -> None:
         self.base = base
+        self.rung = rung
         self.members = frozenset(members)
         self._seen: dict[str, Decision] = {}
 
@@ -58,6 +63,11 @@ class Control:
             self.take(decision)
         return True
 
+    def denies(self, kind: str) -> bool:
+        """Whether any decision of the kind may be denied."""
+        in_plain = self.base is Base.PLAIN and kind not in _KEPT_IN_PLAIN
+        return in_plain or any(kind_of(member) == kind for member in self.members)
+
     def denied(self, decision_id: str) -> bool:
         """Whether this compile asked about the ID and was refused."""
         return decision_id in self._seen and not self.allows(decision_id)
@@ -78,9 +88,11 @@ _disabled: dict[str, str] = {}
 def current(kind: str | None = None) -> Control | None:
     """The active Control. None means: behave exactly as unpatched torch.
 
-    kind: the caller's kind of decision; None also where that kind is switched off.
+    kind: the caller's kind of decision; None also where that kind is switched off, or is not taken where the
+    active Control is.
     """
-    return None if kind in _disabled else _active
+    elsewhere = _active is not None and kind in _RUNGS and _active.rung not in _RUNGS[kind]
+    return None if kind in _disabled or elsewhere else _active
 
 
 @contextmanager

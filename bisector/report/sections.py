@@ -59,6 +59,7 @@ _TITLES = {
     "undefined": "torch.compile differs from eager where torch leaves the result undefined",
     "raises": "torch.compile and eager do not raise alike",
     "random": "torch.compile uses another random stream than eager",
+    "own-difference": "the script differs from itself with compilation off",
     "nondeterministic": "results differ from run to run",
     "unresolved": "no verdict on torch.compile against eager",
 }

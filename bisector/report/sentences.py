@@ -55,6 +55,9 @@ def answer(result: Result) -> str:
         return contrast_lines(contrast)[0]
     if verdict["class"] == "agrees":
         return f"No divergence: eager and torch.compile agree{_on_outputs(verdict['outputs'])}."
+    if verdict["class"] == "own-difference":
+        agree = f"eager and torch.compile agree{_on_outputs(verdict['outputs'])}"
+        return f"No divergence of torch.compile: {agree}, and {stopped(verdict['reason'])}"
     if not diverges(result) and verdict["first_bad_backend"] is not None:
         return f"torch.compile differs from eager: {verdict['reason']}."
     if not diverges(result):
@@ -69,13 +72,16 @@ def _last_word(result: Result) -> str:
     script = result.get("script")
     if not script or "unproved" in result:
         return ""
+    named = next((fix for fix in result["fixes"] if fix["id"] == script["fix"]), None)
+    change = script["fix"] if named is None or named["kind"] != "decision" else fix_title(named)
+    with_it = f" {change[0].upper()}{change[1:]}" if change.startswith("without ") else f" With {change}"
     if script["outcome"] == "FAIL":
-        return f" With {script['fix']} the script still diverges, as other calls do: {script['reason']}."
+        return f"{with_it} the script still diverges, as other calls do: {script['reason']}."
     if script["outcome"] == "UNRESOLVED":
-        return f" Whether {script['fix']} fixes the script itself could not be told: {script['reason']}."
+        return f" Whether the script itself agrees then ({change}) could not be told: {script['reason']}."
     number = script["comparisons"]
     own = f", and {'its own comparison passes' if number == 1 else f'its own {number} comparisons pass'}"
-    return f" With {script['fix']} the script itself agrees with eager{own if number else ''}."
+    return f"{with_it} the script itself agrees with eager{own if number else ''}."
 
 
 def _lead(verdict: Mapping[str, Any]) -> str:

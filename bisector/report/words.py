@@ -33,6 +33,8 @@ CLASS_SENTENCES = {
     "random": "Compiled uses another random stream than eager; the two agree when it uses eager's.",
     "undefined": "Torch leaves the result of an operation undefined for these values, so that both may be "
     "right.",
+    "own-difference": "The script fails with compilation off too: what it compares differs by itself, and "
+    "eager and compiled agree.",
     "nondeterministic": "The same run gives other values when it is repeated, so a difference between "
     "eager and compiled proves nothing.",
     "unresolved": "It could not be told whether eager and compiled agree.",
@@ -48,7 +50,8 @@ WHICH_UNKNOWN = "Eager and compiled differ; which of them is right could not be 
 def is_of_another_kind(verdict: Mapping[str, Any]) -> bool:
     """Whether the two differ in shape, dtype, memory or layout, or nothing tells how far they are off."""
     measured = any(output["rms_error_compiled"] is not None for output in verdict["outputs"])
-    return verdict.get("rule") == "kind" or not (measured or is_beyond_rounding(verdict))
+    by_values = verdict.get("rule") == "accuracy" or is_beyond_rounding(verdict)
+    return verdict.get("rule") == "kind" or not (measured or by_values)
 
 
 def is_beyond_rounding(verdict: Mapping[str, Any]) -> bool:
@@ -138,6 +141,9 @@ def short_decision(decision_id: str) -> str:
     if known is None:
         return f"`{decision_id}`"
     detail = detail_of(decision_id)
+    if known.phrase:
+        node = re.sub(r"^call(\d+)$", r"call \1", node_of(decision_id))
+        return known.phrase.format(detail=detail, node=node)
     if known.about_graph:
         return f"the {known.noun} `{detail}`"
     return f"the {known.instances.get(detail, known.noun)} of `{node_of(decision_id)}`"

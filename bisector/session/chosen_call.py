@@ -21,7 +21,7 @@ from bisector.core.verdict import VerdictClass
 from bisector.errors import BadTarget
 from bisector.subject.targets import TargetKind
 
-from .criteria import criterion_of_call, criterion_of_script
+from .criteria import criterion_of_call, criterion_of_comparisons, criterion_of_script
 from .divergence import Divergence
 from .run import Session
 from .study import Study
@@ -108,15 +108,28 @@ def _seen(session: Session, beside: Beside) -> Seen:
     if not is_a_script(session, hello):
         return Seen(chosen, unseen=_unseen(hello) if session.options.call is None else "")
     session.progress("capture", "no captured call diverges; running the script with and without compilation")
+    seen = seen_in_script(session, chosen)
+    diverging = seen.witness.shown.call if seen.witness is not None else None
+    if hello.skipped_calls and diverging is not None:
+        session.begin_again(f"call {diverging}", wanted=diverging)
+        later = choose(session.lab, session.options, session.study, beside)
+        if _diverges(later):
+            return Seen(later)
+    return seen
+
+
+def seen_in_script(session: Session, chosen: Divergence) -> Seen:
+    """What the script's own runs show. chosen: the call that was looked at before."""
     program, criterion = script_of(session), held_to_as_a_script(session, chosen)
     witness = program.witness(criterion)
     if not witness.shown.diverges:
         return Seen(chosen, witness, criterion)
-    if hello.skipped_calls and witness.shown.call is not None:
-        session.begin_again(f"call {witness.shown.call}", wanted=witness.shown.call)
-        later = choose(session.lab, session.options, session.study, beside)
-        if _diverges(later):
-            return Seen(later)
+    calls = session.lab.hello().calls
+    exact = criterion_of_comparisons(session.options, calls, chosen.study.criterion)
+    if witness.shown.call is None and exact is not None:
+        by_call = program.witness(exact)  # judged anew, not run
+        if by_call.shown.call is not None:
+            witness, criterion = by_call, exact
     again = program.again(criterion)
     if again.outcome is not Outcome.PASS:
         return Seen(chosen, witness, criterion, again)

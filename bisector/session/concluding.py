@@ -69,7 +69,8 @@ def conclude(
     reductions: Sequence[Reduced],
 ) -> Conclusion:
     """proved: kinds of decision in confirmed sets. reductions: all that led to the case, in order."""
-    study, flags, by_denial = divergence.study, fixes.from_flags(walk), fixes.from_repairs(confirmed.held)
+    study, flags = divergence.study, fixes.from_flags(walk)
+    by_denial = fixes.from_repairs(confirmed.held, divergence.script)
     if Capability.GRAPH not in divergence.can:  # its repro and the script's own run try each line
         ranked = fixes.ranked([*flags, *by_denial])
         said = said_of(divergence.default, case) if case.calls else []

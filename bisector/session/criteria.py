@@ -22,10 +22,26 @@ def criterion_of_script(options: Options, calls: Sequence[RecordedCall], of_call
     """What the outputs of the script's calls are held to. Its own comparisons speak for themselves there, and
     may be about something computed from an output: their tolerance holds for the outputs too where it allows
     more of a value of 1 than the default of the dtype. of_call: of the call that was looked at."""
-    own = [pair for call in calls for pairs in call.tolerances.values() for pair in pairs]
-    if not own or options.criterion is not None:
+    loosest = _loosest(calls)
+    if loosest is None or options.criterion is not None:
         return of_call
-    loosest = max(own, key=sum)
     by_dtype = {dtype: (max(held, loosest, key=sum),) for dtype, held in DTYPE_TOLERANCES.items()}
     by_dtype |= dict.fromkeys(INTEGERS, (loosest,))
     return Criterion(by_dtype=by_dtype, strides=of_call.strides, source=of_call.source)
+
+
+def criterion_of_comparisons(
+    options: Options, calls: Sequence[RecordedCall], of_call: Criterion
+) -> Criterion | None:
+    """The tolerance of the script's own comparisons for every output, also where it allows less than the
+    default: it tells which call made a comparison fail. None where there is none."""
+    loosest = _loosest(calls)
+    if loosest is None or options.criterion is not None:
+        return None
+    by_dtype = dict.fromkeys((*DTYPE_TOLERANCES, *INTEGERS), (loosest,))
+    return Criterion(by_dtype=by_dtype, strides=of_call.strides, source=of_call.source)
+
+
+def _loosest(calls: Sequence[RecordedCall]) -> Tolerance | None:
+    own = [pair for call in calls for pairs in call.tolerances.values() for pair in pairs]
+    return max(own, key=sum) if own else None

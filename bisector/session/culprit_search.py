@@ -14,7 +14,7 @@ from bisector.core.search.minimal import Inverted, Members, MinimalSet, minimal_
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
 
 from .questions import Allowance, Denied, Enabled, Formulas, new_decisions, side_by_side
-from .search_order import NOBODY, PLACE, SEPARATED, Suspects, by_groups, ordered
+from .search_order import NOBODY, PLACES, SEPARATED, Suspects, by_groups, ordered
 from .study import Study, config_id
 
 # More sets than this of either view are no longer an answer; the result says that the search stopped.
@@ -56,7 +56,7 @@ def decide(
     finer kinds leave the plain baseline diverging.
     """
     decisions = tuple(d for d in default.measurement.decisions if d.kind not in study.hooks_off)
-    elements = ordered(d.id for d in decisions if d.kind != PLACE)
+    elements = ordered(d.id for d in decisions if d.kind not in PLACES)
     found = Decided(case, decisions)
     try:
         found = replace(found, beside=tuple(needed_beside(study, case, elements, flags)))
@@ -121,7 +121,7 @@ def _first_repair(study: Study, case: Case, elements: Sequence[str]) -> tuple[Mi
 
 def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[str, ...]:
     """The fallbacks that repair alone; else one minimal set of them, if all together do."""
-    places = [d.id for d in decisions if d.kind == PLACE]
+    places = [d.id for d in decisions if d.kind in PLACES]
     results = study.probe_all([(study.deny(frozenset({p})), case) for p in places])
     alone = tuple(p for p, r in zip(places, results, strict=True) if r.outcome is Outcome.PASS)
     if alone or not places:
@@ -137,7 +137,7 @@ def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[st
 
 
 def _further_places(result: ProbeResult, known: Sequence[str]) -> list[str]:
-    return [d.id for d in result.measurement.decisions if d.kind == PLACE and d.id not in known]
+    return [d.id for d in result.measurement.decisions if d.kind in PLACES and d.id not in known]
 
 
 def one_repair(
@@ -149,7 +149,7 @@ def one_repair(
     layers each add their part, the group is the answer, and its members one by one would cost a day.
     """
     ids = ordered(d.id for d in default.measurement.decisions if d.kind not in study.hooks_off)
-    fine = [i for i in ids if kind_of(i) != PLACE]
+    fine = [i for i in ids if kind_of(i) not in PLACES]
     for elements in (fine, ids):
         if elements and study.denied(frozenset(elements), case).outcome is Outcome.PASS:
             some = suspects.sets(elements)
@@ -166,8 +166,8 @@ MOST_ROUNDS = 3
 def needed_beside(study: Study, case: Case, elements: Sequence[str], flags: Sequence[str]) -> list[str]:
     """What must be denied beside the elements, so that the plain baseline agrees: nothing in most cases.
 
-    Else the flags, as decisions of kind `config`; else the fewest lowerings whose own formula makes it
-    diverge. Nothing, too, where none of these helps.
+    Else the flags, as decisions of kind `config`; else the fewest places that make it diverge: lowerings by
+    their own formula, of a script the functions that Dynamo traces. Nothing, too, where none of these helps.
     """
     members, nothing = frozenset(elements), frozenset[str]()
     # The other ends are asked next; together they take less time.
@@ -182,8 +182,8 @@ def needed_beside(study: Study, case: Case, elements: Sequence[str], flags: Sequ
 
 
 def _formulas(study: Study, case: Case, plain: ProbeResult) -> list[str]:
-    """Of the lowerings in a plain baseline that diverges, a smallest set to deny so that it agrees."""
-    places = [d.id for d in plain.measurement.decisions if d.kind == PLACE and d.kind not in study.hooks_off]
+    """Of the places in a plain baseline that diverges, a smallest set to deny so that it agrees."""
+    places = [d.id for d in plain.measurement.decisions if d.kind in PLACES and d.kind not in study.hooks_off]
     if not places or study.enabled(frozenset(), case, places).outcome is not Outcome.PASS:
         return []
     return list(by_groups(places, Inverted(Formulas(study, case))).members)

@@ -10,6 +10,7 @@ import enum
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from bisector.core.backends import INDUCTOR
 from bisector.core.case import Case
 from bisector.core.classify import classify
 from bisector.core.criterion import Criterion
@@ -98,7 +99,9 @@ class ScriptWriter(ReproWriter):
 class Divergence:
     """The call or script under study, the evidence of its verdict, and notes on how it was chosen.
 
-    others: further calls that diverge, the worst first.
+    others: further calls that diverge, the worst first. rung: the backend that it is compiled with, the
+    first of those that show it; flags of what comes after it are not tried. script: its source, where it
+    is a whole script.
     """
 
     call: RecordedCall
@@ -107,6 +110,8 @@ class Divergence:
     verdict: Verdict
     notes: tuple[str, ...] = ()
     others: tuple[Other, ...] = ()
+    rung: str = INDUCTOR
+    script: str = ""
 
     @property
     def can(self) -> frozenset[Capability]:
@@ -158,15 +163,22 @@ class DivergingCall(Divergence):
         return verdict_of_call(self.evidence, self.study, self.call, followed)
 
 
+@dataclass(frozen=True)
 class DivergingScript(Divergence):
-    """The whole script: each probe is a run of it in a forked child."""
+    """The whole script: each probe is a run of it in a forked child.
+
+    lines: the printed ones that count.
+    """
+
+    lines: tuple[int, ...] = ()
 
     @property
     def can(self) -> frozenset[Capability]:
         return frozenset({Capability.GRAPHS_AND_CALLS})
 
     def second_worker(self, session: Session) -> Lab:
-        return session.program_lab("program, confirm", script_of(session).prepared())
+        folder = script_of(session).prepared()
+        return session.program_lab("program, confirm", folder, self.rung, self.lines)
 
     def confirming(self, lab: Lab) -> Study:
         return replace(self.study, lab=lab, repeat=max(self.study.repeat, RUNS_OF_A_SCRIPT))

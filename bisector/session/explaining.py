@@ -21,7 +21,7 @@ from bisector.core.reduction.script import fewest_calls, fewest_graphs, said_of
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.verdict import VerdictClass
 
-from . import following, reproducing
+from . import following, reproducing, starting
 from .answer import Answer
 from .concluding import conclude, flags_to_confirm
 from .confirmation import Confirmed, confirm, confirm_also
@@ -29,7 +29,7 @@ from .culprit_search import Decided, decide, grade, one_repair
 from .divergence import Capability, Divergence
 from .family_search import family_of_whole, is_diffuse, seen_again, smallest_on_whole
 from .findings import Findings
-from .flags.curated import catalogue
+from .flags.curated import of_call, of_script
 from .flags.walk import on_whole, walk
 from .following import Followed
 from .mechanisms import TO_THE_BIT, Mechanism, mechanisms
@@ -37,19 +37,10 @@ from .preflight import test_hooks, try_backends
 from .reducing import Anchor, Reduced, anchored_by, nearest, reduce_case
 from .run import Session
 from .search_order import Suspects, listed, suspects
-from .starting import Scope, Start, at_operation, part_of, place_repair, region_of
+from .starting import NOTHING_SMALLER, REFUTED_ON_WHOLE, Scope, Start
 from .study import Study, config_id
 
 FEW = 3  # decisions; so few that repair the whole are no family
-NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
-# By what the search began with, where no flag that repairs that repairs the whole.
-REFUTED_ON_WHOLE = {
-    Scope.PART: ("no flag that repairs a part of the inputs repairs the whole",),
-    Scope.GRAPHS: (
-        NOTHING_SMALLER,
-        "no flag that repairs the script with some of its graphs compiled repairs the whole",
-    ),
-}
 
 
 class Explanation(Findings):
@@ -111,7 +102,7 @@ class Explanation(Findings):
         if found is None:
             return False
         self._say("localise", f"no single node carries it; {len(told)} sorts of operations differ")
-        self._begin_with(at_operation(first, found))
+        self._begin_with(starting.at_operation(first, found))
         self.study = replace(self.study, small=TO_THE_BIT)
         self.study.warm(self.start.case)
         self._walk_flags()
@@ -132,7 +123,8 @@ class Explanation(Findings):
             with self.session.clock.stage("localise"):
                 default, verdict = self.whole.default, self.divergence.verdict.kind
                 followed = self.followed or Followed()
-                self._begin_with(region_of(self.study, self.divergence.call, followed, default, verdict))
+                call = self.divergence.call
+                self._begin_with(starting.region_of(self.study, call, followed, default, verdict))
             if self.start.scope is Scope.REGION:
                 calls = len(self.study.describe(self.start.case).calls)
                 of_all = f"{calls} of {self.divergence.call.nodes} calls"
@@ -215,9 +207,11 @@ class Explanation(Findings):
     def _walk_flags(self) -> None:
         """The catalogue on the case to begin with; what repairs a part is tried on the whole."""
         with self.session.clock.stage("minimize"):
-            self.start = part_of(self.study, self.divergence.call, self.start)
+            self.start = starting.part_of(self.study, self.divergence.call, self.start)
         with self.session.clock.stage("fixes"):
-            flags = catalogue(self.divergence.call.devices)
+            divergence, devices = self.divergence, self.divergence.call.devices
+            whole_script = Capability.GRAPHS_AND_CALLS in divergence.can
+            flags = of_script(devices, divergence.rung) if whole_script else of_call(devices)
             settings = self.study.settings([*(flag.name for flag in flags), PER_GRAPH, PASSES])
             start, beside = self.start, self._asked_next()
             found = walk(self.study, flags, settings, start.case, start.default.measurement, beside)
@@ -324,7 +318,7 @@ class Explanation(Findings):
                 return found
             # A finer decision at the origin can leave elements of the whole that the region lacks.
             origin = self.followed.origin if self.followed is not None else None
-            place = place_repair(self.study, origin, self.start.case, self.start.default)
+            place = starting.place_repair(self.study, origin, self.start.case, self.start.default)
             return confirm_also(self._now, self.second, found, place) if place is not None else found
 
     def _look_for_family(self, told: Sequence[Mechanism], repairs: Sequence[MinimalSet]) -> None:

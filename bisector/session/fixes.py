@@ -117,13 +117,14 @@ def from_backends(rungs: Mapping[str, ProbeResult]) -> list[Fix]:
     ]
 
 
-def from_repairs(repairs: Iterable[tuple[MinimalSet, ProbeResult]]) -> list[Fix]:
-    """Decisions whose denial repairs the whole subject; passes, decompositions and lowerings by name."""
+def from_repairs(repairs: Iterable[tuple[MinimalSet, ProbeResult]], script: str = "") -> list[Fix]:
+    """Decisions whose denial repairs the whole subject; passes, decompositions and lowerings by name. script:
+    the source of the script, where that is the subject."""
     fixes = []
     for repair, result in repairs:
         kinds = {kind_of(m) for m in repair.members}
         kind = _KIND_OF_DECISION.get(next(iter(kinds)), "decision") if len(kinds) == 1 else "decision"
-        name, plain = " + ".join(repair.members), by_name(kind, repair.members)
+        name, plain = " + ".join(repair.members), by_name(kind, repair.members, script)
         fixes.append(Fix(name, kind, None, residual(result), 1.0, plain, decisions=repair.members))
     return fixes
 

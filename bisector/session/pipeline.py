@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bisector.core.backends import GENERATING, INDUCTOR
+from bisector.core.backends import INDUCTOR, RUNGS_ABOVE
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.criterion import Criterion
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Measurement, Outcome
+from bisector.core.own_difference import own_difference
 from bisector.core.program import outputs_of
 from bisector.core.protocol import Request
 from bisector.core.recorded import RecordedCall
@@ -24,7 +25,7 @@ from bisector.core.verdict import BY_VALUES, Rule, VerdictClass
 
 from . import environment, fixes
 from .answer import Answer
-from .chosen_call import Seen, chosen_call, held_to_as_a_script, is_a_script
+from .chosen_call import Seen, chosen_call, held_to_as_a_script, is_a_script, seen_in_script
 from .command_line import Against
 from .concluding import with_proof
 from .divergence import Capability, Divergence, ScriptWriter
@@ -44,7 +45,6 @@ from .witness import Witness
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
-OWN_MISTAKE = "{} of the script's own comparisons fail in eager too, so they are not about compilation"
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
@@ -54,7 +54,7 @@ class Judged:
     ended: why the run ends with the verdict, None where there is a divergence to work on.
 
     script: what the whole script is held to, where it diverges and no call does by itself; rung: the first
-    that shows it, as far as that is known.
+    that shows it, as far as that is known; lines: the printed ones that count.
     """
 
     chosen: Divergence
@@ -63,6 +63,7 @@ class Judged:
     ended: str | None
     script: Criterion | None = None
     rung: str = INDUCTOR
+    lines: tuple[int, ...] = ()
 
 
 def begin(
@@ -111,9 +112,10 @@ def _of_the_program(judged: Judged, seen: Seen, witness: Witness) -> Judged:
     runs = seen.runs(witness)
     outcome = runs.outcome
     if outcome is Outcome.PASS:
-        failed = witness.eager.agreed.count(False)
-        notes = (*answer.notes, *((OWN_MISTAKE.format(failed),) if failed else ()))
-        return replace(judged, answer=replace(answer, notes=notes))
+        own = own_difference(witness.eager)
+        if own is None or judged.outcome is not Outcome.PASS:
+            return judged
+        return replace(judged, answer=replace(answer, verdict=own), ended=own.reason)
     verdict = script_verdict(runs, seen.criterion)
     if (error := seen.chosen.evidence.default.error) is not None:
         verdict = replace(verdict, reason=f"{verdict.reason}; the call by itself gives no values ({error})")
@@ -128,8 +130,9 @@ def _of_the_program(judged: Judged, seen: Seen, witness: Witness) -> Judged:
     )
     rung = witness.first_bad_backend or witness.last_rung
     return replace(
-        judged, answer=answer, outcome=outcome, ended=BETWEEN, script=seen.criterion, rung=rung
-    )
+        judged, answer=answer, outcome=outcome, ended=BETWEEN, script=seen.criterion, rung=rung,
+        lines=witness.lines,
+    )  # fmt: skip
 
 
 def minimize(session: Session) -> dict[str, Any]:
@@ -159,8 +162,27 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     explanation = _searched(session, chosen, answer)
     found = with_others(session, explanation.study, chosen, explanation.answer())
     if is_a_script(session, session.lab.hello()):
+        if (above := _explained_above(session, judged, found)) is not None:
+            return _explained(session, above), None
         found = _asked_of_the_script(session, found, held_to_as_a_script(session, chosen))
     return _explained(session, found), None
+
+
+def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer | None:
+    """Where Dynamo or AOTAutograd makes a call diverge and nothing within its graph repairs it: the causes
+    that the whole script shows, which runs Dynamo too. None where it shows none."""
+    within = any(proved for _, proved in found.causes) or any(repair.confirmed for repair in found.repairs)
+    if within or found.first_bad_backend not in RUNGS_ABOVE or session.clock.exhausted() is not None:
+        return None
+    session.progress("capture", "nothing in the graph repairs it; running the script itself")
+    seen = seen_in_script(session, judged.chosen)
+    if seen.witness is None or not seen.witness.shown.diverges:
+        return None
+    above = _of_the_program(replace(judged, ended=None), seen, seen.witness)
+    if above.script is None:
+        return None
+    answer = _of_the_script(session, above, above.script)
+    return answer if any(proved for _, proved in answer.causes) else None
 
 
 def _searched(session: Session, divergence: Divergence, answer: Answer) -> Explanation:
@@ -175,16 +197,14 @@ def _searched(session: Session, divergence: Divergence, answer: Answer) -> Expla
 def _of_the_script(session: Session, judged: Judged, criterion: Criterion) -> Answer:
     """The answer where the script diverges and no call does by itself."""
     answer, writer = judged.answer, ScriptWriter(session, criterion)
-    if judged.rung not in GENERATING:
-        return with_repro(session, writer, answer)
-    script = whole_script(session, criterion, answer.verdict)
+    script = whole_script(session, criterion, answer.verdict, judged.rung, judged.lines)
     default = script.default
     if default.outcome is not Outcome.FAIL:
         died = script.evidence.default.error is not None
         said = "ends without values too, and no decision can be tried on it" if died else "does not show it"
         note = f"a run of the script in a fork of a warm process {said} ({default.reason})"
         return with_repro(session, writer, replace(answer, notes=(*answer.notes, note)))
-    answer = replace(answer, criterion=script.study.criterion, default=script.evidence.default)
+    answer = replace(answer, criterion=script.study.criterion)
     return with_last_word(session, _searched(session, script, answer).answer(), criterion)
 
 

@@ -10,14 +10,14 @@ from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
 from bisector.core.search.minimal import Members
 from bisector.core.search.sets import Ahead
 
-from .search_order import PLACE, ordered
+from .search_order import PLACES, ordered
 from .study import Study
 
 
 def new_decisions(study: Study, result: ProbeResult, known: Collection[str]) -> list[Decision]:
     """What a compile decided that is not known yet; places apart."""
-    decisions = (d for d in result.measurement.decisions if d.kind != PLACE and d.kind not in study.hooks_off)
-    return [d for d in decisions if d.id not in known]
+    apart = {*PLACES, *study.hooks_off}
+    return [d for d in result.measurement.decisions if d.kind not in apart and d.id not in known]
 
 
 class Allowance:

@@ -130,11 +130,14 @@ class Session:
         self.given_seed = self.given_seed if seed is None else seed
         self.lab = self.new_lab(name)
 
-    def program_lab(self, name: str, folder: Path) -> Lab:
-        """A lab whose subject is the whole script. folder: what the run with compilation off left there."""
+    def program_lab(self, name: str, folder: Path, rung: str, lines: tuple[int, ...]) -> Lab:
+        """A lab whose subject is the whole script. folder: what the run with compilation off left there.
+        rung, lines: as of ProgramOptions."""
         o = self.options
         own = o.criterion is not None
-        program = ProgramOptions(o.target, str(folder), self.seed, own, config=self.config)
+        program = ProgramOptions(
+            o.target, str(folder), self.seed, own, config=self.config, rung=rung, lines=lines
+        )
         return self.new_lab(name, program)
 
     def new_lab(self, name: str, program: ProgramOptions | None = None) -> Lab:

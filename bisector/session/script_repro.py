@@ -10,7 +10,16 @@ from string import Template
 
 from bisector.core.case import Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
-from bisector.core.fix_source import Statements, UseBackend, python_literal, statements
+from bisector.core.fix_source import (
+    EDITS,
+    CompileAnew,
+    LeaveToPython,
+    PlainFix,
+    Statements,
+    UseBackend,
+    python_literal,
+    statements,
+)
 from bisector.core.protocol import ScriptSpec
 
 DIFFERS = "compiled differs from eager"  # first line of what it prints
@@ -48,6 +57,7 @@ $imports
         def call(*args, **kwargs):
             keep()
             fix()
+            $anew
             try:
                 $called
             except Exception as error:
@@ -91,7 +101,7 @@ $imports
 $only    end, torch.compile, os._exit = os._exit, watched, sys.exit
     torch.autograd.backward = backward
     try:
-        exec(compile(SCRIPT, "script.py", "exec"), {"__name__": "__main__"})
+        exec(compile($source, "script.py", "exec"), {"__name__": "__main__"})
     finally:
         keep()
         torch.save(values, file)
@@ -100,7 +110,7 @@ $only    end, torch.compile, os._exit = os._exit, watched, sys.exit
 def run(folder, name, off):
     file = os.path.join(folder, name)
     environment = os.environ | ENVIRONMENT
-    environment.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
+    environment["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "cache")  # nothing of an earlier run
     if off:
         environment.update(TORCH_COMPILE_DISABLE="1", TORCHDYNAMO_DISABLE="1")
     command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--run", file]
@@ -147,14 +157,28 @@ _ALL = "result = target(*args, **kwargs)"
 _SOME = """compiled = len(values) // 2 in CALLS  # two entries a call
                 with torch.compiler.set_stance("default" if compiled else "force_eager"):
                     result = target(*args, **kwargs)"""
+_ANEW = """if fixed and len(values) // 2 + 1 in ANEW:  # two entries a call
+                torch._dynamo.reset()"""
+_DECORATED = """
+
+def decorated():
+    lines = SCRIPT.splitlines(keepends=True)
+    for number in sorted(DISABLED, reverse=True):
+        indent = lines[number - 1][: -len(lines[number - 1].lstrip())]
+        lines.insert(number - 1, f"{indent}@__import__('torch').compiler.disable\\n")
+    return "".join(lines)
+"""
 _ONLY = """\
     from torch._guards import CompileContext
     from torch._inductor import compile_fx as inductor
 
-    compile_graph, numbers = inductor.compile_fx, {}
+    compile_graph, known = inductor.compile_fx, []
 
     def some_graphs(gm, *args, **kwargs):
-        number = numbers.setdefault(str(CompileContext.current_compile_id()), len(numbers) + 1)
+        compiling = CompileContext.current_compile_id()
+        if not any(compiling is other for other in known):
+            known.append(compiling)
+        number = next(n for n, other in enumerate(known, 1) if other is compiling)
         return compile_graph(gm, *args, **kwargs) if number in GRAPHS else gm
 
     inductor.compile_fx = some_graphs
@@ -168,9 +192,10 @@ def text(script: str, environment: Mapping[str, str], seed: int, case: Case, spe
     done = Statements() if fix is None else statements(fix)
     lines = [*done.early, *done.lines] or ['raise NotImplementedError("no fix is known")']
     options = "options"
-    if isinstance(fix, UseBackend):
-        lines = ["pass  # the backend above"]
-        chosen = f'{{"backend": {python_literal(fix.backend)}}}'
+    if isinstance(fix, (UseBackend, *EDITS)):
+        lines = ["pass  # it stands elsewhere in this file"]
+        backend = fix.backend if isinstance(fix, UseBackend) else None
+        chosen = {"fullgraph": False} if backend is None else {"backend": backend}
         options = f"(options | ({chosen} if fixed else {{}}))"
     head = [line for said in spec.header for line in said.splitlines()]
     return _TEMPLATE.substitute(
@@ -184,9 +209,11 @@ def text(script: str, environment: Mapping[str, str], seed: int, case: Case, spe
         differs=DIFFERS,
         seed=seed,
         compare=_comparison(spec.criterion),
-        constants=_constants(case),
+        constants=_constants(case) + _edits(fix),
         called=_SOME if case.calls else _ALL,
         only=_ONLY if case.graphs else "",
+        anew=_ANEW if isinstance(fix, CompileAnew) else "",
+        source="decorated() if fixed else SCRIPT" if isinstance(fix, LeaveToPython) else "SCRIPT",
     )
 
 
@@ -199,6 +226,18 @@ def _constants(case: Case) -> str:
         numbers = ", ".join(map(str, case.calls))
         lines.append(f"CALLS = {{{numbers}}}  # that run compiled, in their order, from 0")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _edits(fix: PlainFix | None) -> str:
+    """Where the script is changed by a fix, as constants and a function."""
+    if isinstance(fix, LeaveToPython):
+        told = ", ".join(f"{line}: {python_literal(name)}" for name, line in fix.lines.items())
+        said = "lines of functions of the script that --fixed leaves to Python"
+        return f"DISABLED = {{{told}}}  # {said}\n{_DECORATED}"
+    if isinstance(fix, CompileAnew):
+        told = ", ".join(map(str, fix.calls))
+        return f"ANEW = {{{told}}}  # calls, from 1, before which --fixed forgets what is compiled\n"
+    return ""
 
 
 def _comparison(criterion: Criterion) -> str:

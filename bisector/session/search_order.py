@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bisector.core.kinds import KINDS, LOWER
+from bisector.core.kinds import FRAME, KINDS, LOWER
 from bisector.core.model import Outcome, Signature, kind_of, node_of
 from bisector.core.search.minimal import Members, MinimalSet, Parallel, Test, minimal_set
 from bisector.core.trace import BACKWARD, GRADIENT, NodeTrace
@@ -18,6 +18,7 @@ from bisector.core.trace import BACKWARD, GRADIENT, NodeTrace
 # A repair by groups is taken apart into single decisions up to this many members.
 SEPARATED = 12
 PLACE = LOWER.name  # names where, not why: a fallback also breaks fusion and recomputation around its node
+PLACES = frozenset({PLACE, FRAME.name})  # the same of Dynamo: what Python runs is not compiled at all
 _RANK = {kind: i for i, kind in enumerate(KINDS)}
 RECOMPUTED = "inline"
 

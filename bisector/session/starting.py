@@ -35,6 +35,17 @@ class Scope(enum.Enum):
     GRAPHS = "graphs"  # of a script some of the graphs, the others uncompiled
 
 
+NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
+# By what the search began with, where no flag that repairs that repairs the whole.
+REFUTED_ON_WHOLE = {
+    Scope.PART: ("no flag that repairs a part of the inputs repairs the whole",),
+    Scope.GRAPHS: (
+        NOTHING_SMALLER,
+        "no flag that repairs the script with some of its graphs compiled repairs the whole",
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Start:
     """case, default: where the search begins, which diverges as the whole does, and its default compile.

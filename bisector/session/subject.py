@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from bisector.core.backends import INDUCTOR
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
@@ -60,9 +62,17 @@ def choose(
     return DivergingCall(call, study, evidence, verdict, notes, others)
 
 
-def whole_script(session: Session, criterion: Criterion, verdict: Verdict | None = None) -> DivergingScript:
-    """The script in the place of a call. verdict: what its own runs say; None where they agree."""
-    lab, options = session.program_lab("program", script_of(session).prepared()), session.options
+def whole_script(
+    session: Session,
+    criterion: Criterion,
+    verdict: Verdict | None = None,
+    rung: str = INDUCTOR,
+    lines: tuple[int, ...] = (),
+) -> DivergingScript:
+    """The script in the place of a call. verdict: what its own runs say; None where they agree. rung, lines:
+    as of DivergingScript."""
+    folder, options = script_of(session).prepared(), session.options
+    lab = session.program_lab("program", folder, rung, lines)
     call = lab.hello().calls[0]
     study = Study(
         lab, call.index, criterion, criterion, repeat=options.repeat, exhausted=session.clock.exhausted,
@@ -73,7 +83,9 @@ def whole_script(session: Session, criterion: Criterion, verdict: Verdict | None
     study = _held_to(study, evidence, measured_here.signatures)
     # The outputs of a smaller case are those of the whole.
     study = replace(study, small=study.criterion)
-    return DivergingScript(call, study, evidence, verdict or measured_here)
+    source = Path(options.target).read_text(encoding="utf-8")
+    given = verdict or measured_here
+    return DivergingScript(call, study, evidence, given, rung=rung, script=source, lines=lines)
 
 
 def _evidence(study: Study, beside: Sequence[Request[Any]] = ()) -> Evidence:

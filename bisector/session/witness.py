@@ -17,10 +17,27 @@ import bisector
 from bisector import processes, wire
 from bisector.core.backends import first_bad, last_rung, rungs_before
 from bisector.core.criterion import Criterion
-from bisector.core.fix_source import PlainFix, SetFlags, late_lines, statements
+from bisector.core.fix_source import (
+    CompileAnew,
+    LeaveToPython,
+    PlainFix,
+    SetFlags,
+    late_lines,
+    statements,
+)
 from bisector.core.messages import SCRIPT_S
 from bisector.core.model import Outcome
-from bisector.core.program import KEPT, CompiledCall, Mode, PlainOptions, PlainRun, ScriptResult, apart, shown
+from bisector.core.printed import MOST_LINES, apart
+from bisector.core.program import (
+    KEPT,
+    CompiledCall,
+    Mode,
+    PlainOptions,
+    PlainRun,
+    ScriptResult,
+    shown,
+    with_events,
+)
 from bisector.core.script_verdict import NOT_ASKED, EqualInputs, first_unequal
 from bisector.runner.journal import key_of
 
@@ -28,8 +45,6 @@ from .run import Session
 
 ROOT = Path(bisector.__file__).parent
 WATCHED = ROOT / "inductor" / "program" / "run_script.py"
-LATE = "a gradient came back to it after the next call, and was not compared"
-MOST_LINES = 10_000  # that are compared of what a script prints
 # Both names, since torch has had each (torch/_dynamo/config.py).
 OFF = {"TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
 
@@ -55,8 +70,8 @@ class Witness:
 
 @dataclass(frozen=True)
 class _ScriptRun:
-    """A run of the script. backend: in the place of its own. again: asked for a second time. until, early,
-    late: as in `PlainOptions`."""
+    """A run of the script. backend: in the place of its own. again: asked for a second time. The others: as
+    in `PlainOptions`."""
 
     seed: int
     mode: Mode
@@ -65,6 +80,8 @@ class _ScriptRun:
     until: int | None = None
     early: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
+    disabled: tuple[int, ...] = ()
+    anew: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {"job": "program", **wire.dump(self)}
@@ -119,7 +136,13 @@ class Script:
         session examines the script, so that it draws as eager does, hold there too."""
         own = late_lines(SetFlags(self.session.config)) if self.session.config else []
         late = (*own, *late_lines(fix))
-        fixed = replace(self._asked(Mode.COMPILED), early=statements(fix).early, late=late)
+        fixed = replace(
+            self._asked(Mode.COMPILED),
+            early=statements(fix).early,
+            late=late,
+            disabled=tuple(sorted(fix.lines.values())) if isinstance(fix, LeaveToPython) else (),
+            anew=tuple(sorted(fix.calls)) if isinstance(fix, CompileAnew) else (),
+        )
         eager, run = self._run(self._asked(Mode.EAGER)), self._run(fixed)
         return shown(eager, run, criterion), run
 
@@ -190,6 +213,7 @@ class Script:
         told = PlainOptions(
             folder=str(folder), events=str(events), root=str(ROOT.parent), mode=mode,
             seed=asked.seed, backend=asked.backend, until=asked.until, early=asked.early, late=asked.late,
+            disabled=asked.disabled, anew=asked.anew,
         )  # fmt: skip
         left_s = session.clock.left_s()
         most_s = min(options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)
@@ -199,7 +223,7 @@ class Script:
             folder=options.folder,
             environment={**os.environ, **({} if mode.is_compiled else OFF)},
         )
-        run = _read(events, done)
+        run = read_run(events, done)
         if mode is Mode.EAGER:
             heard = json.dumps(wire.dump(self._heard(run)))
             (folder / KEPT).write_text(heard, encoding="utf-8")
@@ -211,35 +235,14 @@ def script_of(session: Session) -> Script:
     return Script(session, session.scratch())
 
 
-def _read(events: Path, done: processes.Ended) -> PlainRun:
+def read_run(events: Path, done: processes.Ended) -> PlainRun:
+    """What a watched run gave. events: the file that took what was seen."""
     lines = events.read_text(encoding="utf-8").splitlines() if events.exists() else []
     killed = processes.how_it_ended(done.status) if done.status is not None and done.status < 0 else None
     run = PlainRun(status=done.status, ended=killed, printed=tuple(done.out.splitlines()[:MOST_LINES]))
-    calls: list[CompiledCall] = []
-    agreed: list[bool] = []
-    said: list[str] = []
-    backends: list[str] = []
-    late: set[int] = set()
-    for event in map(_event, lines):
-        if "index" in event:
-            calls.append(wire.load(CompiledCall, event))
-        elif "agreed" in event:
-            agreed.append(event["agreed"])
-        elif "said" in event:
-            said += event["said"].splitlines()
-        elif "late" in event:
-            late.add(event["late"])
-        elif "backend" in event:
-            backends.append(event["backend"])
-        else:
-            run = replace(run, **event)
-    return replace(
-        run,
-        calls=tuple(replace(c, beside_unseen=LATE) if c.index in late else c for c in calls),
-        agreed=tuple(agreed),
-        said=tuple(said[:MOST_LINES]),
-        backends=tuple(dict.fromkeys(backends)),
-    )
+    noted = [_event(line) for line in lines]
+    calls = [wire.load(CompiledCall, event) for event in noted if "index" in event]
+    return with_events(run, calls, [event for event in noted if "index" not in event])
 
 
 def _event(line: str) -> dict[str, Any]:

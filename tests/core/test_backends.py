@@ -7,9 +7,10 @@ from itertools import product
 import pytest
 
 from bisector.core.backends import (
-    GENERATING,
+    INDUCTOR,
     OWN,
     RUNGS,
+    RUNGS_ABOVE,
     first_bad,
     is_beyond,
     last_rung,
@@ -54,5 +55,6 @@ def test_the_first_bad_rung_is_named_only_where_all_before_it_agree(outcomes: tu
         assert outcomes[at] is FAIL and set(outcomes[:at]) <= {PASS} and not why
 
 
-def test_decisions_are_taken_from_the_decompositions_on() -> None:
-    assert [rung for rung in (*RUNGS, OWN) if rung in GENERATING] == [*RUNGS[2:], OWN]
+def test_what_comes_before_inductor_is_above_it() -> None:
+    assert all(is_beyond(INDUCTOR, rung) for rung in RUNGS_ABOVE)
+    assert set(RUNGS) - set(RUNGS_ABOVE) == {INDUCTOR}

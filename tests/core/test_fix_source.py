@@ -87,6 +87,9 @@ VARIABLES = {
                 "import torch._inductor.lowering; "
                 "torch._decomp.remove_decompositions(torch._inductor.lowering.decompositions, "
                 "[torch.ops.aten.gelu]); "
+                "[getattr(torch.ops.aten.gelu, o).py_kernels.pop(k, None) "
+                "for o in torch.ops.aten.gelu.overloads() "
+                "for k in (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)]; "
                 "torch._inductor.lowering.make_fallback(torch.ops.aten.gelu, warn=False)"
             ],
         ),

@@ -14,6 +14,7 @@ from bisector.core.kinds import KINDS, WELFORD, Kind
 
 pytest.importorskip("torch")
 from bisector.inductor import hooks
+from bisector.inductor.hooks.script_selftest import SCRIPTS
 from bisector.inductor.hooks.selftest import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +56,8 @@ class Places:
     def left_out(self, kind: Kind) -> list[str]:
         """What does not know the kind, and where to add it."""
         row = f"| `{kind.name}` | {kind.sentence} |"
-        tested = any(f'"{kind.name}:' in source for source in self.tests.values())
+        named = re.compile(rf'"(g\d/)?{kind.name}:')
+        tested = any(named.search(source) for source in self.tests.values())
         checks = [
             (kind.name in self.enum, f"add it to decision_kind in {SCHEMA}"),
             (kind.name in self._of_pattern(), f"add it to the pattern of decision_id in {SCHEMA}"),
@@ -80,7 +82,7 @@ class Places:
         return [f"the kind {kind.name} is left out: {message}" for known, message in checks if not known]
 
     def _of_pattern(self) -> list[str]:
-        found = re.fullmatch(r"\^\((.*)\):\.\+@\.\+\$", self.pattern)
+        found = re.fullmatch(r"\^\(g\[0-9\]\+/\)\?\((.*)\):\.\+@\.\+\$", self.pattern)
         return found[1].split("|") if found else []
 
     def _table(self) -> str:
@@ -91,7 +93,7 @@ def here() -> Places:
     definitions = json.loads((ROOT / SCHEMA).read_text(encoding="utf-8"))["$defs"]
     return Places(
         hooks=hooks.BY_KIND.keys(),
-        programs={kind.name for program in PROGRAMS for kind in program.kinds},
+        programs={kind.name for program in PROGRAMS for kind in program.kinds} | set(SCRIPTS),
         enum=definitions["decision_kind"]["enum"],
         pattern=definitions["decision_id"]["pattern"],
         words=(ROOT / "docs/words.md").read_text(encoding="utf-8"),

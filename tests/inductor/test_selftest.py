@@ -17,8 +17,37 @@ pytestmark = pytest.mark.usefixtures("compiler")
 def test_every_hook_bites_in_this_torch() -> None:
     from bisector.inductor.hooks import selftest
 
-    assert selftest.run() == dict.fromkeys(kind.name for kind in KINDS.values() if kind.self_tested)
+    within = [kind.name for kind in KINDS.values() if kind.self_tested and not kind.rungs]
+    assert selftest.run() == dict.fromkeys(within)
     assert control.current() is None
+
+
+def test_every_hook_of_what_is_decided_outside_of_a_graph_bites_in_this_torch() -> None:
+    from bisector.inductor.hooks import script_selftest
+
+    outside = [kind.name for kind in KINDS.values() if kind.rungs]
+    assert script_selftest.run() == dict.fromkeys(outside)
+    assert control.current() is None
+
+
+def test_a_hook_outside_of_a_graph_that_is_asked_in_vain_or_crashes_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from bisector.inductor.hooks import cache, frame, script_selftest
+
+    def in_vain(control: Control, *told: Any) -> bool:
+        ask(control, *told)
+        return True
+
+    def crash(*told: Any) -> None:
+        raise RuntimeError("torch renamed it")
+
+    ask: Callable[..., bool] = Control.ask
+    monkeypatch.setattr(Control, "ask", in_vain)
+    monkeypatch.setattr(frame, "_decision", crash)
+    found = script_selftest.run()
+    assert found[cache.KIND.name] == "denying it changes nothing"
+    assert "torch renamed it" in (found[frame.KIND.name] or "")
 
 
 def test_a_hook_that_is_asked_in_vain_or_crashes_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,8 @@ from bisector.session.flags.curated import CatalogueFilter, Flag, catalogue, fam
 FAMILIES = {
     "fma", "unroll", "rematerialization", "pattern passes", "precision casts", "reductions",
     "transcendental and division", "vectorization", "layout and padding", "fusion",
-    "matmul precision and autotuning", "random", "caching and buffers",
+    "matmul precision and autotuning", "random", "caching and buffers", "guards", "shapes and numbers",
+    "tracing", "autograd", "caches",
 }  # fmt: skip
 
 

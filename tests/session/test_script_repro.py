@@ -11,7 +11,7 @@ import pytest
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
-from bisector.core.fix_source import SetFlags, UseBackend
+from bisector.core.fix_source import SetFlags, UseBackend, by_name, paste_lines
 from bisector.core.protocol import ScriptSpec
 from bisector.session.script_repro import DIFFERS, text
 
@@ -119,3 +119,61 @@ for value in (2.0, 0.1, 0.2):  # the first is a float16
 )  # fmt: skip
 def test_only_the_named_graphs_and_calls_are_compiled(case: Case, status: int, tmp_path: Path) -> None:
     assert ran(tmp_path, TWO, case=case)[0] == status
+
+
+OF_DYNAMO = """
+import torch
+
+def once(function):
+    return function
+
+@once
+def inner(x):
+    return x + (1 if torch.compiler.is_compiling() else 0)
+
+@torch.compile(backend="eager", fullgraph=True)
+def outer(x):
+    return inner(x)
+
+outer(torch.ones(3))
+"""
+STALE = """
+import torch
+scale = [1.0]
+
+@torch._dynamo.assume_constant_result
+def hidden():
+    return scale[0]
+
+@torch.compile(backend="eager")
+def scaled(x):
+    return x * hidden()
+
+for scale[0] in (1.0, 2.0):
+    scaled(torch.ones(3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "decision", "paste"),
+    [
+        (OF_DYNAMO, "frame:inner@case.py:7", "@torch.compiler.disable  # on `inner`, line 8"),
+        (STALE, "guard:scaled@call2", "torch._dynamo.reset()  # before call 2, of `scaled`"),
+    ],
+    ids=["a function is left to Python", "a call is compiled anew"],
+)
+def test_a_fix_that_changes_the_script_mends_it(
+    tmp_path: Path, script: str, decision: str, paste: str
+) -> None:
+    fix = by_name("decision", [decision], script)
+    assert fix is not None
+    assert paste_lines(fix) == [f"{paste}; without fullgraph=True"]
+    assert ran(tmp_path, script, fix)[0] == 1
+    assert ran(tmp_path, script, fix, "--fixed") == (0, ["compiled agrees with eager"])
+
+
+@pytest.mark.parametrize(
+    "decision", ["frame:elsewhere@other.py:7", "frame:<lambda>@case.py:3", "fma:sub@mul"]
+)
+def test_what_the_script_cannot_leave_out_has_no_line(decision: str) -> None:
+    assert by_name("decision", [decision], OF_DYNAMO) is None

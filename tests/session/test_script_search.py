@@ -36,7 +36,7 @@ Explain = Callable[[Model], Answer]
 def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
     """What is found of a script. The first worker is the one of the search, the other confirms."""
 
-    def program_lab(session: Session, name: str, folder: Path) -> Lab:
+    def program_lab(session: Session, name: str, *told: Any) -> Lab:
         return session.new_lab("" if name == "program" else name)
 
     def run(model: Model) -> Answer:

@@ -15,7 +15,7 @@ there; denied, so does the trace.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -64,11 +64,11 @@ def moves_data(op: str) -> bool:
 @functools.cache
 def is_choice(op: OpOverload) -> bool:
     """Whether the op could stay as it is. Views and mutations are functionalized through their
-    decompositions, and random ops share Inductor's random state through theirs."""
+    decompositions; calls that draw random numbers share Inductor's random state through theirs."""
     schema = op._schema
     if moves_data(str(op.overloadpacket)) or op.namespace not in ("aten", "prims"):
         return False
-    if op.is_view or schema.is_mutable or torch.Tag.nondeterministic_seeded in op.tags:
+    if op.is_view or schema.is_mutable:
         return False
     return all("Tensor" in str(result.type) for result in schema.returns)
 
@@ -77,6 +77,15 @@ def _allowed_composite(op: OpOverload) -> bool:
     """Asks for an op that Python is about to take apart."""
     control, node = current(KIND.name), _site(None)
     return control is None or node is None or _record(control, op, node)
+
+
+def _draws(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call of the op draws random numbers: a dropout does not, outside of training."""
+    if torch.Tag.nondeterministic_seeded not in op.tags:
+        return False
+    names = [argument.name for argument in op._schema.arguments]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    return not any(given.get(name) is False for name in ("train", "training"))
 
 
 def _record(control: Control, op: OpOverload, node: str) -> bool:
@@ -107,7 +116,8 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def maybe_handle_decomp(mode: Any, op: OpOverload, args: Any, kwargs: Any) -> Any:
         control = current(KIND.name)
         asked = control is not None and op in mode.decomposition_table and mode.decomp_layers == 0
-        node = _site(mode.tracer.graph) if asked and is_choice(op) else None
+        asked = asked and is_choice(op) and not _draws(op, args, kwargs)
+        node = _site(mode.tracer.graph) if asked else None
         if control is None or node is None:
             return original(mode, op, args, kwargs)
         if control.allows(_id(op, node)):
@@ -175,7 +185,7 @@ def _asking(op: OpOverload, key: DispatchKey, kernel: _Kernel) -> _Kernel:
 
     @functools.wraps(kernel)  # whoever looks for the formula finds torch's
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current(KIND.name) is None or _allowed_composite(op):
+        if current(KIND.name) is None or _draws(op, args, kwargs) or _allowed_composite(op):
             return kernel(*args, **kwargs)
         if eager is DispatchKey.Autograd and key is DispatchKey.CompositeImplicitAutograd:
             return NotImplemented  # `OpOverload.decompose` asks: the op stays

@@ -26,6 +26,7 @@ from ..control import Control
 
 Inputs = list[torch.Tensor]
 NEVER_ASKED = "the self-test's program never came to such a decision"
+NO_EFFECT = "denying it changes nothing"
 CHANGED = "listing the decisions changes the generated source"
 
 
@@ -147,7 +148,7 @@ def _try(program: TestProgram) -> dict[str, str | None]:
                 return dict.fromkeys(names, CHANGED)
             return {name: _reason(name, listing, base, source) for name in names}
     except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
-        return dict.fromkeys(names, _said(error))
+        return dict.fromkeys(names, said(error))
 
 
 def _reason(kind: str, listing: Control, base: str, source: Callable[[Control], str]) -> str | None:
@@ -166,11 +167,12 @@ def why_ineffective(members: list[str], base: str, source: Callable[[Control], s
     try:
         changed = source(Control(members=members)) != base
     except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
-        return _said(error)
-    return None if changed else "denying it changes nothing"
+        return said(error)
+    return None if changed else NO_EFFECT
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
+    """Why a hook that raised this must be off."""
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import random
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,6 +22,7 @@ from ..measure import compare
 Values = dict[str, Any]  # path -> tensor, `Digest` or plain value
 SHARED = "shared memory"  # in the place of an output's path
 SAMPLE = 1 << 16  # elements of a value too large to keep
+MOST_LEAVES = 64  # of a container that a compiled function takes from around it
 DEPTH = 3  # functions that call functions, in which a compiled function is looked through
 
 
@@ -132,20 +134,19 @@ def reached(model: Any) -> list[tuple[str, Any]]:
     """The modules, optimizers and tensors that a compiled module, method or function uses: itself, the object
     of the method, and what the functions take from around them, by name."""
     owner = getattr(model, "__self__", model)
-    if isinstance(owner, _OWNERS):
-        return [("", owner)]
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"": owner} if isinstance(owner, _OWNERS) else {}
     for function in functions(model):
         for name, value in _around(function).items():
-            if isinstance(value, _OWNERS):
+            if isinstance(value, _OWNERS) and value is not owner:
                 found.setdefault(name, value)
     return list(found.items())
 
 
 def functions(model: Any) -> list[types.FunctionType]:
-    """The function that was compiled and those of its own file that it calls; none for a module."""
+    """The function that was compiled, of a module its `forward`, and those of its own file that it calls."""
     found: list[types.FunctionType] = []
-    left = [(inspect.unwrap(model), DEPTH)] if callable(model) else []
+    made = type(model).forward if isinstance(model, torch.nn.Module) else getattr(model, "__func__", model)
+    left = [(inspect.unwrap(made), DEPTH)] if callable(made) else []
     while left:
         function, depth = left.pop(0)
         if not inspect.isfunction(function) or function in found:
@@ -168,8 +169,41 @@ def _around(function: types.FunctionType) -> dict[str, Any]:
 
 
 def state(model: Any) -> Values:
-    """The tensors that what was compiled reaches."""
-    return {f"state[{name}]": tensor for name, tensor in held(model)}
+    """The tensors that what was compiled reaches, and its plain variables and attributes."""
+    return {f"state[{name}]": value for name, value in (*held(model), *_objects(model))}
+
+
+def variables(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """What the function takes from around it that is plain, holds what is plain, or draws random numbers."""
+    for name, value in _around(function).items():
+        if _is_plain(value) or type(value) in (list, dict, set) or isinstance(value, random.Random):
+            yield name, value
+
+
+def attributes(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+    """The plain attributes of one module."""
+    for name, value in vars(module).items():
+        if _is_plain(value) and not name.startswith("_") and name != "training":
+            yield name, value
+
+
+def _objects(model: Any) -> Iterator[tuple[str, Any]]:
+    for prefix, owner in reached(model):
+        for path, module in owner.named_modules() if isinstance(owner, torch.nn.Module) else ():
+            where = ".".join(filter(None, (prefix, path)))
+            yield from ((f"{where}.{n}" if where else n, value) for n, value in attributes(module))
+    for function in functions(model):
+        for name, value in variables(function):
+            if isinstance(value, random.Random):
+                yield name, f"state {hash(value.getstate()[1])}"
+                continue
+            leaves = sorted(value, key=repr) if type(value) is set else pytree.tree_leaves(value)
+            several = not _is_plain(value)
+            if several:
+                yield f"the length of {name}", len(value)
+            for i, leaf in enumerate(leaves[:MOST_LEAVES]):
+                if is_tensor(leaf) or _is_plain(leaf):
+                    yield f"{name}, value {i}" if several else name, leaf
 
 
 def gradients(model: Any, given: Any) -> Values:

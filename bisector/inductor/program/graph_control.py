@@ -7,34 +7,49 @@ from dataclasses import replace
 
 from torch._guards import CompileContext
 
-from ...core.model import Base, Decision
+from ...core.kinds import KINDS
+from ...core.model import Base, Decision, kind_of
 from ..control import Control
+
+_OF_CALLS = frozenset(kind.name for kind in KINDS.values() if kind.of_calls)
 
 
 class Graphs:
     """The graphs of a script by number, from 1 on in the order in which a backend was given them.
 
     The backward graph has the forward's number: autograd compiles it under the same compile ID
-    (torch/_functorch/_aot_autograd/runtime_wrappers.py), whenever it comes to it.
+    (torch/_functorch/_aot_autograd/runtime_wrappers.py), whenever it comes to it. After
+    `torch._dynamo.reset()` another graph has an equal ID, but not the same object.
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self._known: list[object] = []
 
     def current(self) -> int:
         """The number of the graph that is being compiled."""
-        compiling = str(CompileContext.current_compile_id())
-        return self._numbers.setdefault(compiling, len(self._numbers) + 1)
+        compiling = CompileContext.current_compile_id()
+        for number, known in enumerate(self._known, 1):
+            if known is compiling:
+                return number
+        self._known.append(compiling)
+        return len(self._known)
 
 
 class ProgramControl(Control):
-    """Hooks ask with the IDs of one graph; here they are `g2/fma:sub@mul_1`, with the graph's number."""
+    """Hooks ask with the IDs of one graph; here they are `g2/fma:sub@mul_1`, with the graph's number.
 
-    def __init__(self, graphs: Graphs, base: Base = Base.DEFAULT, members: Iterable[str] = ()) -> None:
-        super().__init__(base, members)
+    rung: the backend that the script is run with.
+    """
+
+    def __init__(
+        self, graphs: Graphs, rung: str, base: Base = Base.DEFAULT, members: Iterable[str] = ()
+    ) -> None:
+        super().__init__(base, members, rung)
         self._graphs = graphs
 
     def _named(self, decision_id: str) -> str:
+        if kind_of(decision_id) in _OF_CALLS:
+            return decision_id
         return f"g{self._graphs.current()}/{decision_id}"
 
     def allows(self, decision_id: str) -> bool:

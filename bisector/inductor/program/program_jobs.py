@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ... import wire
+from ...core import kinds
 from ...core import protocol as asked
 from ...core.evidence import Evidence
 from ...core.messages import ProgramOptions
@@ -18,7 +19,7 @@ from ...core.program import PROGRAM, WHOLE_SCRIPT
 from ...core.recorded import Recorded, RecordedCall
 from .. import describe, formula, hooks, torch_state
 from ..flags import installed
-from ..hooks import selftest, triton_selftest
+from ..hooks import script_selftest, selftest, triton_selftest
 from .program_probe import probe
 
 WHOLE_PROGRAM = "the script is studied as a whole, not graph by graph"
@@ -56,7 +57,9 @@ def _verdict(options: ProgramOptions, request: asked.RunVerdict) -> Evidence:
 
 
 def _selftest(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTested:
-    tried = selftest.run(selftest.flags_on(lambda flag: options.config.get(f"inductor.{flag}")))
+    tried = script_selftest.run()
+    if options.rung not in kinds.FRAME.rungs:  # decisions within a graph are taken
+        tried |= selftest.run(selftest.flags_on(lambda flag: options.config.get(f"inductor.{flag}")))
     if torch.cuda.is_initialized():
         tried |= triton_selftest.run()
     off = {kind: reason for kind, reason in tried.items() if reason is not None}

@@ -5,29 +5,41 @@ compilation off.
 
 from __future__ import annotations
 
+import builtins
+import io
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
 
 import torch
+import torch._functorch.config as functorch_config
 import torch._inductor.compile_fx
+import torch._inductor.config as inductor_config
+from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
+from torch._inductor.codecache import FxGraphCache
 
 from ... import wire
+from ...core import kinds
+from ...core.backends import INDUCTOR, OWN
 from ...core.case import WHOLE, Case
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement
-from ...core.program import KEPT, CompiledCall, PlainRun, outputs_of
-from .. import compiling, torch_state
-from ..execute import COMPILERS, active
+from ...core.printed import MOST_LINES
+from ...core.program import KEPT, CompiledCall, PlainRun, outputs_of, with_events
+from .. import compiling, control, torch_state
+from ..execute import COMPILERS
+from ..hooks import guard
 from ..probing import measurement_of
-from . import run_script, watching
+from . import call_state, run_script, watching
 from .graph_control import Graphs, ProgramControl
+from .watching import Started
 
 
 class _Left(BaseException):
@@ -44,36 +56,90 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
     started = time.perf_counter()
     folder = Path(options.folder)
     eager = wire.load(PlainRun, json.loads((folder / KEPT).read_text(encoding="utf-8")))
-    hooked = candidate.backend == "inductor" and (candidate.needs_hooks or not candidate.flags)
+    hooked = candidate.needs_hooks or not candidate.flags
     graphs = Graphs()
-    decisions = ProgramControl(graphs, candidate.base, candidate.members) if hooked else None
+    decisions = ProgramControl(graphs, options.rung, candidate.base, candidate.members) if hooked else None
     torch.set_num_threads(options.threads)
     compiling.decompositions_as_they_are()
     flags = {**options.config, **dict(candidate.flags)}
-    with _every_compile(flags, graphs, frozenset(case.graphs)), active(decisions, COMPILERS):
-        compiled = _run(options, None if candidate.backend == "inductor" else candidate.backend, case.calls)
+    if decisions is not None and decisions.denies(kinds.GUARD.name):
+        flags = _WITHOUT_LIMIT | flags
+    with (
+        _every_compile(flags, graphs, frozenset(case.graphs)),
+        _caches_of_its_own(),
+        nullcontext() if decisions is None else control.activate(decisions),
+    ):
+        # What Python is to run, or what is compiled anew, may not be possible in one graph.
+        may_break = decisions is not None and any(map(decisions.denies, (kinds.FRAME.name, kinds.GUARD.name)))
+        compiled = _run(options, case.calls, may_break)
     if options.values_alone:
         compiled = replace(compiled, agreed=(), ended=None, status=0)
-    found = measurement_of(outputs_of(eager, compiled), decisions, "")
+    found = measurement_of(outputs_of(eager, compiled, lines=options.lines), decisions, "")
     return replace(found, seconds=time.perf_counter() - started)
 
 
-def _run(options: ProgramOptions, backend: str | None, only: Sequence[int]) -> PlainRun:
+@contextmanager
+def _caches_of_its_own() -> Iterator[None]:
+    """The caches of compiled graphs are on where the user has them on, and hold what this run puts there:
+    hooks are in no cache key. Kernels are shared, which are cached by their source."""
+    with tempfile.TemporaryDirectory() as folder:
+        graphs = mock.patch.object(FxGraphCache, "_get_tmp_dir", lambda: os.path.join(folder, "fx"))
+        traces = mock.patch.object(AOTAutogradCache, "_get_tmp_dir", lambda: os.path.join(folder, "aot"))
+        inductor = {"fx_graph_remote_cache": False, "compile_threads": COMPILERS}
+        autograd = compiling.backward_at_once()
+        with graphs, traces, inductor_config.patch(inductor), functorch_config.patch(autograd):
+            yield
+
+
+# Frames that are compiled anew at each call come to these limits, and then run in Python.
+_WITHOUT_LIMIT: dict[str, Json] = {
+    "dynamo.recompile_limit": 1 << 20,
+    "dynamo.accumulated_recompile_limit": 1 << 20,
+}
+
+
+class _Calls:
+    """The calls of each function that compiled it, and the state that they began with."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[int, tuple[int, call_state.State]] = {}
+
+    @contextmanager
+    def around(self, started: Started) -> Iterator[None]:
+        """Tells the hook of guards which call is running."""
+        now = call_state.describe(started.model, started.args, started.kwargs)
+        number = started.index + 1
+        last, before = self._compiled.setdefault(id(started.model), (number, now))
+        call = guard.Running(started.entry, number, lambda: call_state.changed(before, now, last))
+        with guard.running(call):
+            yield
+        if call.compiled:
+            self._compiled[id(started.model)] = (number, now)
+
+
+def _run(options: ProgramOptions, only: Sequence[int], may_break: bool) -> PlainRun:
     calls: list[CompiledCall] = []
-    agreed: list[bool] = []
+    events: list[Mapping[str, Any]] = []
+    printed = io.StringIO()
 
     def note(**event: Any) -> None:
         if "index" in event:
             calls.append(wire.load(CompiledCall, event))
-        elif "agreed" in event:
-            agreed.append(event["agreed"])
+        else:
+            events.append(event)
 
-    told = {"folder": options.folder, "mode": "compiled", "seed": options.seed}
-    told |= {"backend": backend, "only": only}
-    finish = watching.begin(told, note)
+    told: dict[str, Any] = {"folder": options.folder, "mode": "compiled", "seed": options.seed}
+    told |= {"backend": None if options.rung in (INDUCTOR, OWN) else options.rung}
+    told |= {"only": only, "may_break": may_break}
+    finish = watching.begin(told, note, _Calls().around)
     ended, status = None, 0
     try:
-        with mock.patch.object(os, "_exit", _leave):
+        said = run_script.printing(print, lambda text: note(said=text))
+        with (
+            mock.patch.object(os, "_exit", _leave),
+            mock.patch.object(builtins, "print", said),
+            redirect_stdout(printed),
+        ):
             run_script.execute(options.script, options.seed)
     except _Left as left:
         status = left.status
@@ -82,7 +148,8 @@ def _run(options: ProgramOptions, backend: str | None, only: Sequence[int]) -> P
     except Exception as error:  # noqa: BLE001 - the script may raise anything; it is compared with eager's
         ended, status = run_script.describe_error(error), 1
     finish()
-    return PlainRun(tuple(calls), tuple(agreed), {}, ended, status)
+    run = PlainRun(ended=ended, status=status, printed=tuple(printed.getvalue().splitlines()[:MOST_LINES]))
+    return with_events(run, calls, events)
 
 
 def _leave(status: int) -> NoReturn:

@@ -75,11 +75,11 @@ def run(options: dict[str, Any], script: str) -> None:
 
     for line in options.get("early", ()):
         exec(line, {"os": os})
-    builtins.print = _printing(builtins.print, lambda text: note(said=text))
+    builtins.print = printing(builtins.print, lambda text: note(said=text))
     sys.meta_path.insert(0, _AfterTorch(begin))
     original, os._exit = os._exit, leave  # type: ignore[assignment]
     try:
-        execute(script, options["seed"])
+        execute(script, options["seed"], options.get("disabled", ()))
     except SystemExit:
         raise
     except BaseException as error:
@@ -89,7 +89,7 @@ def run(options: dict[str, Any], script: str) -> None:
         end()
 
 
-def _printing(original: Callable[..., None], tell: Callable[[str], None]) -> Callable[..., None]:
+def printing(original: Callable[..., None], tell: Callable[[str], None]) -> Callable[..., None]:
     """`print`, which tells what is meant for stderr too: there the libraries write as well."""
 
     @functools.wraps(original)
@@ -102,15 +102,21 @@ def _printing(original: Callable[..., None], tell: Callable[[str], None]) -> Cal
     return printed
 
 
-def execute(script: str, seed: int) -> None:
-    """The script as `__main__`. seed: of Python's generator. Raises what it raises."""
+def execute(script: str, seed: int, disabled: Sequence[int] = ()) -> None:
+    """The script as `__main__`. seed: of Python's generator. disabled: as in `PlainOptions`. Raises what it
+    raises."""
     random.seed(seed)
     sys.argv = [script]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     module = types.ModuleType("__main__")
     module.__file__ = script
     with open(script, encoding="utf-8") as file:
-        source = file.read()
+        lines = file.read().splitlines(keepends=True)
+    for number in sorted(disabled, reverse=True):
+        definition = lines[number - 1]
+        indent = definition[: len(definition) - len(definition.lstrip())]
+        lines.insert(number - 1, f"{indent}@__import__('torch').compiler.disable\n")
+    source = "".join(lines)
     sys.modules["__main__"] = module
     exec(compile(source, script, "exec"), module.__dict__)
 

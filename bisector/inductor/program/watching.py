@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,13 @@ import torch
 from ... import wire
 from ...core.backends import INDUCTOR, is_beyond, rung_of
 from ...core.model import OutputMeasurement
-from ...core.program import CompiledCall, Mode
+from ...core.program import CompiledCall, Effect, Mode
 from ...errors import first_line
 from .. import torch_state
 from ..capture import comparing
 from ..capture.comparing import Compared
 from ..capture.wrapping import wrapped
-from . import call_values
+from . import call_values, effects
 from .beside import Beside
 from .call_values import Values
 
@@ -33,14 +34,32 @@ KEPT_BYTES = 512 << 20  # of values, over all calls; of the larger ones of later
 Note = Callable[..., None]
 
 
-def begin(options: Mapping[str, Any], note: Note) -> Callable[[], None]:
-    """Replace torch.compile and the comparisons. Returns what must be called when the script ends."""
+Around = Callable[["Started"], AbstractContextManager[None]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Started:
+    """A call of the script that begins. model: what was compiled; index: its place, from 0."""
+
+    index: int
+    entry: str
+    model: Any
+    args: Any
+    kwargs: Any
+
+
+def begin(
+    options: Mapping[str, Any], note: Note, around: Around = lambda started: nullcontext()
+) -> Callable[[], None]:
+    """Replace torch.compile and the comparisons. around: entered for each call. Returns what must be called
+    when the script ends."""
     torch_state.seed(options["seed"])
     watch = Watch(
         Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until"),
-        options.get("late", ()),
+        options.get("late", ()), options.get("anew", ()), around,
     )  # fmt: skip
-    torch.compile = _compile(watch, torch.compile, options["backend"])
+    may_break = any(options.get(name) for name in ("may_break", "disabled", "anew"))
+    torch.compile = _compile(watch, torch.compile, options["backend"], may_break)
     _watch_backward(watch)
     for owner, name, stand_in in comparing.stand_ins(watch.compared):
         setattr(owner, name, stand_in)
@@ -50,21 +69,22 @@ def begin(options: Mapping[str, Any], note: Note) -> Callable[[], None]:
 @dataclasses.dataclass
 class Pending:
     """A call whose gradients and parameters are not seen yet. model: what was compiled; given: the arguments;
-    values: what is known by now. raised: what a backward pass behind it did. beside: where eager is run on
-    the same inputs."""
+    values: what is known by now. effects: what else it did. raised: what a backward pass behind it did.
+    beside: where eager is run on the same inputs."""
 
     index: int
     entry: str
     model: Any
     given: Any
     values: Values
+    effects: tuple[Effect, ...] = ()
     raised: str | None = None
     beside: Beside | None = None
 
 
 class Watch:
     """The compiled calls so far. only: the calls that run compiled, by their place; none: all of them. until,
-    late: as in `PlainOptions`."""
+    late, anew: as in `PlainOptions`."""
 
     def __init__(
         self,
@@ -74,6 +94,8 @@ class Watch:
         only: Sequence[int] = (),
         until: int | None = None,
         late: Sequence[str] = (),
+        anew: Sequence[int] = (),
+        around: Around = lambda started: nullcontext(),
     ) -> None:
         self.folder = folder
         self.keeps = mode is Mode.EAGER
@@ -81,6 +103,8 @@ class Watch:
         self.only = frozenset(only)
         self.until = until
         self.late = late
+        self.anew = frozenset(anew)
+        self.around = around
         self.count = 0
         self.kept = 0
         self.within = False
@@ -95,12 +119,16 @@ class Watch:
         for line in self.late:
             exec(line, {"torch": torch})
         self.late = ()
+        if index + 1 in self.anew:
+            torch._dynamo.reset()
         in_eager = bool(self.only) and index not in self.only
+        before = effects.before(model, (args, kwargs)) if self.keeps else None
         late = functools.partial(self.note, late=index)
         beside = Beside(model, function, args, kwargs, late) if self.until is not None else None
         self.within = True
         try:
-            with torch.compiler.set_stance("force_eager") if in_eager else nullcontext():
+            stance = torch.compiler.set_stance("force_eager") if in_eager else nullcontext()
+            with stance, self.around(Started(index, entry, model, args, kwargs)):
                 result = function(*args, **kwargs)
         except Exception as error:
             self.note(**wire.dump(CompiledCall(index, entry, raised=first_line(error))))
@@ -109,7 +137,8 @@ class Watch:
             self.within = False
         given = (args, kwargs)
         values = call_values.copied(call_values.returned(result, given))
-        self.pending = Pending(index, entry, model, given, values, beside=beside)
+        done = before.effects() if before is not None else ()
+        self.pending = Pending(index, entry, model, given, values, done, beside=beside)
         if beside is not None:
             beside.returned(result)
         return result
@@ -148,7 +177,7 @@ class Watch:
             self._keep(last.index, values)
         elif (eager := self._kept(last.index)) is not None:
             outputs, unseen = call_values.measured(last.index, eager, values)
-        call = CompiledCall(last.index, last.entry, tuple(outputs), last.raised, unseen)
+        call = CompiledCall(last.index, last.entry, tuple(outputs), last.raised, unseen, last.effects)
         if last.beside is not None:
             self.within = True  # what eager calls is no call of the script's
             evidence, why = last.beside.evidence(last.index, last.values)
@@ -175,7 +204,12 @@ class Watch:
 # -- what is replaced -------------------------------------------------------------------------------------
 
 
-def _compile(watch: Watch, original: Callable[..., Any], backend: str | None) -> Callable[..., Any]:
+def _compile(
+    watch: Watch, original: Callable[..., Any], backend: str | None, may_break: bool
+) -> Callable[..., Any]:
+    """backend: in the place of the script's own, where that does more. may_break: graphs may break, whatever
+    the script says."""
+
     @functools.wraps(original)
     def compile(model: Any = None, **given: Any) -> Any:
         if model is None:
@@ -184,7 +218,11 @@ def _compile(watch: Watch, original: Callable[..., Any], backend: str | None) ->
         watch.note(backend=own)
         if backend is not None and is_beyond(own, backend):
             given = _for_backend(given, backend)
+        if may_break:
+            given.pop("fullgraph", None)
         made = original(model, **given)
+        if (dynamo := sys.modules.get("torch._dynamo.eval_frame")) is not None:
+            dynamo.skip_code(_CALLED_BY_COMPILED)  # where a graph breaks, Dynamo meets it as a frame
         if made is model and isinstance(model, torch.nn.Module):
             # With compilation off it is the module itself, whose own calls are none of the compiled one's.
             made = torch.compiler.disable(model)
@@ -201,20 +239,25 @@ def _for_backend(given: Mapping[str, Any], backend: str) -> dict[str, Any]:
     return kept | {"backend": backend} | ({"options": options} if options else {})
 
 
+def _backward(watch: Watch, original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    if watch.within:  # a part of what the call computes
+        return original(*args, **kwargs)
+    watch.before_backward()
+    try:
+        result = original(*args, **kwargs)
+    except Exception as error:
+        watch.raised_in_backward(error)
+        raise
+    watch.after_backward()
+    return result
+
+
+_CALLED_BY_COMPILED = _backward.__code__
+
+
 def _watch_backward(watch: Watch) -> None:
-    def watched(original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def backward(*args: Any, **kwargs: Any) -> Any:
-            watch.before_backward()
-            try:
-                result = original(*args, **kwargs)
-            except Exception as error:
-                watch.raised_in_backward(error)
-                raise
-            watch.after_backward()
-            return result
-
-        return backward
-
-    for name in ("backward", "grad"):  # Tensor.backward calls the first
-        setattr(torch.autograd, name, watched(getattr(torch.autograd, name)))
+    # Beneath the public functions, where this torch has it: Dynamo knows those by their identity.
+    beneath = "_engine_run_backward"
+    names = (beneath,) if hasattr(torch.autograd, beneath) else ("backward", "grad")
+    for name in names:
+        setattr(torch.autograd, name, functools.partial(_backward, watch, getattr(torch.autograd, name)))

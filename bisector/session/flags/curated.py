@@ -19,6 +19,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from bisector import processes
+from bisector.core.backends import INDUCTOR, is_beyond
+from bisector.core.kinds import KINDS
 from bisector.errors import BadOption, MissingTool
 
 from ..display import to_stdout
@@ -30,6 +32,8 @@ _BLOB = "https://github.com/pytorch/pytorch/blob/v{}/{}"
 ABSENT: Mapping[str, Any] = {"type": None, "default": None, "value": None, "env": None}
 DEVICES = ("cpu", "cuda")
 _READ_AT = "2.13.0"  # the release whose files the catalogue refers to where it names no other
+# The first backend that reads a module's flags.
+_RUNGS = {"dynamo": "eager", "functorch": "aot_eager"}
 BACKENDS = {"cpp": "C++ code", "triton": "Triton code", "aten": "library calls"}
 
 
@@ -49,6 +53,11 @@ class Flag:
     device: str | None = None
     outside_code: bool = False
     performance: bool = False
+
+    @property
+    def of_script(self) -> bool:
+        """Whether it governs nothing but what is decided where a whole script runs."""
+        return bool(self.kinds) and all(KINDS[kind].rungs for kind in self.kinds)
 
     @property
     def url(self) -> str:
@@ -77,6 +86,19 @@ def _read() -> tuple[Flag, ...]:
 def catalogue(devices: Sequence[str] | None = None) -> list[Flag]:
     """The curated flags, in the order of the file; of these what concerns the devices, if they are given."""
     return [f for f in _read() if devices is None or f.device is None or f.device in devices]
+
+
+def of_call(devices: Sequence[str]) -> list[Flag]:
+    """What acts on a captured graph: not what Dynamo alone, or a cache, does where a script runs."""
+    return [flag for flag in catalogue(devices) if not flag.of_script]
+
+
+def of_script(devices: Sequence[str], rung: str) -> list[Flag]:
+    """What acts on a script whose backend is that rung."""
+    def read_by(flag: Flag) -> str:
+        return _RUNGS.get(flag.name.partition(".")[0], INDUCTOR)
+
+    return [flag for flag in catalogue(devices) if not is_beyond(read_by(flag), rung)]
 
 
 def families() -> list[str]:

@@ -1,0 +1,56 @@
+"""Scripts that differ from themselves: their own comparison fails with compilation off too, since what they
+compare is not the same computation on the same values. What the calls do says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .program import CompiledCall, EffectKind, PlainRun
+from .verdict import Rule, Verdict, VerdictClass
+
+MOST_NAMED = 3  # calls
+_ADVICE = {
+    EffectKind.MUTATES: ("changes {} in place", "give each side a copy of its own"),
+    EffectKind.MAKES_LAZY: (
+        "makes the parameters of a lazy module, which are drawn then",
+        "call it once before anything is compared",
+    ),
+    EffectKind.CHANGES_STATE: ("changes {}", "give each side a module of its own, or call `eval()`"),
+    EffectKind.DRAWS: ("draws random numbers", "seed before each side, or call `eval()`"),
+}
+UNSEEN = (
+    "no call of what is compiled was seen to change or draw anything, so the two sides are not the same "
+    "function, parameters or inputs"
+)
+
+
+def own_difference(eager: PlainRun) -> Verdict | None:
+    """The verdict where a comparison of the script fails with compilation off, or it ends by one, as it does
+    compiled. None where it does not, or ends otherwise."""
+    failed = eager.agreed.count(False)
+    if failed:
+        several = "comparison fails" if failed == 1 else f"{failed} comparisons fail"
+        says = f"the script's own {several} with compilation off too"
+    elif (eager.ended or "").startswith("AssertionError"):
+        says = f"the script ends with compilation off too: {eager.ended}"
+    elif eager.ended is None and eager.status:
+        says = f"the script ends with status {eager.status} with compilation off too"
+    else:
+        return None
+    return Verdict(VerdictClass.OWN_DIFFERENCE, f"{says}; {_why(eager.calls)}", rule=Rule.SCRIPT)
+
+
+def _why(calls: Iterable[CompiledCall]) -> str:
+    """What the calls do that a second call then meets, and what to change."""
+    found = {effect: call for call in reversed([*calls]) for effect in call.effects}
+    kinds = [kind for kind in _ADVICE if any(effect.kind is kind for effect in found)]
+    if not kinds:
+        return UNSEEN
+    # A module in training does both; what it changes says more.
+    kind = kinds[0]
+    does, change = _ADVICE[kind]
+    told = [(call, effect) for effect, call in found.items() if effect.kind is kind][-MOST_NAMED:]
+    call = min((call for call, _ in told), key=lambda call: call.index)
+    names = " and ".join(sorted({effect.name for c, effect in told if c.index == call.index}))
+    return f"call {call.index + 1} (`{call.entry}`) {does.format(names)}: {change}"

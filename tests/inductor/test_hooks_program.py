@@ -1,0 +1,156 @@
+"""What is decided where a script runs: which functions Dynamo traces, which compiled code runs again, which
+graph is taken from a cache. Each is denied in a script that shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from bisector import processes, wire
+from bisector.core.case import WHOLE
+from bisector.core.messages import ProgramOptions
+from bisector.core.model import Base, Candidate, Measurement
+from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
+from bisector.core.protocol import About, RunProbe
+from bisector.session.witness import OFF, ROOT, WATCHED, read_run
+from tests.inductor.workers import answers, working
+
+pytest.importorskip("torch")
+Probe = Callable[..., Measurement]
+TRACED = """
+import torch
+
+def told(x):
+    print("traced" if torch.compiler.is_compiling() else "run")
+    return x + 1
+
+def inner(x):
+    return x + (1 if torch.compiler.is_compiling() else 0)
+
+def outer(x):
+    return inner(x * 2)
+
+scale = [1.0]
+
+@torch._dynamo.assume_constant_result
+def hidden():
+    return scale[0]
+
+def scaled(x):
+    return x * hidden() * scale.__len__()
+
+x = torch.ones(3)
+torch.compile(told, backend="eager")(x)
+torch.compile(outer, backend="eager", fullgraph=True)(x)
+made = torch.compile(scaled, backend="eager")
+for scale[0] in (1.0, 1.0, 2.0):
+    made(x)
+"""
+CACHED = """
+import torch
+
+def step(x):
+    return (x * 2 + 1).sum()
+
+for _ in range(2):
+    torch._dynamo.reset()
+    torch.compile(step)(torch.ones(3))
+"""
+
+
+@contextmanager
+def probing(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> Iterator[Probe]:
+    """A worker whose probes are runs of the script, and what a run with compilation off left for it."""
+    script = folder / "script.py"
+    script.write_text(text)
+    events = folder / "events.jsonl"
+    told = PlainOptions(str(folder), str(events), str(ROOT.parent), Mode.EAGER, 0)
+    options = json.dumps(asdict(told) | {"mode": told.mode.value})
+    command = [sys.executable, str(WATCHED), options, str(script)]
+    done = processes.run(command, 120.0, environment={**os.environ, **OFF})
+    assert done.status == 0, done.err
+    (folder / KEPT).write_text(json.dumps(wire.dump(read_run(events, done))))
+    program = ProgramOptions(str(script), str(folder), 0, rung=rung, lines=lines)
+    with working(script, text, program=program) as worker:
+
+        def probe(*members: str, base: Base = Base.DEFAULT) -> Measurement:
+            about = About(PROGRAM, WHOLE, None, {})
+            [found] = answers(worker, RunProbe(about, Candidate(base, frozenset(members))))
+            assert isinstance(found, Measurement), found
+            return found
+
+        yield probe
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+    with probing(tmp_path_factory.mktemp("traced"), TRACED, "eager", lines=(0,)) as probe:
+        yield probe
+
+
+@pytest.fixture(scope="module")
+def cached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+    with probing(tmp_path_factory.mktemp("cached"), CACHED, "inductor") as probe:
+        yield probe
+
+
+def differ(measurement: Measurement) -> set[str]:
+    return {o.path for o in measurement.outputs if o.n_diff or o.alias_mismatch or o.raised}
+
+
+def ids(measurement: Measurement) -> list[str]:
+    return [decision.id for decision in measurement.decisions]
+
+
+INNER, OUTER = "frame:inner@script.py:8", "frame:outer@script.py:11"
+REUSED = "guard:scaled@call5"
+ALL = {"line[0]", "call[1].output[0]", "call[4].output[0]"}
+
+
+def test_compiled_code_that_runs_again_on_a_changed_value_is_compiled_anew(traced: Probe) -> None:
+    default = traced()
+    assert [i for i in ids(default) if i.startswith("guard:")] == ["guard:scaled@call4", REUSED]
+    assert differ(default) == ALL
+    [reused] = [d for d in default.decisions if d.id == REUSED]
+    assert "call 5, of `scaled`, runs code that an earlier call compiled; since call 3" in reused.text
+    assert "`scale` ([1.0] -> [2.0])" in reused.text
+    denied = traced(REUSED)
+    assert differ(denied) == ALL - {"call[4].output[0]"} and not denied.vanished
+    assert differ(traced("guard:scaled@call4")) == ALL
+
+
+def test_of_the_plain_baseline_each_call_is_compiled_and_one_alone_may_run_again(traced: Probe) -> None:
+    assert "call[4].output[0]" not in differ(traced(base=Base.PLAIN))
+    assert "call[4].output[0]" in differ(traced(REUSED, base=Base.PLAIN))
+
+
+def test_a_function_that_dynamo_traces_is_left_to_python(traced: Probe) -> None:
+    assert {INNER, OUTER} < set(ids(traced()))
+    # Although the script asks for one graph.
+    assert differ(traced(INNER)) == ALL - {"call[1].output[0]"}
+    without_outer = traced(OUTER)
+    assert differ(without_outer) == ALL - {"call[1].output[0]"}
+    assert INNER not in ids(without_outer)
+
+
+def test_printed_lines_that_count_are_measured(traced: Probe) -> None:
+    denied = traced("frame:told@script.py:4")
+    assert differ(denied) == ALL - {"line[0]"}
+
+
+def test_a_graph_that_comes_from_the_cache_is_compiled_instead(cached: Probe) -> None:
+    traces, graphs = "g2/cache:autograd_cache@graph", "g2/cache:fx_graph_cache@graph"
+    default = ids(cached())
+    assert traces in default and not any(i.startswith(("g2/lower:", "g2/inline:")) for i in default)
+    denied = cached(traces)
+    assert {traces, graphs} < set(ids(denied))  # what is traced anew is found in the other cache
+    anew = ids(cached(traces, graphs))
+    assert any(i.startswith(("g2/lower:", "g2/inline:")) for i in anew)

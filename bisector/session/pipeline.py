@@ -15,7 +15,7 @@ from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.criterion import Criterion
 from bisector.core.judge import BudgetSpent
-from bisector.core.model import Measurement, Outcome
+from bisector.core.model import Measurement, Outcome, kind_of
 from bisector.core.own_difference import own_difference
 from bisector.core.program import outputs_of
 from bisector.core.protocol import Request
@@ -39,6 +39,7 @@ from .preflight import wanted_first
 from .reproducing import with_repro
 from .result import to_json
 from .run import Session
+from .search_order import PLACES
 from .study import Study
 from .subject import nothing_found, whole_script
 from .witness import Witness
@@ -169,10 +170,12 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
 
 
 def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer | None:
-    """Where Dynamo or AOTAutograd makes a call diverge and nothing within its graph repairs it: the causes
-    that the whole script shows, which runs Dynamo too. None where it shows none."""
-    within = any(proved for _, proved in found.causes) or any(repair.confirmed for repair in found.repairs)
-    if within or found.first_bad_backend not in RUNGS_ABOVE or session.clock.exhausted() is not None:
+    """Where Dynamo or AOTAutograd makes a call diverge and no decision within its graph repairs it: the
+    causes that the whole script shows, which runs Dynamo too. None where it shows none."""
+    repairs = (repair.found.members for repair in found.repairs if repair.confirmed)
+    finer = any(kind_of(member) not in PLACES for members in repairs for member in members)
+    explained = finer or any(proved for _, proved in found.causes)
+    if explained or found.first_bad_backend not in RUNGS_ABOVE or session.clock.exhausted() is not None:
         return None
     session.progress("capture", "nothing in the graph repairs it; running the script itself")
     seen = seen_in_script(session, judged.chosen)

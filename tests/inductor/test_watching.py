@@ -21,6 +21,7 @@ from bisector.core.judge import judge
 from bisector.core.model import Outcome
 from bisector.core.program import CompiledCall, Mode, PlainRun, is_exact, shown
 from bisector.core.script_verdict import first_unequal
+from bisector.inductor.capture import comparing
 from bisector.inductor.program import call_values, watching
 from bisector.inductor.program.remembered import Remembered
 from bisector.inductor.program.watching import Watch
@@ -345,3 +346,34 @@ def test_state_is_put_back_without_autograd_seeing_it() -> None:
     assert torch.equal(layer.running_mean, torch.zeros(3)) and not torch.equal(changed, torch.zeros(3))
     assert layer.weight._version == version
     out.sum().backward()
+
+
+a = torch.ones(1)  # no part of what `Attributes` reads, which has an attribute of that name
+
+
+class Attributes(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = torch.nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.a(x) * LAST
+
+
+def test_an_attribute_is_not_taken_for_a_global_variable_of_its_name() -> None:
+    paths = call_values.state(Attributes()).keys()
+    assert "state[LAST]" in paths and "state[a.weight]" in paths
+    assert "state[a]" not in paths
+
+
+def test_what_watches_compares_nothing_in_the_place_of_the_script(tmp_path: Path) -> None:
+    noted: list[dict[str, Any]] = []
+    watch = Watch(tmp_path, Mode.EAGER, lambda **event: noted.append(event))
+    compare = {name: stand_in for _, name, stand_in in comparing.stand_ins(watch.compared)}["equal"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch, "equal", compare)
+        watch.call("f", torch.nn.Dropout(), torch.nn.Dropout(), (torch.ones(3),), {})
+        watch.finish()
+        assert [event for event in noted if "agreed" in event] == []
+        torch.equal(torch.ones(1), torch.ones(1))
+    assert [event for event in noted if "agreed" in event] == [{"agreed": True}]

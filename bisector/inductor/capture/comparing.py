@@ -12,9 +12,11 @@ from typing import Any
 
 import torch
 
+import bisector
+
 from ...core.criterion import EXACT, Tolerance
 
-_TORCH = str(Path(torch.__file__).parent) + os.sep
+_NOT_THE_SCRIPTS = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (torch, bisector))
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ def stand_ins(told: Told) -> list[tuple[Any, str, Callable[..., Any]]]:
 def _watched(original: Callable[..., Any], told: Told, tolerance_of: _ToleranceOf) -> Callable[..., Any]:
     @functools.wraps(original)
     def compared(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or _is_of_torch(sys._getframe(1).f_code.co_filename):
+        # The compiler makes comparisons of its own, and so does what watches.
+        if torch.compiler.is_compiling() or sys._getframe(1).f_code.co_filename.startswith(_NOT_THE_SCRIPTS):
             return original(*args, **kwargs)
 
         values = (args, kwargs)
@@ -61,11 +64,6 @@ def _watched(original: Callable[..., Any], told: Told, tolerance_of: _ToleranceO
         return answer
 
     return compared
-
-
-def _is_of_torch(file: str) -> bool:
-    """The compiler makes comparisons of its own."""
-    return file.startswith(_TORCH)
 
 
 def _of_assert_close(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tolerance | None:

@@ -5,6 +5,7 @@ reaches, and how these values stand to those of the run with compilation off.
 from __future__ import annotations
 
 import dataclasses
+import dis
 import inspect
 import random
 import types
@@ -161,11 +162,20 @@ def functions(model: Any) -> list[types.FunctionType]:
 
 def _around(function: types.FunctionType) -> dict[str, Any]:
     """What the function takes from around it, by name."""
-    try:
-        around = inspect.getclosurevars(function)
-    except ValueError:  # a cell that nothing was put into yet
-        return {}
-    return {**around.globals, **around.nonlocals}
+    names = {name: function.__globals__[name] for name in global_names(function)}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # nothing was put into it yet
+            continue
+    return names
+
+
+def global_names(function: types.FunctionType) -> list[str]:
+    """The global variables that the function reads or writes and that are there. Its code's `co_names` has
+    the names of attributes too."""
+    loads = (i.argval for i in dis.get_instructions(function.__code__) if i.opname.endswith("_GLOBAL"))
+    return [name for name in dict.fromkeys(loads) if name in function.__globals__]
 
 
 def state(model: Any) -> Values:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..torch_state import Modes, restore_generators
-from .call_values import functions, held, reached
+from .call_values import functions, global_names, held, reached
 
 _CONTAINERS = (list, dict, set)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), *_CONTAINERS)
@@ -72,7 +72,7 @@ def _of_objects(model: Any) -> Iterator[Callable[[], Any]]:
     for function in functions(model):
         for cell in function.__closure__ or ():
             yield from _cell(cell)
-        names = {n: function.__globals__[n] for n in function.__code__.co_names if n in function.__globals__}
+        names = {name: function.__globals__[name] for name in global_names(function)}
         plain = {name: value for name, value in names.items() if _is_remembered(value)}
         yield from _variable(function.__globals__, plain)
 
@@ -104,7 +104,7 @@ def bindings(model: Any) -> list[tuple[torch.Tensor, Callable[[torch.Tensor], An
                 found += [(value, partial(names.__setitem__, name)) for name, value in names.items()]
     for function in functions(model):
         names = function.__globals__
-        found += [(names[n], partial(names.__setitem__, n)) for n in function.__code__.co_names if n in names]
+        found += [(names[n], partial(names.__setitem__, n)) for n in global_names(function)]
         cells = function.__closure__ or ()
         found += [(_value_of(cell), partial(setattr, cell, "cell_contents")) for cell in cells]
     return [(value, bind) for value, bind in found if isinstance(value, torch.Tensor)]

@@ -4,12 +4,12 @@ compare is not the same computation on the same values. What the calls do says w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from .program import CompiledCall, EffectKind, PlainRun
 from .verdict import Rule, Verdict, VerdictClass
 
-MOST_NAMED = 3  # calls
+MOST_NAMED = 3  # tensors of one call
 _ADVICE = {
     EffectKind.MUTATES: ("changes {} in place", "give each side a copy of its own"),
     EffectKind.MAKES_LAZY: (
@@ -41,16 +41,12 @@ def own_difference(eager: PlainRun) -> Verdict | None:
     return Verdict(VerdictClass.OWN_DIFFERENCE, f"{says}; {_why(eager.calls)}", rule=Rule.SCRIPT)
 
 
-def _why(calls: Iterable[CompiledCall]) -> str:
-    """What the calls do that a second call then meets, and what to change."""
-    found = {effect: call for call in reversed([*calls]) for effect in call.effects}
-    kinds = [kind for kind in _ADVICE if any(effect.kind is kind for effect in found)]
-    if not kinds:
-        return UNSEEN
-    # A module in training does both; what it changes says more.
-    kind = kinds[0]
-    does, change = _ADVICE[kind]
-    told = [(call, effect) for effect, call in found.items() if effect.kind is kind][-MOST_NAMED:]
-    call = min((call for call, _ in told), key=lambda call: call.index)
-    names = " and ".join(sorted({effect.name for c, effect in told if c.index == call.index}))
-    return f"call {call.index + 1} (`{call.entry}`) {does.format(names)}: {change}"
+def _why(calls: Sequence[CompiledCall]) -> str:
+    """What a call does that a second call then meets, and what to change. Of several kinds the first of the
+    table: a module in training draws too, and what it changes says more."""
+    for kind, (does, change) in _ADVICE.items():
+        for call in calls:
+            if names := sorted(effect.name for effect in call.effects if effect.kind is kind):
+                said = does.format(" and ".join(names[:MOST_NAMED]))
+                return f"call {call.index + 1} (`{call.entry}`) {said}: {change}"
+    return UNSEEN

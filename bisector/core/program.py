@@ -32,22 +32,18 @@ class Mode(enum.Enum):
         return self in (Mode.COMPILED, Mode.COMPILED_BESIDE)
 
 
-@dataclass(frozen=True)
-class PlainOptions:
-    """What a plain run is told.
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a plain run is made.
 
-    folder: where the values of the eager run are kept. events: the file that takes what is seen. root: the
-    folder that holds the package. backend: in the place of the script's own, where that does more. until: of
-    the modes that run a call beside eager, the last such call, by its place; the script ends after it.
+    seed: where the script sets none. backend: in the place of the script's own, where that does more. until:
+    of the modes that run a call beside eager, the last such call, by its place; the script ends after it.
     early, late: lines of Python that a fix consists of: before torch is imported, and before the first call
     of something compiled, since the script may register lowerings of its own until then. disabled: lines of
     `def`, from 1, that get the decorator `torch.compiler.disable`. anew: numbers of calls, from 1, before
     which what is compiled is forgotten. With either, graphs may break.
     """
 
-    folder: str
-    events: str
-    root: str
     mode: Mode
     seed: int
     backend: str | None = None
@@ -56,6 +52,19 @@ class PlainOptions:
     late: tuple[str, ...] = ()
     disabled: tuple[int, ...] = ()
     anew: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainOptions(RunOptions):
+    """What its process is told beside that.
+
+    folder: where the values of the eager run are kept. events: the file that takes what is seen. root: the
+    folder that holds the package.
+    """
+
+    folder: str
+    events: str
+    root: str
 
 
 class EffectKind(enum.Enum):

@@ -7,6 +7,7 @@ random generators move on with every draw; so a probe that is to repeat the user
 from __future__ import annotations
 
 import importlib
+import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -205,6 +206,11 @@ def reset(start: Mapping[str, Mapping[str, Any]]) -> None:
         for key, value in values.items():
             if not same_value(now.get(key), value):
                 setattr(config_module(module), key, value)
+
+
+def has_drawn(cpu: torch.Tensor, python: Any) -> bool:
+    """Whether random numbers were drawn since torch's generator and Python's had these states."""
+    return not torch.equal(cpu, torch.get_rng_state()) or python != random.getstate()
 
 
 def restore_rng(torch_state: TorchState) -> None:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from bisector.core.program import (
     Mode,
     PlainOptions,
     PlainRun,
+    RunOptions,
     ScriptResult,
     shown,
     with_events,
@@ -68,20 +69,11 @@ class Witness:
         return last_rung(self.compiled.backends)
 
 
-@dataclass(frozen=True)
-class _ScriptRun:
-    """A run of the script. backend: in the place of its own. again: asked for a second time. The others: as
-    in `PlainOptions`."""
+@dataclass(frozen=True, kw_only=True)
+class _ScriptRun(RunOptions):
+    """A run of the script. again: asked for a second time."""
 
-    seed: int
-    mode: Mode
-    backend: str | None = None
     again: bool = False
-    until: int | None = None
-    early: tuple[str, ...] = ()
-    late: tuple[str, ...] = ()
-    disabled: tuple[int, ...] = ()
-    anew: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {"job": "program", **wire.dump(self)}
@@ -99,7 +91,7 @@ class Script:
         self.folder = folder
 
     def _asked(self, mode: Mode, backend: str | None = None, again: bool = False) -> _ScriptRun:
-        return _ScriptRun(self.session.seed, mode, backend, again)
+        return _ScriptRun(seed=self.session.seed, mode=mode, backend=backend, again=again)
 
     def _of_seed(self, seed: int) -> Path:
         folder = self.folder / str(seed)
@@ -126,8 +118,8 @@ class Script:
 
     def by_seed(self, seeds: Sequence[int], criterion: Criterion) -> dict[int, Outcome]:
         """Whether the script diverges with each of the seeds, by more than what it prints."""
-        eager = self._run_all([_ScriptRun(seed, Mode.EAGER) for seed in seeds])
-        compiled = self._run_all([_ScriptRun(seed, Mode.COMPILED) for seed in seeds])
+        eager = self._run_all([_ScriptRun(seed=seed, mode=Mode.EAGER) for seed in seeds])
+        compiled = self._run_all([_ScriptRun(seed=seed, mode=Mode.COMPILED) for seed in seeds])
         runs = zip(seeds, eager, compiled, strict=True)
         return {seed: shown(off, on, criterion).outcome for seed, off, on in runs}
 
@@ -166,7 +158,7 @@ class Script:
 
     def _prepared(self, seed: int) -> Path:
         if not (self._of_seed(seed) / KEPT).exists():
-            self._begun(_ScriptRun(seed, Mode.EAGER))
+            self._begun(_ScriptRun(seed=seed, mode=Mode.EAGER))
         return self._of_seed(seed)
 
     def with_backend(self, witness: Witness, criterion: Criterion) -> Witness:
@@ -210,11 +202,10 @@ class Script:
         session, options, mode = self.session, self.session.options, asked.mode
         folder = self._of_seed(asked.seed)
         events = folder / f"{mode.value}-{asked.backend}.jsonl"
+        run_options = {field.name: getattr(asked, field.name) for field in fields(RunOptions)}
         told = PlainOptions(
-            folder=str(folder), events=str(events), root=str(ROOT.parent), mode=mode,
-            seed=asked.seed, backend=asked.backend, until=asked.until, early=asked.early, late=asked.late,
-            disabled=asked.disabled, anew=asked.anew,
-        )  # fmt: skip
+            **run_options, folder=str(folder), events=str(events), root=str(ROOT.parent)
+        )
         left_s = session.clock.left_s()
         most_s = min(options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)
         done = processes.run(

@@ -72,7 +72,9 @@ def probing(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> 
     script = folder / "script.py"
     script.write_text(text)
     events = folder / "events.jsonl"
-    told = PlainOptions(str(folder), str(events), str(ROOT.parent), Mode.EAGER, 0)
+    told = PlainOptions(
+        folder=str(folder), events=str(events), root=str(ROOT.parent), mode=Mode.EAGER, seed=0
+    )
     options = json.dumps(asdict(told) | {"mode": told.mode.value})
     command = [sys.executable, str(WATCHED), options, str(script)]
     done = processes.run(command, 120.0, environment={**os.environ, **OFF})

@@ -13,6 +13,7 @@ import torch.utils._pytree as pytree
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from ...core.program import Effect, EffectKind
+from ..torch_state import has_drawn
 from .call_values import held, is_tensor
 
 _LAZY = (UninitializedParameter, UninitializedBuffer)
@@ -38,8 +39,8 @@ class Before:
         found = [Effect(EffectKind.MUTATES, name) for name in _changed(self.arguments)]
         found += [Effect(EffectKind.CHANGES_STATE, name) for name in _changed(self.state)]
         found += [Effect(EffectKind.MAKES_LAZY)] if self.lazy else []
-        drew = not torch.equal(self.generator, torch.get_rng_state()) or self.python != random.getstate()
-        return (*found, Effect(EffectKind.DRAWS)) if drew else tuple(found)
+        found += [Effect(EffectKind.DRAWS)] if has_drawn(self.generator, self.python) else []
+        return tuple(found)
 
 
 def before(model: Any, given: Any) -> Before:

@@ -131,7 +131,8 @@ def _run(options: ProgramOptions, only: Sequence[int], may_break: bool) -> Plain
     told: dict[str, Any] = {"folder": options.folder, "mode": "compiled", "seed": options.seed}
     told |= {"backend": None if options.rung in (INDUCTOR, OWN) else options.rung}
     told |= {"only": only, "may_break": may_break}
-    finish = watching.begin(told, note, _Calls().around)
+    asks_guards = control.current(kinds.GUARD.name) is not None
+    finish = watching.begin(told, note, _Calls().around if asks_guards else watching.alone)
     ended, status = None, 0
     try:
         said = run_script.printing(print, lambda text: note(said=text))

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..torch_state import Modes, restore_generators
+from ..torch_state import Modes, has_drawn, restore_generators
 from .call_values import functions, global_names, held, reached
 
 _CONTAINERS = (list, dict, set)
@@ -47,7 +47,7 @@ class Remembered:
 
     def has_drawn(self) -> bool:
         """Whether random numbers were drawn since."""
-        return not torch.equal(self.modes.rng, torch.get_rng_state()) or self._python != random.getstate()
+        return has_drawn(self.modes.rng, self._python)
 
 
 def _of_tensors(model: Any) -> Iterator[Callable[[], Any]]:

@@ -103,7 +103,7 @@ def printing(original: Callable[..., None], tell: Callable[[str], None]) -> Call
 
 
 def execute(script: str, seed: int, disabled: Sequence[int] = ()) -> None:
-    """The script as `__main__`. seed: of Python's generator. disabled: as in `PlainOptions`. Raises what it
+    """The script as `__main__`. seed: of Python's generator. disabled: as in `RunOptions`. Raises what it
     raises."""
     random.seed(seed)
     sys.argv = [script]

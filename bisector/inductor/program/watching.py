@@ -48,9 +48,12 @@ class Started:
     kwargs: Any
 
 
-def begin(
-    options: Mapping[str, Any], note: Note, around: Around = lambda started: nullcontext()
-) -> Callable[[], None]:
+def alone(started: Started) -> AbstractContextManager[None]:
+    """Around a call of which nobody is told."""
+    return nullcontext()
+
+
+def begin(options: Mapping[str, Any], note: Note, around: Around = alone) -> Callable[[], None]:
     """Replace torch.compile and the comparisons. around: entered for each call. Returns what must be called
     when the script ends."""
     torch_state.seed(options["seed"])
@@ -84,7 +87,7 @@ class Pending:
 
 class Watch:
     """The compiled calls so far. only: the calls that run compiled, by their place; none: all of them. until,
-    late, anew: as in `PlainOptions`."""
+    late, anew: as in `RunOptions`."""
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ class Watch:
         until: int | None = None,
         late: Sequence[str] = (),
         anew: Sequence[int] = (),
-        around: Around = lambda started: nullcontext(),
+        around: Around = alone,
     ) -> None:
         self.folder = folder
         self.keeps = mode is Mode.EAGER

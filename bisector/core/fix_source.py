@@ -28,6 +28,7 @@ MODULES = {
     "backends": "torch.backends",
     "torch": "torch",
 }
+ARGUMENT = "compile"  # first word of the name of an argument of torch.compile: `compile.dynamic`
 # torch imports these two modules when they are first used.
 _IMPORTED_ON_USE = {"import torch._inductor.config", "import torch._dynamo.config"}
 _LOWERING = "torch._inductor.lowering"
@@ -90,7 +91,6 @@ class CompileAnew:
 
 
 PlainFix = SetFlags | DisablePasses | FallBack | UseBackend | LeaveToPython | CompileAnew
-# Neither can be had in one graph, whatever the script asks for.
 EDITS = (LeaveToPython, CompileAnew)
 
 
@@ -133,6 +133,21 @@ def _line_of_def(script: str, name: str, begin: int) -> int | None:
     return None
 
 
+def compile_arguments(fix: PlainFix | None) -> dict[str, Json]:
+    """What the call of torch.compile takes for a fix, by the names of its arguments."""
+    if isinstance(fix, UseBackend):
+        return {"backend": fix.backend}
+    if isinstance(fix, EDITS):  # neither can be had in one graph, whatever the script asks for
+        return {"fullgraph": False}
+    return arguments_among(fix.values) if isinstance(fix, SetFlags) else {}
+
+
+def arguments_among(flags: Mapping[str, Json]) -> dict[str, Json]:
+    """The arguments of torch.compile among them, by their own names."""
+    roots = ((name, name.partition(".")) for name in flags)
+    return {path: flags[name] for name, (root, _, path) in roots if root == ARGUMENT}
+
+
 @dataclass(frozen=True)
 class Statements:
     """Lines of Python. early: those that must run before torch is imported; imports: whole lines."""
@@ -143,8 +158,8 @@ class Statements:
 
 
 def statements(fix: PlainFix) -> Statements:
-    """The fix in Python; nothing for UseBackend, which the call of torch.compile itself takes, and for what
-    edits the script."""
+    """The fix in Python; nothing for UseBackend and other arguments, which the call of torch.compile itself
+    takes, and for what edits the script."""
     if isinstance(fix, FallBack):
         return _fallback(fix)
     if isinstance(fix, (UseBackend, *EDITS)):
@@ -162,6 +177,8 @@ def flag_statements(sources: Mapping[str, str], setters: Collection[str] = ()) -
     lines, early, imports = [], [], set()
     for name, source in sources.items():
         root, _, path = name.partition(".")
+        if root == ARGUMENT:
+            continue
         if root == "env":
             early.append(f"os.environ[{python_literal(path)}] = {source}")
             continue
@@ -234,7 +251,11 @@ def _flag_lines(
     exported = [f"export {' '.join(in_shell)}"] if len(in_shell) == len(values) else []
     if named:
         return exported
-    lines = ["; ".join(uncached_lines(fix))]
+    given = arguments_among(values)
+    arguments = ", ".join(f"{name}={python_literal(value)}" for name, value in given.items())
+    if given:
+        arguments = f"arguments = dict({arguments})  # torch.compile(..., **arguments)"
+    lines = ["; ".join(filter(None, [*uncached_lines(fix), arguments]))]
     if all(name.startswith("inductor.") for name in values):
         plain = {name.removeprefix("inductor."): value for name, value in values.items()}
         options = "{" + ", ".join(f'"{name}": {python_literal(v)}' for name, v in plain.items()) + "}"

@@ -23,8 +23,13 @@ class Prints(Protocol):
 def differing_line(line: int, eager: Prints, compiled: Prints) -> str:
     """What each of them prints there, in a sentence."""
     off, on = (_told(text) for text in dict(_lines(eager, compiled))[line])
-    where = f"line {line % SAID + 1} of its output{' on stderr' if line >= SAID else ''}"
+    where = f"line {line % SAID + 1} of its output{' on stderr' if is_of_stderr(line) else ''}"
     return f"{where}: it prints {on}, with compilation off {off}"
+
+
+def is_of_stderr(line: int) -> bool:
+    """Whether the line of this number is printed on stderr."""
+    return line >= SAID
 
 
 def _told(text: str | None) -> str:

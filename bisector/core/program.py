@@ -10,7 +10,7 @@ from typing import Any
 from .criterion import Criterion
 from .evidence import Evidence
 from .judge import divergence, judge, raises_told
-from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised
+from .model import DivergenceKind, Json, Measurement, Outcome, OutputMeasurement, Raised
 from .printed import MOST_LINES, apart, differing_line, is_near
 
 PROGRAM = -1  # in the place of a call's index: the whole script
@@ -41,7 +41,7 @@ class RunOptions:
     early, late: lines of Python that a fix consists of: before torch is imported, and before the first call
     of something compiled, since the script may register lowerings of its own until then. disabled: lines of
     `def`, from 1, that get the decorator `torch.compiler.disable`. anew: numbers of calls, from 1, before
-    which what is compiled is forgotten. With either, graphs may break.
+    which what is compiled is forgotten. arguments: of torch.compile, in the place of the script's own.
     """
 
     mode: Mode
@@ -52,6 +52,7 @@ class RunOptions:
     late: tuple[str, ...] = ()
     disabled: tuple[int, ...] = ()
     anew: tuple[int, ...] = ()
+    arguments: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ random generators move on with every draw; so a probe that is to repeat the user
 from __future__ import annotations
 
 import importlib
+import inspect
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+
+from ..core.fix_source import ARGUMENT
 
 # The config modules whose values a script may set, by the name users write (docs/words.md, "flag").
 CONFIG_MODULES = {
@@ -239,6 +242,8 @@ def apply_flags(flags: Mapping[str, Any]) -> None:
     """
     for name, value in flags.items():
         family, _, key = name.partition(".")
+        if family == ARGUMENT:
+            continue  # torch.compile's own call takes it
         if family == "backends":
             set_backend_flag(key, value)
         elif family in CONFIG_MODULES:
@@ -261,8 +266,13 @@ def kept(names: Iterable[str]) -> Iterator[None]:
 
 
 def current_flag(name: str) -> Any:
-    """The present value of a flag. Raises KeyError for a name that this torch does not have."""
+    """The present value of a flag; None for an argument of torch.compile.
+
+    Raises KeyError for a name that this torch does not have.
+    """
     family, _, key = name.partition(".")
+    if family == ARGUMENT and key in inspect.signature(torch.compile).parameters:
+        return None  # as the script has it
     if family == "backends":
         value = _read_backend(key)
         if value is None:

@@ -17,6 +17,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.judge import judge
 from bisector.core.model import ProbeResult
+from bisector.core.printed import is_of_stderr
 from bisector.core.protocol import Failed, Repro, ScriptSpec, WriteRepro
 from bisector.core.recorded import RecordedCall
 from bisector.core.trace import Trace
@@ -79,20 +80,22 @@ class GraphWriter(ReproWriter):
 
 @dataclass(frozen=True)
 class ScriptWriter(ReproWriter):
-    """Writes the script itself, run twice and compared call by call."""
+    """Writes the script itself, run twice and compared call by call, and by its printed lines."""
 
     name = "repro that is the script itself"
 
     session: Session
     criterion: Criterion
+    lines: tuple[int, ...] = ()
 
     def criterion_of(self, case: Case) -> Criterion:
         return self.criterion
 
     def write(self, case: Case, spec: ScriptSpec) -> Repro:
         session = self.session
-        text = script_repro.text(session.options.target, session.environment, session.seed, case, spec)
-        return Repro(text)
+        lines = tuple(line for line in self.lines if not is_of_stderr(line))
+        source = script_repro.Source(session.options.target, session.environment, session.seed, lines)
+        return Repro(script_repro.text(source, case, spec))
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ class DivergingScript(Divergence):
         return replace(self.study, lab=lab, repeat=max(self.study.repeat, RUNS_OF_A_SCRIPT))
 
     def writer(self, session: Session, study: Study) -> ReproWriter:
-        return ScriptWriter(session, study.criterion)
+        return ScriptWriter(session, study.criterion, self.lines)
 
 
 def verdict_of_call(

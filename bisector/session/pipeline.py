@@ -199,7 +199,7 @@ def _searched(session: Session, divergence: Divergence, answer: Answer) -> Expla
 
 def _of_the_script(session: Session, judged: Judged, criterion: Criterion) -> Answer:
     """The answer where the script diverges and no call does by itself."""
-    answer, writer = judged.answer, ScriptWriter(session, criterion)
+    answer, writer = judged.answer, ScriptWriter(session, criterion, judged.lines)
     script = whole_script(session, criterion, answer.verdict, judged.rung, judged.lines)
     default = script.default
     if default.outcome is not Outcome.FAIL:

@@ -5,21 +5,22 @@ and compared call by call.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
 
 from bisector.core.case import Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.fix_source import (
-    EDITS,
     CompileAnew,
     LeaveToPython,
     PlainFix,
     Statements,
-    UseBackend,
+    compile_arguments,
     python_literal,
     statements,
 )
+from bisector.core.printed import NOTHING, PRINTED_ALIKE
 from bisector.core.protocol import ScriptSpec
 
 DIFFERS = "compiled differs from eager"  # first line of what it prints
@@ -63,7 +64,7 @@ $imports
             except Exception as error:
                 values.append(f"{type(error).__name__}: {error}")
                 raise
-            values.append([t.detach().clone() for t in leaves(result) if isinstance(t, torch.Tensor)])
+            values.append([t.detach().clone() for t in with_tangents(leaves(result))])
             held = list(owner.parameters()) if isinstance(owner, torch.nn.Module) else []
             if isinstance(owner, torch.optim.Optimizer):
                 held = [p for group in owner.param_groups for p in group["params"]]
@@ -74,6 +75,10 @@ $imports
             return call
         made.forward = call
         return made
+
+    def with_tangents(found):
+        pairs = [torch.autograd.forward_ad.unpack_dual(t) for t in found if isinstance(t, torch.Tensor)]
+        return [t for pair in pairs for t in pair if t is not None]
 
     pending, gradients, backward_ = [], [], torch.autograd.backward
 
@@ -139,7 +144,7 @@ def main():
                 continue
             message = lambda m: f"at step {call}: {m}"
             $compare
-    except AssertionError as error:
+$printed    except AssertionError as error:
         print("$differs", error, sep="\\n")
         sys.exit(1)
     if eager.returncode != compiled.returncode:
@@ -159,6 +164,26 @@ _SOME = """compiled = len(values) // 2 in CALLS  # two entries a call
                     result = target(*args, **kwargs)"""
 _ANEW = """if fixed and len(values) // 2 + 1 in ANEW:  # two entries a call
                 torch._dynamo.reset()"""
+_SAME_LINE = f"""
+
+
+def same_line(one, two):
+    import math
+    import re
+
+    number = r"[-+]?(?:\\d+\\.?\\d*(?:[eE][-+]?\\d+)?|\\binf\\b|\\bnan\\b)"
+    if re.sub(number, "#", one).split() != re.sub(number, "#", two).split():
+        return False
+    near = functools.partial(math.isclose, rel_tol={PRINTED_ALIKE}, abs_tol={NOTHING})
+    pairs = zip(re.findall(number, one), re.findall(number, two))
+    return all(x == y or near(float(x), float(y)) for x, y in pairs)
+"""
+_PRINTED = """\
+        printed = [side.stdout.splitlines() for side in (eager, compiled)]
+        for line in LINES:
+            e, a = ("".join(side[line : line + 1]) for side in printed)
+            assert same_line(e, a), f"printed line {line + 1}: `{a}`, with compilation off `{e}`"
+"""
 _DECORATED = """
 
 def decorated():
@@ -185,31 +210,43 @@ _ONLY = """\
 """
 
 
-def text(script: str, environment: Mapping[str, str], seed: int, case: Case, spec: ScriptSpec) -> str:
-    """script: its path. environment: what it must find before torch is imported. seed: where it sets none.
-    case: what is compiled of it."""
-    source, fix = Path(script).read_text(encoding="utf-8"), spec.fix
+@dataclass(frozen=True)
+class Source:
+    """The script that a repro runs.
+
+    path: its file. environment: what it must find before torch is imported. seed: where it sets none.
+    lines: the printed ones, from 0, that must agree beside its values.
+    """
+
+    path: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    lines: tuple[int, ...] = ()
+
+
+def text(script: Source, case: Case, spec: ScriptSpec) -> str:
+    """case: what is compiled of the script."""
+    source, fix = Path(script.path).read_text(encoding="utf-8"), spec.fix
     done = Statements() if fix is None else statements(fix)
     lines = [*done.early, *done.lines] or ['raise NotImplementedError("no fix is known")']
     options = "options"
-    if isinstance(fix, (UseBackend, *EDITS)):
-        lines = ["pass  # it stands elsewhere in this file"]
-        backend = fix.backend if isinstance(fix, UseBackend) else None
-        chosen = {"fullgraph": False} if backend is None else {"backend": backend}
-        options = f"(options | ({chosen} if fixed else {{}}))"
+    if arguments := compile_arguments(fix):
+        lines = [*done.early, *done.lines] or ["pass  # it stands elsewhere in this file"]
+        options = f"(options | ({arguments} if fixed else {{}}))"
     head = [line for said in spec.header for line in said.splitlines()]
     return _TEMPLATE.substitute(
         header="\n".join(f"# {line}".rstrip() for line in head),
-        environment=python_literal(dict(environment)),
+        environment=python_literal(dict(script.environment)),
         script=_literal(source),
         imports="".join(f"    {line}\n" for line in sorted(done.imports)),
         fixed="" if fix is None else "# python repro.py --fixed   the same with the fix\n",
         fix="\n                ".join(lines),
         options=options,
         differs=DIFFERS,
-        seed=seed,
+        seed=script.seed,
+        printed=_PRINTED if script.lines else "",
         compare=_comparison(spec.criterion),
-        constants=_constants(case) + _edits(fix),
+        constants=_constants(case, script.lines) + _edits(fix),
         called=_SOME if case.calls else _ALL,
         only=_ONLY if case.graphs else "",
         anew=_ANEW if isinstance(fix, CompileAnew) else "",
@@ -217,7 +254,7 @@ def text(script: str, environment: Mapping[str, str], seed: int, case: Case, spe
     )
 
 
-def _constants(case: Case) -> str:
+def _constants(case: Case, printed: tuple[int, ...]) -> str:
     lines = []
     if case.graphs:
         numbers = ", ".join(map(str, case.graphs))
@@ -225,6 +262,9 @@ def _constants(case: Case) -> str:
     if case.calls:
         numbers = ", ".join(map(str, case.calls))
         lines.append(f"CALLS = {{{numbers}}}  # that run compiled, in their order, from 0")
+    if printed:
+        numbers = ", ".join(map(str, printed))
+        lines.append(f"LINES = [{numbers}]  # of what it prints, from 0, that must agree{_SAME_LINE}")
     return "".join(f"{line}\n" for line in lines)
 
 

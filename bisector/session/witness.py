@@ -22,6 +22,7 @@ from bisector.core.fix_source import (
     LeaveToPython,
     PlainFix,
     SetFlags,
+    compile_arguments,
     late_lines,
     statements,
 )
@@ -132,6 +133,7 @@ class Script:
             self._asked(Mode.COMPILED),
             early=statements(fix).early,
             late=late,
+            arguments=compile_arguments(fix),
             disabled=tuple(sorted(fix.lines.values())) if isinstance(fix, LeaveToPython) else (),
             anew=tuple(sorted(fix.calls)) if isinstance(fix, CompileAnew) else (),
         )
@@ -189,8 +191,8 @@ class Script:
         for one, run in zip(fresh, begun, strict=True):
             if not run.unfinished:  # the next one may have more time
                 journal.done(one.key, wire.dump(run))
-        known = dict(zip(fresh, begun, strict=True))
-        return [self._heard(known.get(o) or wire.load(PlainRun, journal.answers[o.key])) for o in asked]
+        known = {one.key: run for one, run in zip(fresh, begun, strict=True)}
+        return [self._heard(known.get(o.key) or wire.load(PlainRun, journal.answers[o.key])) for o in asked]
 
     def _heard(self, run: PlainRun) -> PlainRun:
         """A criterion that the user gave stands in the place of what the script says of itself."""

@@ -17,7 +17,7 @@ import pytest
 from bisector import processes, wire
 from bisector.core.case import WHOLE
 from bisector.core.messages import ProgramOptions
-from bisector.core.model import Base, Candidate, Measurement
+from bisector.core.model import Base, Candidate, Measurement, kind_of
 from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
 from bisector.core.protocol import About, RunProbe
 from bisector.session.witness import OFF, ROOT, WATCHED, read_run
@@ -66,6 +66,24 @@ for _ in range(2):
 """
 
 
+OF_MANY_KINDS = """
+import torch
+
+@torch.compile
+def first(x):
+    return x + 1
+
+@torch.compile
+def second(x, w):
+    y = torch.nn.functional.gelu(x.half().float() @ w + x.mean(-1, keepdim=True))
+    z = torch.softmax(y * 3, -1) - y.sum()
+    return torch.cat([z.reshape(4, 16), torch.zeros_like(z).reshape(4, 16) + y.reshape(4, 16) / 3])
+
+x, w = torch.linspace(-2, 2, 64).reshape(8, 8), torch.linspace(-1, 1, 64).reshape(8, 8)
+second(first(x), w)
+"""
+
+
 @contextmanager
 def probing(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> Iterator[Probe]:
     """A worker whose probes are runs of the script, and what a run with compilation off left for it."""
@@ -95,6 +113,12 @@ def probing(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
     with probing(tmp_path_factory.mktemp("traced"), TRACED, "eager", lines=(0,)) as probe:
+        yield probe
+
+
+@pytest.fixture(scope="module")
+def of_many_kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+    with probing(tmp_path_factory.mktemp("kinds"), OF_MANY_KINDS, "inductor") as probe:
         yield probe
 
 
@@ -156,3 +180,10 @@ def test_a_graph_that_comes_from_the_cache_is_compiled_instead(cached: Probe) ->
     assert {traces, graphs} < set(ids(denied))  # what is traced anew is found in the other cache
     anew = ids(cached(traces, graphs))
     assert any(i.startswith(("g2/lower:", "g2/inline:")) for i in anew)
+
+
+def test_a_decision_in_the_second_graph_is_denied_by_its_name_whatever_its_kind(of_many_kinds: Probe) -> None:
+    of_kind = {kind_of(i): i for i in ids(of_many_kinds()) if i.startswith("g2/")}
+    assert {"decomp", "fuse", "pass", "lower", "vec", "inline"} <= set(of_kind)
+    # A denied decision that the compile does not meet again is reported as vanished.
+    assert {kind: of_many_kinds(i).vanished for kind, i in of_kind.items()} == dict.fromkeys(of_kind, ())

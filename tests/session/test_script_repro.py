@@ -13,7 +13,7 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags, UseBackend, by_name, paste_lines
 from bisector.core.protocol import ScriptSpec
-from bisector.session.script_repro import DIFFERS, text
+from bisector.session.script_repro import DIFFERS, Source, text
 
 CALLS = """
 import torch
@@ -32,13 +32,18 @@ except Exception:
 
 
 def ran(
-    tmp_path: Path, script: str, fix: Any = None, *flags: str, case: Case = WHOLE
+    tmp_path: Path,
+    script: str,
+    fix: Any = None,
+    *flags: str,
+    case: Case = WHOLE,
+    lines: tuple[int, ...] = (),
 ) -> tuple[int, list[str]]:
     target = tmp_path / "case.py"
     target.write_text(script)
     repro = tmp_path / "repro.py"
     spec = ScriptSpec(("a header",), (), repro.name, Criterion(), fix, None, "")
-    repro.write_text(text(str(target), {"A_NAME": "1"}, 0, case, spec))
+    repro.write_text(text(Source(str(target), {"A_NAME": "1"}, lines=lines), case, spec))
     done = subprocess.run(
         [sys.executable, "-I", str(repro), *flags], capture_output=True, text=True, check=False, cwd=tmp_path
     )
@@ -50,6 +55,43 @@ def test_it_shows_what_differs_and_the_fix_mends_it(tmp_path: Path) -> None:
     status, said = ran(tmp_path, wrong)
     assert (status, said[0]) == (1, DIFFERS)
     assert ran(tmp_path, wrong, UseBackend("aot_eager"), "--fixed") == (0, ["compiled agrees with eager"])
+
+
+PRINTS = """
+import torch
+
+def f(x):
+    return torch.zeros_like(x)
+
+x = torch.ones(1, 7).t()
+print("the sum is", f(x).sum().item(), "to six digits", torch.compiler.is_compiling())
+print("strides", torch.compile(f)(x).stride())
+"""
+
+
+def test_a_printed_line_that_counts_is_compared(tmp_path: Path) -> None:
+    status, said = ran(tmp_path, PRINTS, lines=(1,))
+    assert (status, said[0]) == (1, DIFFERS)
+    assert said[1] == "printed line 2: `strides (1, 1)`, with compilation off `strides (1, 7)`"
+    assert ran(tmp_path, PRINTS, lines=(0,))[0] == 0
+    fix = by_name("decomposition", ["decomp:aten.zeros_like@zeros_like"])
+    assert ran(tmp_path, PRINTS, fix, "--fixed", lines=(1,)) == (0, ["compiled agrees with eager"])
+
+
+TANGENT = """
+import torch
+from torch.autograd import forward_ad
+
+with forward_ad.dual_level():
+    given = forward_ad.make_dual(torch.ones(4), torch.full((4,), 2.0))
+    made = torch.compile(lambda x: x * x)(given)
+"""
+
+
+def test_a_tangent_that_is_lost_differs(tmp_path: Path) -> None:
+    status, said = ran(tmp_path, TANGENT)
+    assert (status, said[0]) == (1, DIFFERS)
+    assert ran(tmp_path, TANGENT, UseBackend("aot_eager"), "--fixed")[0] == 0
 
 
 def test_what_raises_compiled_alone_differs_though_the_script_catches_it(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
+import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 
-_WATCHED = {"inductor": inductor_config, "functorch": functorch_config}
+_WATCHED = {"inductor": inductor_config, "functorch": functorch_config, "dynamo": dynamo_config}
 # A setting of each module that every supported torch has: reading it shows whether reads are noted.
-_CHECKED = {"inductor": "max_fusion_size", "functorch": "cse"}
+_CHECKED = {"inductor": "max_fusion_size", "functorch": "cse", "dynamo": "suppress_errors"}
 _FAMILIES = {module.__name__: family for family, module in _WATCHED.items()}
 _read: set[str] = set()
 

@@ -23,18 +23,22 @@ import torch.fx.traceback
 from torch._C import DispatchKey
 from torch._inductor import graph
 from torch._ops import OpOverload
+from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import Graph, Node
 from torch.fx.experimental import proxy_tensor
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from ...core import kinds
+from ...core.model import Decision
 from .. import naming
-from ..control import Control, current
+from ..control import current
 from .patching import require, wrap
 
 KIND = kinds.DECOMP
 
 # Decompositions that only move, cast or create data: eager does the same bits, and Inductor's fallbacks
-# cannot take their place (a view must alias, a cast must keep its layout).
+# cannot take their place (a view must alias, a cast must keep its layout). One that creates data like a
+# tensor's is asked where it lays it out in another way (`_lays_out_otherwise`).
 _MOVES_DATA = frozenset(
     {
         "aten._to_copy", "aten._unsafe_view", "aten.alias", "aten.arange", "aten.clone", "aten.copy",
@@ -73,10 +77,23 @@ def is_choice(op: OpOverload) -> bool:
     return all("Tensor" in str(result.type) for result in schema.returns)
 
 
+def _lays_out_otherwise(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the decomposition of `zeros_like` and its kin gives other strides than the kernel, which keeps
+    those of a dense tensor (aten/src/ATen/native/TensorFactories.cpp, `empty_like`)."""
+    if not str(op.overloadpacket).endswith("_like") or kwargs.get("memory_format") is not None:
+        return False
+    like = args[0]
+    if not isinstance(like, torch.Tensor) or not is_non_overlapping_and_dense_or_false(like):
+        return False
+    with disable_proxy_modes_tracing():
+        made = op(*args, **kwargs)
+    return bool(made.layout is torch.strided and made.stride() != like.stride())
+
+
 def _allowed_composite(op: OpOverload) -> bool:
     """Asks for an op that Python is about to take apart."""
     control, node = current(KIND.name), _site(None)
-    return control is None or node is None or _record(control, op, node)
+    return control is None or node is None or control.take(_decision(op, node))
 
 
 def _draws(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -88,10 +105,10 @@ def _draws(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bo
     return not any(given.get(name) is False for name in ("train", "training"))
 
 
-def _record(control: Control, op: OpOverload, node: str) -> bool:
-    name = str(op.overloadpacket)
+def _decision(op: OpOverload, node: str) -> Decision:
     where = naming.where_in((torch.fx.traceback.get_current_meta() or {}).get("stack_trace"))
-    return control.ask(KIND.name, name, node, f"{name} of {node} is decomposed into simpler ops", where)
+    text = f"{op.overloadpacket} of {node} is decomposed into simpler ops"
+    return Decision(_id(op, node), text, where)
 
 
 def _id(op: OpOverload, node: str) -> str:
@@ -116,22 +133,22 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def maybe_handle_decomp(mode: Any, op: OpOverload, args: Any, kwargs: Any) -> Any:
         control = current(KIND.name)
         asked = control is not None and op in mode.decomposition_table and mode.decomp_layers == 0
-        asked = asked and is_choice(op) and not _draws(op, args, kwargs)
+        asked = asked and not _draws(op, args, kwargs)
+        asked = asked and (is_choice(op) or _lays_out_otherwise(op, args, kwargs))
         node = _site(mode.tracer.graph) if asked else None
         if control is None or node is None:
             return original(mode, op, args, kwargs)
-        if control.allows(_id(op, node)):
-            try:
-                result = original(mode, op, args, kwargs)
-            except Exception:
-                _record(control, op, node)
-                raise
-            if result is not NotImplemented:  # some table entries look at the arguments and give up
-                _record(control, op, node)
-            return result
-        if _id(op, node) in control.members:
-            _record(control, op, node)
-        return NotImplemented
+        decision = _decision(op, node)
+        if control.refuses(decision):
+            return NotImplemented
+        try:
+            result = original(mode, op, args, kwargs)
+        except Exception:
+            control.take(decision)
+            raise
+        if result is not NotImplemented:  # some table entries look at the arguments and give up
+            control.take(decision)
+        return result
 
     return maybe_handle_decomp
 

@@ -57,7 +57,7 @@ def _record(original: Callable[..., Any]) -> Callable[..., Any]:
 def _allowed(control: Control, node1: Any, node2: Any) -> bool:
     if control.base is Base.PLAIN:
         return all(control.allows(_id(pair)) for pair in _listed_pairs(node1, node2))
-    if not any(member.startswith("fuse:") for member in control.members):
+    if not control.denies(KIND.name):
         return True
     denied = [pair for pair in _pairs(node1, node2, _any) if not control.allows(_id(pair))]
     for pair in denied:

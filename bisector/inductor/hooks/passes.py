@@ -15,6 +15,7 @@ from torch.fx import Graph, GraphModule
 from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
 from ...core import kinds
+from ...core.model import Decision
 from ..control import current
 from . import stages
 from .patching import wrap
@@ -67,20 +68,20 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
                 return original(self, pass_fn)
         if name in _CUSTOM or name.startswith("pass_pattern_") or _has_instances(name):
             return original(self, pass_fn)
-        text = f"the pass {name} changes the {graph_word} graph"
-        if not control.allows(f"pass:{name}@{graph_word}"):
-            # Whether a denied pass would have changed anything is not known: a member was listed before.
-            if f"pass:{name}@{graph_word}" in control.members:
-                control.ask(KIND.name, name, graph_word, text)
+        decision = Decision(
+            f"pass:{name}@{graph_word}", f"the pass {name} changes the {graph_word} graph", ""
+        )
+        # Whether a denied pass would have changed anything is not known: a member was listed before.
+        if control.refuses(decision):
             return None
         before = _fingerprint(self.gm)
         try:
             result = original(self, pass_fn)
         except Exception:
-            control.ask(KIND.name, name, graph_word, text)  # what it raises comes of it
+            control.take(decision)  # what it raises comes of it
             raise
         if _fingerprint(self.gm) != before:
-            control.ask(KIND.name, name, graph_word, text)
+            control.take(decision)
         return result
 
     return apply_pass

@@ -18,7 +18,7 @@ from ...core.model import Candidate, Json, Measurement
 from ...core.program import PROGRAM, WHOLE_SCRIPT
 from ...core.recorded import Recorded, RecordedCall
 from .. import describe, formula, hooks, torch_state
-from ..flags import installed
+from ..flags import installed, reads
 from ..hooks import script_selftest, selftest, triton_selftest
 from .program_probe import probe
 
@@ -72,6 +72,12 @@ def _flags(options: ProgramOptions, request: asked.ReadFlags) -> asked.Settings:
     return asked.Settings({n: asked.Setting(value, installed.variable(n)) for n, value in known.items()})
 
 
+def _code(options: ProgramOptions, request: asked.DigestCode) -> asked.GeneratedCode:
+    """Which settings the script's compiles read. The code of a script is known by running it alone."""
+    probe(options, request.candidate, request.about.case)
+    return asked.GeneratedCode(None, frozenset(reads.unread(request.names)))
+
+
 def _formulas(options: ProgramOptions, request: asked.FindFormulas) -> asked.Formulas:
     probe(options, Candidate())  # lowerings and decompositions of the script's own are there afterwards
     device = "cuda" if torch.cuda.is_initialized() else "cpu"
@@ -82,6 +88,7 @@ _JOBS: dict[type[asked.Request[Any]], Callable[[ProgramOptions, Any], Any]] = {
     asked.RunProbe: _probe,
     asked.RunVerdict: _verdict,
     asked.SelfTest: _selftest,
+    asked.DigestCode: _code,
     asked.ReadFlags: _flags,
     asked.FindFormulas: _formulas,
 }

@@ -29,6 +29,7 @@ from ... import wire
 from ...core import kinds
 from ...core.backends import INDUCTOR, OWN
 from ...core.case import WHOLE, Case
+from ...core.fix_source import arguments_among
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement
 from ...core.printed import MOST_LINES
@@ -69,9 +70,11 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
         _caches_of_its_own(),
         nullcontext() if decisions is None else control.activate(decisions),
     ):
+        arguments = arguments_among(flags)
         # What Python is to run, or what is compiled anew, may not be possible in one graph.
-        may_break = decisions is not None and any(map(decisions.denies, (kinds.FRAME.name, kinds.GUARD.name)))
-        compiled = _run(options, case.calls, may_break)
+        if decisions is not None and any(map(decisions.denies, (kinds.FRAME.name, kinds.GUARD.name))):
+            arguments["fullgraph"] = False
+        compiled = _run(options, case.calls, arguments)
     if options.values_alone:
         compiled = replace(compiled, agreed=(), ended=None, status=0)
     found = measurement_of(outputs_of(eager, compiled, lines=options.lines), decisions, "")
@@ -117,7 +120,8 @@ class _Calls:
             self._compiled[id(started.model)] = (number, now)
 
 
-def _run(options: ProgramOptions, only: Sequence[int], may_break: bool) -> PlainRun:
+def _run(options: ProgramOptions, only: Sequence[int], arguments: Mapping[str, Json]) -> PlainRun:
+    """arguments: of torch.compile, in the place of the script's own."""
     calls: list[CompiledCall] = []
     events: list[Mapping[str, Any]] = []
     printed = io.StringIO()
@@ -130,7 +134,7 @@ def _run(options: ProgramOptions, only: Sequence[int], may_break: bool) -> Plain
 
     told: dict[str, Any] = {"folder": options.folder, "mode": "compiled", "seed": options.seed}
     told |= {"backend": None if options.rung in (INDUCTOR, OWN) else options.rung}
-    told |= {"only": only, "may_break": may_break}
+    told |= {"only": only, "arguments": arguments}
     asks_guards = control.current(kinds.GUARD.name) is not None
     finish = watching.begin(told, note, _Calls().around if asks_guards else watching.alone)
     ended, status = None, 0

@@ -61,8 +61,7 @@ def begin(options: Mapping[str, Any], note: Note, around: Around = alone) -> Cal
         Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until"),
         options.get("late", ()), options.get("anew", ()), around,
     )  # fmt: skip
-    may_break = any(options.get(name) for name in ("may_break", "disabled", "anew"))
-    torch.compile = _compile(watch, torch.compile, options["backend"], may_break)
+    torch.compile = _compile(watch, torch.compile, options["backend"], options.get("arguments", {}))
     _watch_backward(watch)
     for owner, name, stand_in in comparing.stand_ins(watch.compared):
         setattr(owner, name, stand_in)
@@ -208,10 +207,9 @@ class Watch:
 
 
 def _compile(
-    watch: Watch, original: Callable[..., Any], backend: str | None, may_break: bool
+    watch: Watch, original: Callable[..., Any], backend: str | None, arguments: Mapping[str, Any]
 ) -> Callable[..., Any]:
-    """backend: in the place of the script's own, where that does more. may_break: graphs may break, whatever
-    the script says."""
+    """backend: in the place of the script's own, where that does more. arguments: in the place of its own."""
 
     @functools.wraps(original)
     def compile(model: Any = None, **given: Any) -> Any:
@@ -221,9 +219,7 @@ def _compile(
         watch.note(backend=own)
         if backend is not None and is_beyond(own, backend):
             given = _for_backend(given, backend)
-        if may_break:
-            given.pop("fullgraph", None)
-        made = original(model, **given)
+        made = original(model, **{**given, **arguments})
         if (dynamo := sys.modules.get("torch._dynamo.eval_frame")) is not None:
             dynamo.skip_code(_CALLED_BY_COMPILED)  # where a graph breaks, Dynamo meets it as a frame
         if made is model and isinstance(model, torch.nn.Module):

@@ -77,8 +77,11 @@ def _serve_one_at_a_time(
 def _serve_program(channel: socket.socket, options: WorkerOptions, program: ProgramOptions) -> None:
     """Each job in a fork of this process, which has torch with the hooks, and nothing of the script's."""
     threads = _imported()
+    from ..flags import reads
     from ..program import program_jobs
     from . import server, warm
+
+    reads.watch()
 
     warm.warm_up()
     told = replace(program, threads=threads)

@@ -33,7 +33,7 @@ ABSENT: Mapping[str, Any] = {"type": None, "default": None, "value": None, "env"
 DEVICES = ("cpu", "cuda")
 _READ_AT = "2.13.0"  # the release whose files the catalogue refers to where it names no other
 # The first backend that reads a module's flags.
-_RUNGS = {"dynamo": "eager", "functorch": "aot_eager"}
+_RUNGS = {"compile": "eager", "dynamo": "eager", "functorch": "aot_eager"}
 BACKENDS = {"cpp": "C++ code", "triton": "Triton code", "aten": "library calls"}
 
 

@@ -189,15 +189,16 @@ class _Walking:
         outside the code, or has code that is not known, makes a program of its own."""
         names = [t.flag.name for t in tried if not t.flag.outside_code]
         (plain,) = self.study.codes([Candidate()], self.case, names)
-        read = set(names) - plain.unread if plain.digest is not None else set()
+        read = set(names) - plain.unread if plain.digest is not None else set[str]()
         told = [t for t in tried if t.flag.name in read]
         codes = self.study.codes([t.candidate for t in told], self.case)
         digests = {turned: code.digest for turned, code in zip(told, codes, strict=True)}
         programs = []
         for turned in tried:
-            digest = plain.digest if turned.flag.name in plain.unread else digests.get(turned)
+            digest = digests.get(turned)
             own = digest or f"{turned.flag.name}={turned.value}"
-            programs.append(DEFAULT_CODE if digest is not None and digest == plain.digest else own)
+            same = turned.flag.name in plain.unread or (digest is not None and digest == plain.digest)
+            programs.append(DEFAULT_CODE if same else own)
         return programs
 
     def _trial(self, turned: Turned, program: str) -> FlagTrial:

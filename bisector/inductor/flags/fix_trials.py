@@ -27,6 +27,7 @@ from ...errors import first_line
 from .. import execute, measure, probing, tensors, torch_state
 from ..capture.record import Call
 from ..graph import edit
+from ..hooks import decomp
 from ..redrawing import redrawn
 
 # A block of runs shorter than this is mostly the clock's and the scheduler's noise.
@@ -162,6 +163,7 @@ def _outcome(eager: Outputs, compiled: Outputs, criterion: Criterion) -> Outcome
 
 def pasted(call: Call, case: Case, line: str, train: bool | None) -> Measurement:
     """The default compile in this process, which the line has changed. line: Python, with `torch` there."""
+    decomp.forget_chosen_kernels()
     try:
         exec(line, {"torch": torch})
     except Exception as error:  # noqa: BLE001 - a line that torch does not take is no way to apply a fix

@@ -188,6 +188,12 @@ def _wrap_composites() -> None:
         op._dispatch_cache.clear()
 
 
+def forget_chosen_kernels() -> None:
+    """Of ops with kernels in Python: torch keeps the one that it took for an op in an earlier compile."""
+    for op in _registered():
+        op._dispatch_cache.clear()
+
+
 def _registered() -> Iterator[OpOverload]:
     for name in torch.ops.aten:
         packet = getattr(torch.ops.aten, name)

@@ -47,6 +47,9 @@ def classify(
             "With `-c fallback_random=True` both draw the same"
         )
         return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures, Rule.DRAWN_ALIKE)
+    if evidence.undeclared and {s.path for s in default.signatures} <= set(evidence.undeclared_paths):
+        reason = f"{evidence.undeclared}: declare the write (`mutates_args` of torch.library.custom_op)"
+        return Verdict(VerdictClass.UNDEFINED, reason, default.signatures, Rule.UNDECLARED_WRITE)
     for output in evidence.default.outputs:
         found = divergence(output, criterion)
         if found is not None and found[0] is DivergenceKind.SHAPE and _moves_shape(evidence, output.path):

@@ -56,7 +56,9 @@ class Evidence:
     other inputs, where so few elements differ that one input tells nothing. undefined: nodes whose result
     torch leaves undefined for the values they had in eager, each with the reason; undefined_paths: outputs
     that differ at no element but such as change with an undefined value. coarsest: machine epsilon of the
-    coarsest float dtype that eager computes in.
+    coarsest float dtype that eager computes in. undeclared: what an operator does that writes into what its
+    schema says it only reads, "" where none does; undeclared_paths: outputs that change in eager where such
+    operators write into copies.
     """
 
     default: Measurement
@@ -71,6 +73,8 @@ class Evidence:
     undefined: Mapping[str, str] = field(default_factory=dict)
     undefined_paths: tuple[str, ...] = ()
     coarsest: float = 0.0
+    undeclared: str = ""
+    undeclared_paths: tuple[str, ...] = ()
 
     @classmethod
     def without(cls, failed: Measurement) -> Evidence:

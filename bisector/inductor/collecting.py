@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from .probing import compiled_measurement, probe
 from .redrawing import redrawn
 from .reference import Float64, NoReference, Obeying, OneUlp, narrowing_casts, rounding_of, widened
 from .repeating import repeated
+from .undeclared import GivenCopies, writes_of
 from .undefined import OTHERS, ChangedCalls, UndefinedCalls
 
 NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
@@ -69,7 +71,8 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     return Evidence(
         replace(default, seconds=seconds), again, restored, nudged, tuple(reference.notes), alike,
         again_run.widest, again_run.repeated, again_run.redrawn, again_run.undefined,
-        again_run.undefined_paths, looked.coarsest,
+        again_run.undefined_paths, looked.coarsest, looked.undeclared,
+        _paths_with_copies(subject, eager) if looked.undeclared else (),
     )  # fmt: skip
 
 
@@ -83,6 +86,7 @@ class EagerRun(torch.fx.Interpreter):
 
     eps: the smallest machine epsilon among its float results; coarsest: the largest, its inputs among them.
     dtypes: of each node's tensor. undefined: nodes whose result torch leaves undefined, with the reason.
+    undeclared: what the first operator does that writes into what its schema says it only reads; else "".
     """
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
@@ -91,6 +95,7 @@ class EagerRun(torch.fx.Interpreter):
         self.coarsest = 0.0
         self.dtypes: dict[str, torch.dtype] = {}
         self.undefined: dict[str, str] = {}
+        self.undeclared = ""
 
     def run_node(self, n: torch.fx.Node) -> Any:
         with UndefinedCalls() as calls:
@@ -103,6 +108,12 @@ class EagerRun(torch.fx.Interpreter):
                 self.eps = min(self.eps, rounding_of(result))
             if math.isfinite(rounding_of(result)):
                 self.coarsest = max(self.coarsest, rounding_of(result))
+        return result
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        call = partial(super().call_function, target, args, kwargs)
+        result, written = writes_of(target, args, kwargs, call)
+        self.undeclared = self.undeclared or written
         return result
 
 
@@ -210,6 +221,15 @@ def _changed_by_undefined(subject: Subject, eager: Outputs) -> tuple[dict[str, t
         for path, mask in _differing(eager, outputs).items():
             found[path] = found[path] | mask if path in found else mask
     return found, elsewhere
+
+
+def _paths_with_copies(subject: Subject, eager: Outputs) -> tuple[str, ...]:
+    """The outputs that change in eager where operators are given copies of what they read."""
+    try:
+        outputs = run(subject, GivenCopies(subject.edited.gm).run)
+    except Exception:  # noqa: BLE001 - an operator may refuse a copy; nothing is then known
+        return ()
+    return tuple(o.path for o in measure.measure_all(eager, outputs) if o.n_diff)
 
 
 def _differing(eager: Outputs, outputs: Outputs) -> dict[str, torch.Tensor]:

@@ -237,6 +237,16 @@ def test_where_torch_leaves_the_node_undefined_nobody_is_wrong() -> None:
     assert elsewhere.kind is VerdictClass.COMPILED_WORSE
 
 
+def test_an_operator_that_writes_undeclared_makes_nobody_wrong_where_it_moves_all_that_diverges() -> None:
+    default = measured(diverging(0.0, 1.0))
+    (path,) = [output.path for output in default.outputs]
+    told = "the operator own.bump writes into `x`, which its schema says it only reads"
+    found = verdict(default, undeclared=told, undeclared_paths=(path,))
+    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.UNDECLARED_WRITE)
+    assert found.reason.startswith(told)
+    assert verdict(default, undeclared=told).kind is VerdictClass.COMPILED_WORSE
+
+
 def test_a_cast_that_compiled_leaves_out_is_seen_by_a_reference_that_obeys_it() -> None:
     default = measured(diverging(1e-8, 3e-4))
     unobeyed = measured(diverging(3e-4, 1e-8))

@@ -210,3 +210,35 @@ def test_other_values_are_put_where_a_value_is_undefined_and_nowhere_else(
             turns.append(made().double().nan_to_num(-7.0))
     apart = [i for i in range(len(turns[0])) if any(turn[i] != turns[0][i] for turn in turns)]
     assert apart == undefined
+
+
+BUMP = """
+@torch.library.custom_op("numbisect_tests::{name}", mutates_args={mutates})
+def bump(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    return x.clone()
+
+bump.register_fake(lambda x: torch.empty_like(x))
+"""
+
+
+@pytest.mark.parametrize(("name", "mutates"), [("bump_undeclared", ()), ("bump_declared", ("x",))])
+def test_an_operator_that_writes_into_what_it_says_it_reads_is_named(
+    tmp_path: Path, name: str, mutates: tuple[str, ...]
+) -> None:
+    body = "y = x * 2\nz = bump(y)\nreturn y + z"
+    call = call_of(tmp_path, body, "x = torch.ones(8)", BUMP.format(name=name, mutates=mutates))
+    found = told(collect(call, WHOLE, None))
+    if mutates:
+        assert found.kind is VerdictClass.AGREES, found.reason
+        return
+    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.UNDECLARED_WRITE)
+    assert found.reason.startswith("the operator numbisect_tests.bump_undeclared writes into `x`")
+
+
+def test_an_undeclared_write_that_nothing_reads_excuses_nothing(tmp_path: Path) -> None:
+    bug = "import torch._inductor.config as c; c.cpp.inject_relu_bug_TESTING_ONLY = 'accuracy'\n"
+    body = "z = bump(x * 2)\nreturn torch.relu(z) * 3"
+    call = call_of(tmp_path, body, "x = torch.ones(8)", bug + BUMP.format(name="bump_unread", mutates=()))
+    found = told(collect(call, WHOLE, None))
+    assert found.kind is VerdictClass.COMPILED_WORSE, found.reason

@@ -348,6 +348,17 @@ def test_state_is_put_back_without_autograd_seeing_it() -> None:
     out.sum().backward()
 
 
+def test_hooks_are_put_back_with_the_state() -> None:
+    layer = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    layer[0].register_forward_pre_hook(lambda module, args: None)
+    kept = dict(layer[0]._forward_pre_hooks)
+    before = Remembered(layer)
+    layer[0].register_forward_hook(lambda module, args, out: out * 2)
+    layer[0]._forward_pre_hooks.clear()
+    before.put_back()
+    assert not layer[0]._forward_hooks and dict(layer[0]._forward_pre_hooks) == kept
+
+
 a = torch.ones(1)  # no part of what `Attributes` reads, which has an attribute of that name
 
 

@@ -11,16 +11,12 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from .call_values import attributes, functions, reached, variables
+from .call_values import attributes, functions, hooks_of, reached, variables
 
 State = dict[str, str]  # name -> what it is, in words
 MOST_WORDS = 60  # characters of a value
 MOST_CHANGES = 4
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_HOOKS = (
-    "_backward_hooks", "_post_accumulate_grad_hooks", "_forward_hooks", "_forward_pre_hooks",
-    "_backward_pre_hooks",
-)  # fmt: skip
 
 
 def describe(model: Any, args: Any, kwargs: Any) -> State:
@@ -54,7 +50,7 @@ def changed(before: Mapping[str, str], now: Mapping[str, str], call: int) -> str
 
 def _of_value(name: str, value: Any) -> State:
     if isinstance(value, torch.Tensor):
-        hooks = sum(len(getattr(value, kind, None) or ()) for kind in _HOOKS[:2])
+        hooks = sum(map(len, hooks_of(value)))
         shape = f"{value.dtype}{list(value.shape)}".removeprefix("torch.")
         strides = value.stride() if value.layout is torch.strided else value.layout
         found = {name: shape, f"the strides of {name}": str(strides)}
@@ -97,7 +93,7 @@ def _of_owner(name: str, owner: Any) -> Iterator[tuple[str, str]]:
         for path, module in owner.named_modules():
             where = f"{name}.{path}" if path else name
             yield f"whether {where} is in training", str(module.training)
-            if hooks := sum(len(getattr(module, kind, None) or ()) for kind in _HOOKS):
+            if hooks := sum(map(len, hooks_of(module))):
                 yield f"the hooks of {where}", str(hooks)
             for key, value in attributes(module):
                 yield from _of_value(f"{where}.{key}", value).items()

@@ -24,6 +24,11 @@ Values = dict[str, Any]  # path -> tensor, `Digest` or plain value
 SHARED = "shared memory"  # in the place of an output's path
 SAMPLE = 1 << 16  # elements of a value too large to keep
 MOST_LEAVES = 64  # of a container that a compiled function takes from around it
+# torch/nn/modules/module.py, torch/_tensor.py
+_HOOKS = (
+    "_backward_hooks", "_post_accumulate_grad_hooks", "_forward_hooks", "_forward_pre_hooks",
+    "_backward_pre_hooks",
+)  # fmt: skip
 DEPTH = 3  # functions that call functions, in which a compiled function is looked through
 
 
@@ -195,6 +200,11 @@ def attributes(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     for name, value in vars(module).items():
         if _is_plain(value) and not name.startswith("_") and name != "training":
             yield name, value
+
+
+def hooks_of(owner: torch.nn.Module | torch.Tensor) -> list[dict[int, Any]]:
+    """The containers of what is registered to run with the forward or backward pass of a module or tensor."""
+    return [hooks for name in _HOOKS if (hooks := getattr(owner, name, None)) is not None]
 
 
 def _objects(model: Any) -> Iterator[tuple[str, Any]]:

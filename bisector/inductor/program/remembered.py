@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..torch_state import Modes, has_drawn, restore_generators
-from .call_values import functions, global_names, held, reached
+from .call_values import functions, global_names, held, hooks_of, reached
 
 _CONTAINERS = (list, dict, set)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), *_CONTAINERS)
@@ -24,8 +24,9 @@ class Remembered:
     """The state as it is now.
 
     Tensors by what is in their memory, so that autograd does not see that it is put back. Of modules also
-    which tensors they hold and their plain attributes; of functions their plain variables, containers by what
-    is in them, and generators of Python's `random`. What is reached in other ways is not remembered.
+    which tensors they hold, their hooks and their plain attributes; of functions their plain variables,
+    containers by what is in them, and generators of Python's `random`. What is reached in other ways is not
+    remembered.
     """
 
     def __init__(self, model: Any) -> None:
@@ -69,6 +70,8 @@ def _of_objects(model: Any) -> Iterator[Callable[[], Any]]:
                     yield from _variable(module.__dict__[name], dict(module.__dict__[name]))
                 plain = {k: v for k, v in module.__dict__.items() if isinstance(v, _PLAIN) and k[0] != "_"}
                 yield from _variable(module.__dict__, plain)
+                for hooks in hooks_of(module):
+                    yield partial(_refill, hooks, hooks.copy())
     for function in functions(model):
         for cell in function.__closure__ or ():
             yield from _cell(cell)

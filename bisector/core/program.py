@@ -174,8 +174,8 @@ class ScriptResult:
 
     outcome: FAIL where something differs, UNRESOLVED where nothing that was seen does and something was not
     seen. reason: in a sentence; empty where they agree. call: the first compiled call that differs.
-    exception: what one of the two raised there. kind: of the first output that differs there; of a printed
-    line VALUE, where its numbers are nearly alike.
+    exception: what one of the two raised there. kind, path: of the first output that differs there; the kind
+    of a printed line is VALUE, where its numbers are nearly alike.
     """
 
     outcome: Outcome = Outcome.PASS
@@ -183,6 +183,7 @@ class ScriptResult:
     call: int | None = None
     exception: str | None = None
     kind: DivergenceKind | None = None
+    path: str = ""
 
     @property
     def diverges(self) -> bool:
@@ -214,8 +215,10 @@ def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Scri
             return ScriptResult(Outcome.FAIL, reason, now.index, before.raised or now.raised)
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
-            kind = result.signatures[0].kind if result.signatures else None
-            return ScriptResult(Outcome.FAIL, f"{where}: {_first_of(result.reason)}", now.index, kind=kind)
+            first = result.signatures[0] if result.signatures else None
+            kind, path = (first.kind, first.path) if first is not None else (None, "")
+            reason = f"{where}: {_first_of(result.reason)}"
+            return ScriptResult(Outcome.FAIL, reason, now.index, kind=kind, path=path)
     return None
 
 

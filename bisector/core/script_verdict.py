@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .accuracy import is_far
+from .backends import INDUCTOR
 from .classify import PLAINLY_WRONG, classify
 from .criterion import Criterion
-from .judge import judge
+from .judge import family, judge
 from .model import Outcome
 from .program import CompiledCall, PlainRun, ScriptResult, shown
 from .verdict import Rule, Verdict, VerdictClass
@@ -29,6 +30,10 @@ LAYERS = {
     "happens between the calls",
     "aot_eager": "it shows without Inductor, with AOTAutograd alone",
 }
+NO_TANGENTS = (
+    "forward-mode differentiation is lost: a kernel that Inductor makes carries no tangents, where eager's "
+    "operations do"
+)
 BETWEEN = (
     "no single captured call reproduces it: it arises between graphs, from call to call, or in the state "
     "that a call leaves behind"
@@ -122,6 +127,8 @@ def cannot_tell(reason: str) -> Verdict:
 
 def _classified(runs: ScriptRuns, criterion: Criterion) -> tuple[VerdictClass, str, Rule]:
     layer = LAYERS.get(runs.first_bad or "", BETWEEN)
+    if runs.first_bad == INDUCTOR and family(runs.shown.path) == "tangent":
+        layer = NO_TANGENTS
     if runs.shown.exception is not None:
         return VerdictClass.RAISES, layer, Rule.SCRIPT
     if runs.shown.call is None:

@@ -186,7 +186,7 @@ def _causes(result: Result, labels: Mapping[str, str]) -> Section | None:
     for cause in result["causes"]:
         tone = Tone.QUIET if cause["confirmed"] else Tone.DOUBTFUL
         evidence = [Paragraph(sentences.cause_evidence(cause), tone)]
-        if sentences.blames_formula(cause):
+        if sentences.blames_formula(cause, result["verdict"]):
             evidence.append(Paragraph(sentences.FORMULA))
         members = cause["decisions"]
         if len(members) == 1:

@@ -195,9 +195,12 @@ def cause_evidence(cause: Mapping[str, Any]) -> str:
     return f"{on}; without {'any one of them' if several else 'it'} {off}."
 
 
-def blames_formula(cause: Mapping[str, Any]) -> bool:
-    """Whether a cause is a lowering itself: the plain baseline diverges, so its formula is to blame."""
-    return all(kind_of(member) == "lower" for member in cause["decisions"])
+def blames_formula(cause: Mapping[str, Any], verdict: Mapping[str, Any]) -> bool:
+    """Whether a cause is a lowering itself: the plain baseline diverges, so its formula is to blame. Any
+    lowering loses a tangent, whatever its formula."""
+    has_tangents = any(".tangent[" in output["path"] for output in verdict["outputs"])
+    lost = has_tangents and verdict.get("rule") == "kind"
+    return not lost and all(kind_of(member) == "lower" for member in cause["decisions"])
 
 
 def repair_lines(

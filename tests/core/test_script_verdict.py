@@ -209,3 +209,16 @@ def test_no_measurement_is_no_equality() -> None:
     nothing = Evidence.without(Measurement(error="eager fails"))
     found = unequal(EQUAL, nothing, EQUAL)
     assert found.place is None and found.unknown
+
+
+def test_of_a_tangent_that_a_kernel_does_not_carry_no_formula_and_no_graph_break_is_blamed() -> None:
+    lost = ScriptResult(
+        Outcome.FAIL, "call 1 of 1 (`f`): tangent[0]: a NoneType", 0, kind=DivergenceKind.ALIAS,
+        path="tangent[0]",
+    )  # fmt: skip
+    by_inductor = ScriptRuns(lost, ScriptResult(), "inductor", exact=False)
+    found = script_verdict(by_inductor, CRITERION)
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
+    assert "carries no tangents" in found.reason and "between graphs" not in found.reason
+    above = script_verdict(replace(by_inductor, first_bad="aot_eager"), CRITERION)
+    assert "carries no tangents" not in above.reason

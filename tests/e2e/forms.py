@@ -257,7 +257,7 @@ FORMS = {
         x = torch.rand(9)
         print(torch.allclose(torch.compile(lambda x: x + 1)(x), x + 2))
         """,
-        "every output agrees", "agrees", 0, slow=True,
+        "the two sides are not the same function", "own-difference", 0, slow=True,
     ),
     "a test case of unittest": Form(
         """

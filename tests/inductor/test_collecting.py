@@ -75,7 +75,8 @@ def test_a_program_that_is_off_in_some_of_its_runs_is_told_from_one_that_is_off_
 def test_a_program_that_gives_other_wrong_values_in_each_run_diverges_steadily(tmp_path: Path) -> None:
     racing = RACING.format(off="0.5 * len(RUNS)")
     evidence = collect(call_of(tmp_path, "return x.sin() * 2", "x = torch.rand(8)", racing), WHOLE, None)
-    assert evidence.repeated is not None and evidence.repeated.unlike == 63
+    # A slow machine makes fewer runs in the time that there is.
+    assert evidence.repeated is not None and evidence.repeated.unlike == evidence.repeated.runs - 1 > 8
     found = told(evidence)
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EVERY_RUN), found.reason
 

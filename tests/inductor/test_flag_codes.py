@@ -85,3 +85,5 @@ def test_a_flag_that_this_torch_lacks_has_no_code(worker: Worker) -> None:
 def test_a_program_that_cannot_be_compiled_has_no_code(worker: Worker) -> None:
     broken = Candidate.with_flags({"inductor.cpu_backend": "no such"})
     assert codes(worker, [broken]) == [None]
+    [found] = answers(worker, DigestCode(ABOUT, broken, ("inductor.epilogue_fusion",)))
+    assert not found.unread, "a compile that ends early has not read what it would have"

@@ -99,7 +99,9 @@ def _steer(loaded: Loaded, request: asked.SteerInputs) -> asked.Steered:
 def _code(loaded: Loaded, request: asked.DigestCode) -> asked.GeneratedCode:
     about, call = request.about, _call(loaded, request)
     digest = code_of(call, about.case, request.candidate, about.train)
-    return asked.GeneratedCode(digest, frozenset(reads.unread(request.names)))
+    # Without code the compile was not made, or not to its end: what it had left to read is not known.
+    unread = reads.unread(request.names) if digest is not None else ()
+    return asked.GeneratedCode(digest, frozenset(unread))
 
 
 def _source(loaded: Loaded, request: asked.ShowSource) -> asked.Source:

@@ -15,6 +15,7 @@ from bisector.core.fix_source import (
     SetFlags,
     UseBackend,
     by_name,
+    compile_arguments,
     paste_lines,
     statements,
 )
@@ -165,3 +166,15 @@ def test_a_repro_runs_what_the_line_to_paste_says(fix: PlainFix) -> None:
 
 def test_an_environment_variable_is_set_before_torch_is_imported() -> None:
     assert statements(SetFlags({"env.A": 1})).early == ('os.environ["A"] = "1"',)
+
+
+def test_an_argument_of_torch_compile_stands_in_its_call_and_nowhere_else() -> None:
+    alone = SetFlags({"compile.dynamic": False})
+    told = "arguments = dict(dynamic=False)  # torch.compile(..., **arguments)"
+    assert paste_lines(alone) == [told]
+    assert statements(alone).lines == ()
+    assert compile_arguments(alone) == {"dynamic": False}
+    both = SetFlags({"dynamo.specialize_float": True, "compile.dynamic": False})
+    assert paste_lines(both) == [f"torch._dynamo.config.specialize_float = True; {told}"]
+    assert compile_arguments(UseBackend("aot_eager")) == {"backend": "aot_eager"}
+    assert compile_arguments(SetFlags({"inductor.cpp.simdlen": 1})) == {}

@@ -14,7 +14,7 @@ from tests.inductor.workers import ABOUT, answers, working
 
 NEVER = {"inductor.epilogue_fusion", "functorch.view_replay_for_aliased_outputs"}  # templates, aliases
 ALWAYS = {"inductor.max_fusion_size", "functorch.cse"}  # for two kernels, for a joint graph
-ELSEWHERE = {"dynamo.specialize_float", "backends.mkldnn.enabled"}  # in modules that are not watched
+ELSEWHERE = {"dynamo.specialize_float", "backends.mkldnn.enabled"}  # at the capture; in what is not watched
 SCRIPT = """
 import torch
 

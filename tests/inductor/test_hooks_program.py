@@ -19,7 +19,8 @@ from bisector.core.case import WHOLE
 from bisector.core.messages import ProgramOptions
 from bisector.core.model import Base, Candidate, Measurement, kind_of
 from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
-from bisector.core.protocol import About, RunProbe
+from bisector.core.protocol import About, DigestCode, RunProbe
+from bisector.runner.worker_client import Worker
 from bisector.session.witness import OFF, ROOT, WATCHED, read_run
 from tests.inductor.workers import answers, working
 
@@ -84,8 +85,24 @@ second(first(x), w)
 """
 
 
+DYNAMIC = """
+import random
+import torch
+
+die = random.Random(3)
+
+def noisy(x):
+    return x + die.randint(0, 1000)
+
+made = torch.compile(noisy, dynamic=True, backend="eager")
+for size in (3, 4, 5, 6):
+    made(torch.zeros(size))
+"""
+OF_SCRIPT = About(PROGRAM, WHOLE, None, {})
+
+
 @contextmanager
-def probing(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> Iterator[Probe]:
+def serving(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> Iterator[Worker]:
     """A worker whose probes are runs of the script, and what a run with compilation off left for it."""
     script = folder / "script.py"
     script.write_text(text)
@@ -100,12 +117,21 @@ def probing(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> 
     (folder / KEPT).write_text(json.dumps(wire.dump(read_run(events, done))))
     program = ProgramOptions(str(script), str(folder), 0, rung=rung, lines=lines)
     with working(script, text, program=program) as worker:
+        yield worker
+
+
+def measured(worker: Worker, candidate: Candidate) -> Measurement:
+    [found] = answers(worker, RunProbe(OF_SCRIPT, candidate))
+    assert isinstance(found, Measurement), found
+    return found
+
+
+@contextmanager
+def probing(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> Iterator[Probe]:
+    with serving(folder, text, rung, lines) as worker:
 
         def probe(*members: str, base: Base = Base.DEFAULT) -> Measurement:
-            about = About(PROGRAM, WHOLE, None, {})
-            [found] = answers(worker, RunProbe(about, Candidate(base, frozenset(members))))
-            assert isinstance(found, Measurement), found
-            return found
+            return measured(worker, Candidate(base, frozenset(members)))
 
         yield probe
 
@@ -187,3 +213,18 @@ def test_a_decision_in_the_second_graph_is_denied_by_its_name_whatever_its_kind(
     assert {"decomp", "fuse", "pass", "lower", "vec", "inline"} <= set(of_kind)
     # A denied decision that the compile does not meet again is reported as vanished.
     assert {kind: of_many_kinds(i).vanished for kind, i in of_kind.items()} == dict.fromkeys(of_kind, ())
+
+
+def test_an_argument_of_torch_compile_is_a_flag_of_the_script(tmp_path: Path) -> None:
+    with serving(tmp_path, DYNAMIC, "eager") as worker:
+        assert differ(measured(worker, Candidate())), "a number drawn by Python is a constant of the graph"
+        static = measured(worker, Candidate.with_flags({"compile.dynamic": False}))
+        assert static.error is None and not differ(static)
+
+
+def test_settings_that_no_compile_of_the_script_reads_are_told(tmp_path: Path) -> None:
+    read, unread = "dynamo.skip_nnmodule_hook_guards", "inductor.max_fusion_size"  # Inductor is not asked
+    script = "import torch\ntorch.compile(torch.nn.Linear(2, 2), backend='eager')(torch.ones(2))\n"
+    with serving(tmp_path, script, "eager") as worker:
+        [found] = answers(worker, DigestCode(OF_SCRIPT, Candidate(), (read, unread, "compile.dynamic")))
+    assert found.digest is None and found.unread == {unread}

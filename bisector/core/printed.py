@@ -50,7 +50,7 @@ def _lines(one: Prints, two: Prints) -> list[tuple[int, tuple[str | None, str | 
 
 SAID = 1 << 20
 MOST_LINES = 10_000  # that are compared of what a script prints
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\binf\b|\bnan\b)")
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\binf\b|\bnan\b)")
 _WHOLE = re.compile(r"[-+]?\d+")
 # What a line says of the process and not of the program: addresses, times of the day, durations, and the name
 # that torch.compile's wrapper gives to the module within (torch/_dynamo/eval_frame.py).
@@ -86,11 +86,11 @@ def _meant(line: str) -> str:
 
 def _words(line: str) -> str:
     """The line with each number replaced, and without spaces: how many there are depends on the numbers."""
-    return "".join(_NUMBER.sub("#", _meant(line)).split())
+    return "".join(NUMBER.sub("#", _meant(line)).split())
 
 
 def _found(line: str) -> list[str]:
-    return _NUMBER.findall(_meant(line))
+    return NUMBER.findall(_meant(line))
 
 
 def _numbers(a: str, b: str) -> list[tuple[float, float]]:

@@ -30,8 +30,8 @@ def writes_of(target: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> tu
     written = next((name for name, value in read.items() if tensors.digest([value]) != before[name]), None)
     if written is None:
         return result, ""
-    name = f"{op.namespace}.{op._schema.name.partition('::')[2]}"
-    return result, f"the operator {name} writes into `{written}`, which its schema says it only reads"
+    said = f"writes into `{written}`, which its schema says it only reads"
+    return result, f"the operator {op.overloadpacket} {said}"
 
 
 class GivenCopies(torch.fx.Interpreter):

@@ -184,13 +184,12 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
     above = _of_the_program(replace(judged, ended=None), seen, seen.witness)
     if above.script is None:
         return None
-    repro = session.run.repro
-    of_the_call = repro.read_text(encoding="utf-8") if repro.exists() else None
+    of_the_call = session.run.repro_text()
     answer = _of_the_script(session, above, above.script)
     if any(proved for _, proved in answer.causes):
         return answer
     if of_the_call is not None:  # the script's attempt has the same name
-        session.run.write_text(repro, of_the_call)
+        session.run.write_text(session.run.repro, of_the_call)
     return None
 
 

@@ -20,7 +20,7 @@ from bisector.core.fix_source import (
     python_literal,
     statements,
 )
-from bisector.core.printed import NOTHING, PRINTED_ALIKE
+from bisector.core.printed import NOTHING, NUMBER, PRINTED_ALIKE
 from bisector.core.protocol import ScriptSpec
 
 DIFFERS = "compiled differs from eager"  # first line of what it prints
@@ -171,7 +171,7 @@ def same_line(one, two):
     import math
     import re
 
-    number = r"[-+]?(?:\\d+\\.?\\d*(?:[eE][-+]?\\d+)?|\\binf\\b|\\bnan\\b)"
+    number = r"{NUMBER.pattern}"
     if re.sub(number, "#", one).split() != re.sub(number, "#", two).split():
         return False
     near = functools.partial(math.isclose, rel_tol={PRINTED_ALIKE}, abs_tol={NOTHING})
@@ -228,11 +228,11 @@ def text(script: Source, case: Case, spec: ScriptSpec) -> str:
     """case: what is compiled of the script."""
     source, fix = Path(script.path).read_text(encoding="utf-8"), spec.fix
     done = Statements() if fix is None else statements(fix)
-    lines = [*done.early, *done.lines] or ['raise NotImplementedError("no fix is known")']
-    options = "options"
-    if arguments := compile_arguments(fix):
-        lines = [*done.early, *done.lines] or ["pass  # it stands elsewhere in this file"]
-        options = f"(options | ({arguments} if fixed else {{}}))"
+    arguments = compile_arguments(fix)
+    elsewhere = "pass  # it stands elsewhere in this file"
+    nowhere = 'raise NotImplementedError("no fix is known")'
+    lines = [*done.early, *done.lines] or [elsewhere if arguments else nowhere]
+    options = f"(options | ({arguments} if fixed else {{}}))" if arguments else "options"
     head = [line for said in spec.header for line in said.splitlines()]
     return _TEMPLATE.substitute(
         header="\n".join(f"# {line}".rstrip() for line in head),

@@ -68,9 +68,8 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
                 return original(self, pass_fn)
         if name in _CUSTOM or name.startswith("pass_pattern_") or _has_instances(name):
             return original(self, pass_fn)
-        decision = Decision(
-            f"pass:{name}@{graph_word}", f"the pass {name} changes the {graph_word} graph", ""
-        )
+        text = f"the pass {name} changes the {graph_word} graph"
+        decision = Decision(f"pass:{name}@{graph_word}", text)
         # Whether a denied pass would have changed anything is not known: a member was listed before.
         if control.refuses(decision):
             return None

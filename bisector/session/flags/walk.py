@@ -189,7 +189,7 @@ class _Walking:
         outside the code, or has code that is not known, makes a program of its own."""
         names = [t.flag.name for t in tried if not t.flag.outside_code]
         (plain,) = self.study.codes([Candidate()], self.case, names)
-        read = set(names) - plain.unread if plain.digest is not None else set[str]()
+        read = set(names) - plain.unread if plain.digest is not None else set()
         told = [t for t in tried if t.flag.name in read]
         codes = self.study.codes([t.candidate for t in told], self.case)
         digests = {turned: code.digest for turned, code in zip(told, codes, strict=True)}

@@ -73,7 +73,7 @@ def _last_word(result: Result) -> str:
     if not script or "unproved" in result:
         return ""
     named = next((fix for fix in result["fixes"] if fix["id"] == script["fix"]), None)
-    change = script["fix"] if named is None or named["kind"] != "decision" else fix_title(named)
+    change = script["fix"] if named is None or named["kind"] == "flag" else fix_title(named)
     with_it = f" {change[0].upper()}{change[1:]}" if change.startswith("without ") else f" With {change}"
     if script["outcome"] == "FAIL":
         return f"{with_it} the script still diverges, as other calls do: {script['reason']}."
@@ -81,7 +81,9 @@ def _last_word(result: Result) -> str:
         return f" Whether the script itself agrees then ({change}) could not be told: {script['reason']}."
     number = script["comparisons"]
     own = f", and {'its own comparison passes' if number == 1 else f'its own {number} comparisons pass'}"
-    return f"{with_it} the script itself agrees with eager{own if number else ''}."
+    agrees = f"{with_it} the script itself agrees with eager{own if number else ''}."
+    differs = script["own_difference"]
+    return f"{agrees} But {stopped(differs)}" if differs else agrees
 
 
 def _lead(verdict: Mapping[str, Any]) -> str:

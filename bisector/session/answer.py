@@ -44,12 +44,14 @@ class AlsoDiverges:
 @dataclass(frozen=True)
 class UnderFix:
     """The user's own script, run plainly under a fix, beside its run with compilation off. fix: its ID.
-    comparisons: how many of its own comparisons agree, where all do."""
+    comparisons: how many of its own comparisons agree, where all do. own_difference: which of them fails with
+    compilation off too, and why; empty where none does."""
 
     fix: str
     outcome: Outcome
     reason: str
     comparisons: int
+    own_difference: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import PlainFix, UseBackend
 from bisector.core.model import Outcome
+from bisector.core.own_difference import own_difference
 from bisector.core.program import PlainRun, ScriptResult
 
 from .answer import Answer, UnderFix
@@ -46,7 +47,9 @@ def _expressible(answer: Answer) -> list[tuple[Fix, PlainFix]]:
     return [(fix, plain) for fix, plain in fixes if plain is not None and not isinstance(plain, UseBackend)]
 
 
-def _under(fix: Fix, shown: ScriptResult, run: PlainRun) -> UnderFix:
+def _under(fix: Fix, shown: ScriptResult, run: PlainRun, eager: PlainRun) -> UnderFix:
     if shown.outcome is Outcome.PASS and not run.calls:
         return UnderFix(fix.id, Outcome.UNRESOLVED, NO_CALL, 0)
-    return UnderFix(fix.id, shown.outcome, shown.reason, sum(run.agreed) if all(run.agreed) else 0)
+    agreed = sum(run.agreed) if all(run.agreed) else 0
+    own = own_difference(eager)
+    return UnderFix(fix.id, shown.outcome, shown.reason, agreed, own.reason if own else "")

@@ -124,9 +124,10 @@ class Script:
         runs = zip(seeds, eager, compiled, strict=True)
         return {seed: shown(off, on, criterion).outcome for seed, off, on in runs}
 
-    def under(self, fix: PlainFix, criterion: Criterion) -> tuple[ScriptResult, PlainRun]:
-        """What the script shows where the lines of a fix are in it, and that run. Settings under which the
-        session examines the script, so that it draws as eager does, hold there too."""
+    def under(self, fix: PlainFix, criterion: Criterion) -> tuple[ScriptResult, PlainRun, PlainRun]:
+        """What the script shows where the lines of a fix are in it, that run, and the one with compilation
+        off. Settings under which the session examines the script, so that it draws as eager does, hold there
+        too."""
         own = late_lines(SetFlags(self.session.config)) if self.session.config else []
         late = (*own, *late_lines(fix))
         fixed = replace(
@@ -138,7 +139,7 @@ class Script:
             anew=tuple(sorted(fix.calls)) if isinstance(fix, CompileAnew) else (),
         )
         eager, run = self._run(self._asked(Mode.EAGER)), self._run(fixed)
-        return shown(eager, run, criterion), run
+        return shown(eager, run, criterion), run, eager
 
     def again(self, criterion: Criterion) -> ScriptResult:
         """How a second run with compilation off stands to the first."""

@@ -10,22 +10,25 @@ import pytest
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags
 from bisector.core.model import Outcome
-from bisector.core.program import CompiledCall, PlainRun, ScriptResult
+from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun, ScriptResult
 from bisector.session import last_word
 from bisector.session.answer import Answer
 from bisector.session.fixes import Fix
 
 FIXES = tuple((Fix(name, "flag", None, 1.0, 0.0, SetFlags({name: 1})), True) for name in ("first", "second"))
+EAGER = PlainRun((CompiledCall(0, "f"),), status=0)
 FAILS, AGREES = ScriptResult(Outcome.FAIL, "call 1 differs"), ScriptResult()
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, shown: dict[str, ScriptResult], runs: int) -> Answer:
+def asked(
+    monkeypatch: pytest.MonkeyPatch, shown: dict[str, ScriptResult], runs: int, eager: PlainRun = EAGER
+) -> Answer:
     """shown: what the script shows under each fix. runs: how many the budget allows."""
     run, left = PlainRun((CompiledCall(0, "f"),)), iter([None] * runs)
 
-    def under(fix: SetFlags, criterion: Criterion) -> tuple[ScriptResult, PlainRun]:
+    def under(fix: SetFlags, criterion: Criterion) -> tuple[ScriptResult, PlainRun, PlainRun]:
         (name,) = fix.values
-        return shown[name], run
+        return shown[name], run, eager
 
     monkeypatch.setattr(last_word, "script_of", lambda session: SimpleNamespace(under=under))
     session: Any = SimpleNamespace(
@@ -46,3 +49,13 @@ def test_what_the_script_refuted_stays_refuted_where_the_budget_ends(monkeypatch
     assert [ok for _, ok in answer.fixes] == [False, True]
     assert answer.stopped_because == "the budget is spent"
     assert answer.script is not None and answer.script.outcome is Outcome.FAIL
+
+
+def test_a_script_that_agrees_under_a_fix_may_still_differ_from_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = CompiledCall(0, "net", effects=(Effect(EffectKind.DRAWS, "cpu"),))
+    answer = asked(monkeypatch, {"first": AGREES}, 1, PlainRun((draws,), status=0, agreed=(False,)))
+    assert answer.script is not None and answer.script.outcome is Outcome.PASS
+    assert answer.script.own_difference == (
+        "the script's own comparison fails with compilation off too; call 1 (`net`) draws random numbers: seed "
+        "before each side, or call `eval()`"
+    )

@@ -65,7 +65,7 @@ def agreeing(answer: Measurement) -> Measurement:
 def test_the_script_has_the_last_word(explained: Explain) -> None:
     result = explained(both_needed())
     assert result["script"] == {
-        "fix": f"{CONTRACTION}=off", "outcome": "PASS", "reason": "", "comparisons": 1,
+        "fix": f"{CONTRACTION}=off", "outcome": "PASS", "reason": "", "comparisons": 1, "own_difference": "",
     }  # fmt: skip
     said = f"With {CONTRACTION}=off the script itself agrees with eager, and its own comparison passes."
     assert sentences.answer(result).endswith(said)

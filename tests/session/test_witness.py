@@ -155,7 +155,7 @@ def test_the_ladder_ends_at_the_backend_that_the_script_names(
 def test_under_a_fix_the_settings_hold_too_under_which_the_script_is_examined(script: Made) -> None:
     made = script({(Mode.COMPILED, None): DIFFERS})
     made.session.config = {"inductor.fallback_random": True}
-    found, run = made.under(SetFlags({"inductor.cpp.simdlen": 1}), CRITERION)
+    found, run, _ = made.under(SetFlags({"inductor.cpp.simdlen": 1}), CRITERION)
     assert (found.outcome, run.calls) == (Outcome.FAIL, DIFFERS.calls)
     assert made.asked == [(Mode.EAGER, None), (Mode.COMPILED, None)]
     flags = ("fallback_random = True", "cpp.simdlen = 1")

@@ -58,7 +58,7 @@ def choose(
     outputs = [(o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging]
     study = replace(study, small=study.criterion.for_reduced_graph(outputs))
     several = _several_tolerances(study, evidence.default, diverging)
-    notes = (*evidence.notes, *several, *_notes(hello, call, verdict))
+    notes = (*evidence.notes, *several, *_notes(hello, call, verdict, others))
     return DivergingCall(call, study, evidence, verdict, notes, others)
 
 
@@ -173,14 +173,28 @@ def _several_tolerances(study: Study, default: Measurement, diverging: Collectio
     return notes
 
 
-def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict) -> list[str]:
-    notes, many = list(hello.notes), len(hello.calls)
-    if many > 1 and verdict.kind is not VerdictClass.AGREES:
-        this = f"call {call.index + 1} (`{call.entry}`)"
-        notes.append(f"the script makes {many} compiled calls; this is {this}")
+def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict, others: Sequence[Other]) -> list[str]:
+    notes = list(hello.notes)
+    if len(hello.calls) > 1 and verdict.kind is not VerdictClass.AGREES:
+        notes.append(_place(hello, call, others))
     if hello.ended:
         notes.append(f"while its calls were recorded the script ended: {hello.ended}")
     return notes
+
+
+def _place(hello: Recorded, call: RecordedCall, others: Sequence[Other]) -> str:
+    """Which of the script's calls is examined, and which is the first that differs on eager's inputs."""
+    recorded = len(hello.calls)
+    kept = f", of which {recorded} were recorded" if hello.skipped_calls else ""
+    said = f"the script makes {recorded + hello.skipped_calls} compiled calls{kept}; this is {_named(call)}"
+    first = min((other.call for other in others), key=lambda one: one.index, default=call)
+    if first.index >= call.index:
+        return said
+    return f"{said}; the first that diverges, each on the inputs that it has in eager, is {_named(first)}"
+
+
+def _named(call: RecordedCall) -> str:
+    return f"call {call.index + 1} (`{call.entry}`)"
 
 
 def nothing_found(chosen: Divergence) -> str | None:

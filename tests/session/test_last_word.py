@@ -51,11 +51,11 @@ def test_what_the_script_refuted_stays_refuted_where_the_budget_ends(monkeypatch
     assert answer.script is not None and answer.script.outcome is Outcome.FAIL
 
 
-def test_a_script_that_agrees_under_a_fix_may_still_differ_from_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_that_agrees_under_a_fix_may_differ_from_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = CompiledCall(0, "net", effects=(Effect(EffectKind.DRAWS, "cpu"),))
     answer = asked(monkeypatch, {"first": AGREES}, 1, PlainRun((draws,), status=0, agreed=(False,)))
     assert answer.script is not None and answer.script.outcome is Outcome.PASS
     assert answer.script.own_difference == (
-        "the script's own comparison fails with compilation off too; call 1 (`net`) draws random numbers: seed "
-        "before each side, or call `eval()`"
+        "the script's own comparison fails with compilation off too; call 1 (`net`) draws random numbers: "
+        "seed before each side, or call `eval()`"
     )

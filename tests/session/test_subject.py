@@ -7,8 +7,8 @@ from typing import Any
 
 from bisector.core import protocol as asked
 from bisector.core.criterion import Criterion
-from bisector.core.model import Measurement, Outcome
-from bisector.core.recorded import RecordedCall
+from bisector.core.model import Machine, Measurement, Outcome, ProbeResult
+from bisector.core.recorded import Recorded, RecordedCall
 from bisector.session import subject
 from bisector.session.study import Study
 from tests.session.fake_lab import FakeLab, bytes_that_differ
@@ -31,3 +31,16 @@ def test_a_call_of_which_one_run_of_three_diverges_is_not_one_that_agrees() -> N
     assert [results[index].outcome for index in (0, 1)] == [Outcome.PASS, Outcome.UNRESOLVED]
     assert subject._worst_first(results[1]) < subject._worst_first(results[0])
     assert [request.about.call for request in lab.asked] == [0, 0, 0, 1, 1, 1]
+
+
+LOOP = Recorded(tuple(map(call, range(4))), True, 2, "", 0, (), Machine("cpu", "avx2", "g++"))
+
+
+def test_of_a_loop_it_is_said_how_many_calls_were_recorded_and_which_is_the_first_that_diverges() -> None:
+    diverges = ProbeResult(Outcome.FAIL, "differs")
+    said = "the script makes 6 compiled calls, of which 4 were recorded; this is call 4 (`f`)"
+    earlier = [subject.Other(call(2), diverges), subject.Other(call(1), diverges)]
+    first = "; the first that diverges, each on the inputs that it has in eager, is call 2 (`f`)"
+    assert subject._place(LOOP, call(3), earlier) == said + first
+    assert subject._place(LOOP, call(3), []) == said
+    assert subject._place(LOOP, call(0), earlier) == said.replace("call 4", "call 1")

@@ -44,6 +44,22 @@ def entry(loaded: Loaded) -> Any:
     return loaded.recorder.calls[0].graph.entry
 
 
+# -- graphs that Dynamo makes anew ------------------------------------------------------------------------
+
+
+def test_a_step_whose_float_must_become_a_constant_is_recorded_each_time(run: Any) -> None:
+    loaded = run("""
+        def step(w, count):
+            count.add_(1)
+            done = count.item()
+            w.addcmul_(w, w, value=-0.1 / (1 - 0.9**done))
+        compiled, count = torch.compile(step), torch.zeros(())
+        for _ in range(4):
+            compiled(x, count)
+    """)
+    assert len(loaded.recorder.calls) == 8  # at each step the graph up to the number, and the one behind it
+
+
 # -- seeds ----------------------------------------------------------------------------------------------
 
 

@@ -32,8 +32,10 @@ def restart_as_the_compiler_would(
         raise _Traced
 
     trace = aot_autograd(fw_compiler=enough, bw_compiler=enough, decompositions=select_decomp_table())
+    own = TracingContext(context.fake_mode)
+    own.tensor_to_context = context.tensor_to_context
     try:
-        with tracing(TracingContext(context.fake_mode)):
+        with tracing(own):
             trace(gm, list(inputs))
     except _Traced:
         return

@@ -68,16 +68,15 @@ def first_unequal(
         name = f"call {call.index + 1} (`{call.entry}`)"
         if call.beside is None:
             return EqualInputs(unknown=f"at {name} {call.beside_unseen}")
-        if judge(call.beside.default, criterion).outcome is Outcome.PASS:
-            if call.beside_unseen:
-                return EqualInputs(unknown=f"at {name} {call.beside_unseen}")
-            continue
         if call.beside.default.error is not None:
             return EqualInputs(unknown=f"at {name} {call.beside.default.error}")
         again = control.calls[call.index].beside if call.index < len(control.calls) else None
         if again is None or judge(again.default, criterion).outcome is not Outcome.PASS:
             return EqualInputs(unknown=f"{name} gives something else in eager when it is run again")
-        return EqualInputs(call)
+        if judge(call.beside.default, criterion).outcome is not Outcome.PASS:
+            return EqualInputs(call)
+        if call.beside_unseen:
+            return EqualInputs(unknown=f"at {name} {call.beside_unseen}")
     found = shown(PlainRun(control.calls[: len(calls)], status=0), PlainRun(calls, status=0), criterion)
     if found.call != diverging.call:
         return EqualInputs(unknown="with eager run beside it the script does not diverge at that call")

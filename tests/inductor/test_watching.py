@@ -309,6 +309,29 @@ def test_a_gradient_is_compared_on_equal_inputs_with_a_float64_reference(both: A
     assert gradient.rms_error_eager < 1e-5 < gradient.rms_error_compiled
 
 
+def test_eager_beside_a_call_runs_backward_under_the_autocast_of_the_scripts_own_backward(both: Any) -> None:
+    class Head(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(40, 40)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.autocast("cpu", enabled=False):
+                return self.linear(x)
+
+    def script(run: Watched) -> None:
+        for _ in range(2):  # a call is compared where the next one begins
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                made = run(torch.rand(8, 40))
+            run.backward(made.square().sum())
+
+    for run in both(Head, script, beside=True):
+        for call in run.calls:
+            assert call.beside is not None
+            gradients = [o for o in call.beside.default.outputs if o.path.startswith("grad[")]
+            assert len(gradients) == 2 and not any(o.n_diff for o in gradients)
+
+
 def test_a_function_that_cannot_run_twice_says_so(both: Any) -> None:
     def made() -> Any:
         left = iter([1.0])

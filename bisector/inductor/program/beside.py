@@ -17,6 +17,7 @@ from ...core.model import Measurement
 from ...errors import first_line
 from .. import tensors
 from ..reference import Float64, Nudged, rounding_of, widen, widened
+from ..torch_state import Modes
 from . import call_values
 from .call_values import Values
 from .remembered import Remembered, bindings
@@ -43,6 +44,7 @@ class Beside:
         self.forward_mode = forward_ad._current_level >= 0
         self.state: Values = {}  # of what it reaches, as the call left it
         self.came_back: dict[int, torch.Tensor] = {}  # gradient by output, summed over backward passes
+        self.backward_modes: Modes | None = None  # those of the first backward pass
         self.gradients: Values | None = None  # as they were before the first backward pass
         self.compared = False
 
@@ -57,6 +59,7 @@ class Beside:
         if self.compared:
             self.late()
             return
+        self.backward_modes = self.backward_modes or Modes.now()
         kept = self.came_back.get(index)
         self.came_back[index] = gradient.detach().clone() if kept is None else kept + gradient.detach()
 
@@ -119,34 +122,24 @@ class Beside:
         if wide:
             _widen(self.model)
         with mode or nullcontext():
-            with self._as_it_was_called(), torch.compiler.set_stance("force_eager"):
+            with _under(self.before.modes), torch.compiler.set_stance("force_eager"):
                 result = self.function(*given[0], **given[1])
             values = call_values.returned(result, given) | call_values.state(self.model)
             values |= self._gradients(result, given, wide)
         return call_values.copied(values)
-
-    @contextmanager
-    def _as_it_was_called(self) -> Iterator[None]:
-        modes = self.before.modes
-        with ExitStack() as stack:
-            stack.enter_context(torch.inference_mode(modes.inference_mode))
-            stack.enter_context(torch.set_grad_enabled(modes.grad_enabled))
-            for device, (enabled, dtype) in modes.autocast.items():
-                stack.enter_context(torch.autocast(device, dtype=dtype, enabled=enabled))
-            yield
 
     def _gradients(self, result: Any, given: Any, wide: bool) -> Values:
         """The gradients of the leaves after the script's backward passes, where they come through the outputs
         of this call alone."""
         leaves = pytree.tree_leaves(result)
         roots = [(leaves[i], gradient) for i, gradient in self.came_back.items()]
-        if not roots:
+        if not roots or self.backward_modes is None:
             return {}
         named = [(f"grad[argument {i}]", leaf) for i, leaf in enumerate(pytree.tree_leaves(given))]
         named += [(f"grad[{name}]", tensor) for name, tensor in call_values.held(self.model)]
         named = [(path, t) for path, t in named if call_values.is_tensor(t) and t.is_leaf and t.requires_grad]
         outputs, gradients = zip(*roots, strict=True)
-        with torch.enable_grad():
+        with _under(self.backward_modes):
             made = torch.autograd.grad(
                 outputs,
                 [leaf for _, leaf in named],
@@ -160,6 +153,17 @@ class Beside:
             if gradient is not None:
                 found[path] = gradient if known is None else known + gradient
         return found
+
+
+@contextmanager
+def _under(modes: Modes) -> Iterator[None]:
+    """A script may have another autocast where it runs backward, and where the next call makes us compare."""
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(modes.inference_mode))
+        stack.enter_context(torch.set_grad_enabled(modes.grad_enabled))
+        for device, (enabled, dtype) in modes.autocast.items():
+            stack.enter_context(torch.autocast(device, dtype=dtype, enabled=enabled))
+        yield
 
 
 def _widen(model: Any) -> None:

@@ -28,9 +28,13 @@ def classify(
     default = judge(evidence.default, criterion)
     if default.outcome is Outcome.UNRESOLVED:
         return Verdict(VerdictClass.UNRESOLVED, default.reason)
-    raised = _has_raised(evidence.default)
+    raised, undeclared = _has_raised(evidence.default), None
+    if default.signatures and {s.path for s in default.signatures} <= set(evidence.undeclared_paths):
+        reason = evidence.undeclared
+        undeclared = Verdict(VerdictClass.UNDEFINED, reason, default.signatures, Rule.DECLARATION)
     if raised and default.outcome is Outcome.FAIL:
-        return Verdict(VerdictClass.RAISES, default.reason.partition(": ")[2], default.signatures)
+        raises = default.reason.partition(": ")[2]
+        return undeclared or Verdict(VerdictClass.RAISES, raises, default.signatures)
     if not raised:
         unsteady = _eager_differs(evidence, criterion, default.signatures)
         unsteady = unsteady or _compiled_differs(evidence, criterion, default.signatures, followed)
@@ -47,9 +51,8 @@ def classify(
             "With `-c fallback_random=True` both draw the same"
         )
         return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures, Rule.DRAWN_ALIKE)
-    if evidence.undeclared and {s.path for s in default.signatures} <= set(evidence.undeclared_paths):
-        reason = f"{evidence.undeclared}: declare the write (`mutates_args` of torch.library.custom_op)"
-        return Verdict(VerdictClass.UNDEFINED, reason, default.signatures, Rule.UNDECLARED_WRITE)
+    if undeclared is not None:
+        return undeclared
     for output in evidence.default.outputs:
         found = divergence(output, criterion)
         if found is not None and found[0] is DivergenceKind.SHAPE and _moves_shape(evidence, output.path):

@@ -56,9 +56,9 @@ class Evidence:
     other inputs, where so few elements differ that one input tells nothing. undefined: nodes whose result
     torch leaves undefined for the values they had in eager, each with the reason; undefined_paths: outputs
     that differ at no element but such as change with an undefined value. coarsest: machine epsilon of the
-    coarsest float dtype that eager computes in. undeclared: what an operator does that writes into what its
-    schema says it only reads, "" where none does; undeclared_paths: outputs that change in eager where such
-    operators write into copies.
+    coarsest float dtype that eager computes in. undeclared: what an operator of the program's
+    own does that it does not declare, and what to change; "" where none does. undeclared_paths: outputs that
+    change in eager where such operators do as they declare, and an exception that says so.
     """
 
     default: Measurement

@@ -35,7 +35,7 @@ class Rule(enum.Enum):
     EVERY_RUN = "every-run"
     DRAWN_ALIKE = "drawn-alike"
     KIND = "kind"
-    UNDECLARED_WRITE = "undeclared-write"
+    DECLARATION = "declaration"
     UNDEFINED_NODE = "undefined-node"
     UNDEFINED_VALUES = "undefined-values"
     NODE = "node"

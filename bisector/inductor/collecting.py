@@ -21,13 +21,13 @@ from ..core.model import Candidate, Measurement
 from ..errors import first_line
 from . import measure, tensors, torch_state
 from .capture.record import Call
+from .declared import AsDeclared, undeclared_by
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
 from .measuring import measured
 from .probing import compiled_measurement, probe
 from .redrawing import redrawn
 from .reference import Float64, NoReference, Obeying, OneUlp, narrowing_casts, rounding_of, widened
 from .repeating import repeated
-from .undeclared import GivenCopies, writes_of
 from .undefined import OTHERS, ChangedCalls, UndefinedCalls
 
 NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
@@ -72,7 +72,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
         replace(default, seconds=seconds), again, restored, nudged, tuple(reference.notes), alike,
         again_run.widest, again_run.repeated, again_run.redrawn, again_run.undefined,
         again_run.undefined_paths, looked.coarsest, looked.undeclared,
-        _paths_with_copies(subject, eager) if looked.undeclared else (),
+        _paths_as_declared(subject, eager, default) if looked.undeclared else (),
     )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ class EagerRun(torch.fx.Interpreter):
 
     eps: the smallest machine epsilon among its float results; coarsest: the largest, its inputs among them.
     dtypes: of each node's tensor. undefined: nodes whose result torch leaves undefined, with the reason.
-    undeclared: what the first operator does that writes into what its schema says it only reads; else "".
+    undeclared: what the first operator does that it does not declare; else "".
     """
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
@@ -112,8 +112,8 @@ class EagerRun(torch.fx.Interpreter):
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         call = partial(super().call_function, target, args, kwargs)
-        result, written = writes_of(target, args, kwargs, call)
-        self.undeclared = self.undeclared or written
+        result, said = undeclared_by(target, args, kwargs, call)
+        self.undeclared = self.undeclared or said
         return result
 
 
@@ -223,13 +223,23 @@ def _changed_by_undefined(subject: Subject, eager: Outputs) -> tuple[dict[str, t
     return found, elsewhere
 
 
-def _paths_with_copies(subject: Subject, eager: Outputs) -> tuple[str, ...]:
-    """The outputs that change in eager where operators are given copies of what they read."""
+# What generated code raises where an operator's result has another layout than was described
+# (torch/csrc/dynamo/guards.cpp, assert_size_stride).
+_OTHER_LAYOUT = "AssertionError: expected size "
+
+
+def _paths_as_declared(subject: Subject, eager: Outputs, default: Measurement) -> tuple[str, ...]:
+    """The outputs that change in eager where operators do as they declare, and an exception of the compiled
+    program which says that a result is not laid out as it was described."""
+    exceptions = [(o.path, o.raised.compiled or "") for o in default.outputs if o.raised]
+    raised = [path for path, said in exceptions if said.startswith(_OTHER_LAYOUT)]
     try:
-        outputs = run(subject, GivenCopies(subject.edited.gm).run)
+        outputs = run(subject, AsDeclared(subject.edited.gm).run)
     except Exception:  # noqa: BLE001 - an operator may refuse a copy; nothing is then known
-        return ()
-    return tuple(o.path for o in measure.measure_all(eager, outputs) if o.n_diff)
+        return tuple(raised)
+    found = measure.measure_all(eager, outputs)
+    changed = [o.path for o in found if o.n_diff or o.dtype_compiled or o.stride_compiled]
+    return (*raised, *changed)
 
 
 def _differing(eager: Outputs, outputs: Outputs) -> dict[str, torch.Tensor]:

@@ -242,7 +242,7 @@ def test_an_operator_that_writes_undeclared_makes_nobody_wrong_where_it_moves_al
     (path,) = [output.path for output in default.outputs]
     told = "the operator own.bump writes into `x`, which its schema says it only reads"
     found = verdict(default, undeclared=told, undeclared_paths=(path,))
-    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.UNDECLARED_WRITE)
+    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION)
     assert found.reason.startswith(told)
     assert verdict(default, undeclared=told).kind is VerdictClass.COMPILED_WORSE
 

@@ -234,7 +234,7 @@ def test_an_operator_that_writes_into_what_it_says_it_reads_is_named(
     if mutates:
         assert found.kind is VerdictClass.AGREES, found.reason
         return
-    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.UNDECLARED_WRITE)
+    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION)
     assert found.reason.startswith("the operator numbisect_tests.bump_undeclared writes into `x`")
 
 
@@ -244,3 +244,37 @@ def test_an_undeclared_write_that_nothing_reads_excuses_nothing(tmp_path: Path) 
     call = call_of(tmp_path, body, "x = torch.ones(8)", bug + BUMP.format(name="bump_unread", mutates=()))
     found = told(collect(call, WHOLE, None))
     assert found.kind is VerdictClass.COMPILED_WORSE, found.reason
+
+
+FLIP = """
+@torch.library.custom_op("numbisect_tests::{name}", mutates_args=())
+def flip(x: torch.Tensor) -> torch.Tensor:
+    return {gives}
+
+flip.register_fake(lambda x: x.new_empty(x.shape))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "gives", "real"),
+    [
+        ("flip_strides", "x.t().contiguous().t() * 2", "float32[6, 4] with strides [1, 6]"),
+        ("flip_dtype", "(x * 2).double()", "float64[6, 4] with strides [4, 1]"),
+        ("flip_right", "x * 2", None),
+    ],
+)
+def test_an_operator_whose_fake_kernel_describes_another_layout_is_named(
+    tmp_path: Path, name: str, gives: str, real: str | None
+) -> None:
+    call = call_of(
+        tmp_path, "return flip(x) + x", "x = torch.randn(6, 4)", FLIP.format(name=name, gives=gives)
+    )
+    found = told(collect(call, WHOLE, None))
+    if real is None:
+        assert found.kind is VerdictClass.AGREES, found.reason
+        return
+    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION), found.reason
+    assert found.reason == (
+        f"the operator numbisect_tests.{name} gives {real}, which its fake kernel describes as float32[6, 4] "
+        "with strides [4, 1]: mend that kernel (`register_fake`)"
+    )

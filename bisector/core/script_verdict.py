@@ -19,6 +19,12 @@ from .program import CompiledCall, PlainRun, ScriptResult, shown
 from .verdict import Rule, Verdict, VerdictClass
 
 UNSTEADY = "two runs of the script with compilation off differ"
+# The settings with which compiled draws from the streams that eager draws from.
+DRAWS_ALIKE = ("inductor.fallback_random", "dynamo.use_numpy_random_stream")
+DRAWS_OTHERS = (
+    "compiled draws from another random stream than eager; where it draws from eager's "
+    f"({' and '.join(DRAWS_ALIKE)}) the script agrees"
+)
 GROWS = (
     "at each call up to this one eager, run on the inputs of the compiled call, gives the same: small "
     "differences add up from call to call"
@@ -89,7 +95,8 @@ class ScriptRuns:
 
     shown: compiled beside compilation off. again: a second run with compilation off beside the first.
     first_bad: the first rung that shows it, None where that is not known. exact: all values of all calls were
-    seen, and are bit-equal. equal: what eager gives on the inputs of the compiled calls.
+    seen, and are bit-equal. equal: what eager gives on the inputs of the compiled calls. alike: what the
+    script shows where both draw from the same random streams; None where no call draws.
     """
 
     shown: ScriptResult
@@ -97,6 +104,7 @@ class ScriptRuns:
     first_bad: str | None
     exact: bool
     equal: EqualInputs = NOT_ASKED
+    alike: ScriptResult | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -115,6 +123,8 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
     at = f"the script diverges at {runs.shown.reason}"
     if runs.again.outcome is Outcome.UNRESOLVED:
         return cannot_tell(f"{at}; whether that is steady is not known: {runs.again.reason}")
+    if runs.alike is not None and runs.alike.outcome is Outcome.PASS:
+        return Verdict(VerdictClass.RANDOM, f"{at}; {DRAWS_OTHERS}", rule=Rule.DRAWN_ALIKE)
     kind, why, rule = _classified(runs, criterion)
     return Verdict(kind, f"{at}; {why}", rule=rule)
 

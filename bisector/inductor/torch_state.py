@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import random
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -211,21 +210,11 @@ def reset(start: Mapping[str, Mapping[str, Any]]) -> None:
                 setattr(config_module(module), key, value)
 
 
-def has_drawn(cpu: torch.Tensor, python: Any) -> bool:
-    """Whether random numbers were drawn since torch's generator and Python's had these states."""
-    return not torch.equal(cpu, torch.get_rng_state()) or python != random.getstate()
-
-
 def restore_rng(torch_state: TorchState) -> None:
-    """Put the random generators alone back: eager and compiled then draw the same numbers."""
-    restore_generators(torch_state.rng, torch_state.cuda_rng)
-
-
-def restore_generators(cpu: torch.Tensor, cuda: Sequence[torch.Tensor]) -> None:
-    """Put torch's generators back to these states. cuda: of each device; empty where CUDA is not up."""
-    torch.set_rng_state(cpu)
-    if cuda:
-        torch.cuda.set_rng_state_all(list(cuda))
+    """Put torch's random generators alone back: eager and compiled then draw the same numbers."""
+    torch.set_rng_state(torch_state.rng)
+    if torch_state.cuda_rng:
+        torch.cuda.set_rng_state_all(torch_state.cuda_rng)
 
 
 def seed(value: int) -> None:

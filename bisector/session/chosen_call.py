@@ -45,8 +45,9 @@ class Seen:
     """The call under study, and the script's own runs where they were asked.
 
     criterion: what the script is held to. again: how a second run with compilation off stands to the first.
-    equal: what eager gives on the inputs of the script's compiled calls, where it diverges at one. unseen:
-    what was not looked at, where no call that was recorded diverges and the script was not asked.
+    equal: what eager gives on the inputs of the script's compiled calls, where it diverges at one. alike: as
+    of ScriptRuns. unseen: what was not looked at, where no call that was recorded diverges and the script was
+    not asked.
     """
 
     chosen: Divergence
@@ -54,12 +55,14 @@ class Seen:
     criterion: Criterion = field(default_factory=Criterion)
     again: ScriptResult = field(default_factory=ScriptResult)
     equal: EqualInputs = NOT_ASKED
+    alike: ScriptResult | None = None
     unseen: str = ""
 
     def runs(self, witness: Witness) -> ScriptRuns:
         """What the script's runs show, for the verdict."""
         exact = is_exact(witness.compiled)
-        return ScriptRuns(witness.shown, self.again, witness.first_bad_backend, exact, self.equal)
+        first_bad = witness.first_bad_backend
+        return ScriptRuns(witness.shown, self.again, first_bad, exact, self.equal, self.alike)
 
 
 def chosen_call(session: Session, beside: Beside) -> Seen:
@@ -137,9 +140,9 @@ def seen_in_script(session: Session, chosen: Divergence) -> Seen:
 
 
 def _looked_into(chosen: Divergence, program: Script, witness: Witness, criterion: Criterion) -> Seen:
-    """A divergence of the script with its layer, and what eager gives on equal inputs."""
-    equal = program.equal_inputs(witness, criterion)
-    return Seen(chosen, program.with_backend(witness, criterion), criterion, equal=equal)
+    """A divergence of the script with its layer, and what eager gives on equal inputs and on equal draws."""
+    equal, alike = program.equal_inputs(witness, criterion), program.drawing_alike(witness, criterion)
+    return Seen(chosen, program.with_backend(witness, criterion), criterion, equal=equal, alike=alike)
 
 
 def _unseen(hello: Recorded) -> str:

@@ -32,6 +32,7 @@ from bisector.core.printed import MOST_LINES, apart
 from bisector.core.program import (
     KEPT,
     CompiledCall,
+    EffectKind,
     Mode,
     PlainOptions,
     PlainRun,
@@ -40,7 +41,7 @@ from bisector.core.program import (
     shown,
     with_events,
 )
-from bisector.core.script_verdict import NOT_ASKED, EqualInputs, first_unequal
+from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, first_unequal
 from bisector.runner.journal import key_of
 
 from .run import Session
@@ -154,6 +155,15 @@ class Script:
         asked = [replace(self._asked(mode), until=witness.shown.call) for mode in modes]
         control, compiled = self._run_all(asked)
         return first_unequal(control, compiled, witness.shown, criterion)
+
+    def drawing_alike(self, witness: Witness, criterion: Criterion) -> ScriptResult | None:
+        """What the script shows where compiled draws from eager's random streams; None where no call up to
+        that at which it diverges draws."""
+        last = witness.shown.call
+        calls = witness.eager.calls if last is None else witness.eager.calls[: last + 1]
+        if not any(effect.kind is EffectKind.DRAWS for call in calls for effect in call.effects):
+            return None
+        return self.under(SetFlags(dict.fromkeys(DRAWS_ALIKE, True)), criterion)[0]
 
     def prepared(self) -> Path:
         """The folder of the session's seed, with what each run of the program is measured against."""

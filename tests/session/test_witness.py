@@ -14,7 +14,7 @@ import pytest
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags
 from bisector.core.model import Outcome
-from bisector.core.program import CompiledCall, Mode, PlainRun
+from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun, ScriptResult
 from bisector.session.command_line import Options
 from bisector.session.witness import Script, Witness
 from tests.core.measurements import off_by, output
@@ -150,6 +150,18 @@ def test_the_ladder_ends_at_the_backend_that_the_script_names(
     witness, program = looked_at(script, backends, {})
     assert [backend for _, backend in program.asked] == tried
     assert witness.first_bad_backend == first
+
+
+def test_drawing_alike_is_asked_where_a_call_up_to_the_one_that_diverges_draws(script: Made) -> None:
+    draws = CompiledCall(1, "f", effects=(Effect(EffectKind.DRAWS),))
+    eager = replace(EAGER, calls=(*EAGER.calls, draws))
+    made = script({})
+    for at, asked in ((0, False), (1, True), (None, True)):
+        shown = ScriptResult(Outcome.FAIL, "differs", at)
+        found = made.drawing_alike(Witness(eager, DIFFERS, shown), CRITERION)
+        assert found == (ScriptResult() if asked else None)
+    flags = ("torch._inductor.config.fallback_random", "torch._dynamo.config.use_numpy_random_stream")
+    assert {late for late in made.late if late} == {tuple(f"{flag} = True" for flag in flags)}
 
 
 def test_under_a_fix_the_settings_hold_too_under_which_the_script_is_examined(script: Made) -> None:

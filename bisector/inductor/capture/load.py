@@ -21,6 +21,7 @@ import torch
 from ...core.messages import SEED, LoadOptions
 from ...errors import first_line
 from .. import torch_state
+from ..generators import Generators
 from ..probe_cache import ProbeCache
 from ..threads import Ran, run_in_thread
 from .artifacts import RUNNERS, CannotLoad
@@ -80,7 +81,7 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
     seed = SEED if options.seed is None else options.seed
     random.seed(seed)
     torch_state.seed(seed)
-    before = _generators()
+    generators = Generators()
     path = Path(options.target)
     try:
         with intercepted(loaded.recorder, path):
@@ -98,22 +99,13 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
         loaded.problem = f"{path.name}, line {error.lineno}: {error.msg}; numbisect needs a Python script"
     except BaseException as error:  # noqa: BLE001 - the script may raise anything; it ends the script, not us
         loaded.ended = f"{first_line(error)} ({_last_line_in(path, error)})"
-    drawn = {name for name, state in _generators().items() if state != before.get(name, state)}
+    drawn = generators.drawn()
     if torch.cuda.is_initialized() and any(g.get_offset() for g in torch.cuda.default_generators):
-        drawn.add("torch")  # what each draw moves on
+        drawn |= {"torch"}  # CUDA came up with the script, and each draw moves the offset on
     loaded.recorder.unseeded = options.seed is None and bool(drawn - loaded.recorder.seeded)
     if loaded.recorder.unseeded:
         note = f"the script draws random numbers and sets no seed; {SEED} was set for it"
         loaded.recorder.notes.append(note)
-
-
-def _generators() -> dict[str, Any]:
-    """The states of the generators that a script may draw from, by the library that they belong to."""
-    states: dict[str, Any] = {"torch": torch.get_rng_state().tolist(), "random": random.getstate()}
-    if (numpy := sys.modules.get("numpy")) is not None:
-        kind, keys, *rest = numpy.random.get_state()
-        states["numpy"] = (kind, keys.tolist(), *rest)
-    return states
 
 
 def _run_script(path: Path) -> Mapping[str, Any]:

@@ -4,7 +4,6 @@ second call then begins with something else.
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch.utils._pytree as pytree
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from ...core.program import Effect, EffectKind
-from ..torch_state import has_drawn
+from ..generators import Generators
 from .call_values import held, is_tensor
 
 _LAZY = (UninitializedParameter, UninitializedBuffer)
@@ -31,15 +30,14 @@ class Before:
     arguments: _Versions
     state: _Versions
     lazy: bool
-    generator: torch.Tensor
-    python: Any
+    generators: Generators
 
     def effects(self) -> tuple[Effect, ...]:
         """What the call has done; asked once it has returned."""
         found = [Effect(EffectKind.MUTATES, name) for name in _changed(self.arguments)]
         found += [Effect(EffectKind.CHANGES_STATE, name) for name in _changed(self.state)]
         found += [Effect(EffectKind.MAKES_LAZY)] if self.lazy else []
-        found += [Effect(EffectKind.DRAWS)] if has_drawn(self.generator, self.python) else []
+        found += [Effect(EffectKind.DRAWS)] if self.generators.drawn() else []
         return tuple(found)
 
 
@@ -49,7 +47,7 @@ def before(model: Any, given: Any) -> Before:
     state = [(name, t) for name, t in held(model) if not any(t is leaf for leaf in arguments.values())]
     lazy = any(isinstance(t, _LAZY) for _, t in state)
     known = {f"`{name}`": t for name, t in state if not isinstance(t, _LAZY)}
-    return Before(_versions(arguments), _versions(known), lazy, torch.get_rng_state(), random.getstate())
+    return Before(_versions(arguments), _versions(known), lazy, Generators())
 
 
 def _versions(tensors: dict[str, torch.Tensor]) -> _Versions:

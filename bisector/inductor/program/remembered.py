@@ -5,14 +5,14 @@ arguments, and the random generators.
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import torch
 
-from ..torch_state import Modes, has_drawn, restore_generators
+from ..generators import Generators
+from ..torch_state import Modes
 from .call_values import functions, global_names, held, hooks_of, reached
 
 _CONTAINERS = (list, dict, set)
@@ -31,24 +31,18 @@ class Remembered:
 
     def __init__(self, model: Any) -> None:
         self.modes = Modes.now()
-        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-        self._python = random.getstate()
-        numpy = sys.modules.get("numpy")
-        self._numpy = numpy.random.get_state() if numpy is not None else None
+        self._generators = Generators()
         self._undo: list[Callable[[], Any]] = [*_of_tensors(model), *_of_objects(model)]
 
     def put_back(self) -> None:
         """Make everything as it was; can be done several times."""
         for undo in self._undo:
             undo()
-        restore_generators(self.modes.rng, self._cuda)
-        random.setstate(self._python)
-        if self._numpy is not None:
-            sys.modules["numpy"].random.set_state(self._numpy)
+        self._generators.put_back()
 
     def has_drawn(self) -> bool:
         """Whether random numbers were drawn since."""
-        return has_drawn(self.modes.rng, self._python)
+        return bool(self._generators.drawn())
 
 
 def _of_tensors(model: Any) -> Iterator[Callable[[], Any]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import gc
 import os
-import random
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -25,6 +24,7 @@ from .. import control, torch_state
 from ..capture.load import Loaded
 from ..capture.record import GraphRecord
 from ..flags import fix_trials
+from ..generators import Generators
 
 
 class Pristine:
@@ -34,8 +34,7 @@ class Pristine:
         self.settings = torch_state.take(loaded.recorder.start)
         self.configs = torch_state.config_values()
         self.environ = dict(os.environ)
-        self.random = random.getstate()
-        self.numpy = _numpy_random().get_state() if "numpy" in sys.modules else None
+        self.generators = Generators()
         self.disabled = control.disabled()
         self.lowerings = dict(lowering.lowerings)
         self.decompositions = dict(decomposition.decompositions)
@@ -61,9 +60,7 @@ class Pristine:
         # Where the values of a config module belong to the process, not to a thread (before torch 2.12).
         torch_state.reset(self.configs)
         torch_state.restore(self.settings)
-        random.setstate(self.random)
-        if self.numpy is not None:
-            _numpy_random().set_state(self.numpy)
+        self.generators.put_back()
 
     def release(self) -> str | None:
         """Free what the job held on the device. The reason why no other job can run here, else None."""
@@ -161,10 +158,6 @@ def _undo_fallbacks(before: Mapping[Any, Any]) -> None:
             del lowering.lowerings[op]
         else:
             lowering.lowerings[op] = old
-
-
-def _numpy_random() -> Any:
-    return sys.modules["numpy"].random
 
 
 def _libdevice_path() -> str | None:

@@ -89,7 +89,8 @@ class WorkerOptions:
     choices: the file where what is chosen by timing on a GPU is kept for the next probe; None: nowhere.
     left_s: what is left of the budget, which bounds the run of the script too; None: no budget.
     environment: variables that the script sets before it imports torch. program: given, no target is loaded,
-    and each probe is a run of this script.
+    and each probe is a run of this script. lanes: how many probes compute at a time, while others wait for
+    kernels that are built together; None: as many as are asked at a time, and each builds its own.
     """
 
     load: LoadOptions
@@ -103,6 +104,7 @@ class WorkerOptions:
     left_s: float | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     program: ProgramOptions | None = None
+    lanes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from .worker_client import Worker
 
 # A worker that dies is started again; after this many starts without one answer it is not worth another.
 STARTS = 4
+# Probes whose kernels are built together: each holds the memory of a process meanwhile.
+MOST_AT_A_TIME = 16
 
 # Somebody else may have done that, the kernel say when memory was short: it is asked once more.
 KILLED = ("signal 9 (SIGKILL)", "Killed signal terminated")
@@ -131,7 +133,8 @@ class Lab:
             self._done(keys[index], requests[index], answer)
 
         try:
-            worker.ask(requests, self.timeout_s, self.jobs, done, started)
+            at_a_time = self.jobs if self.options.lanes is None or self.jobs == 1 else MOST_AT_A_TIME
+            worker.ask(requests, self.timeout_s, at_a_time, done, started)
         except WorkerLost:
             self.close()
             for key in in_flight:

@@ -96,7 +96,7 @@ class Session:
         self.wanted: int | None = None
         self.given_seed = self.options.seed  # None: the worker takes the first, and says so
         self._scratch: Path | None = None
-        self.lab = self.new_lab("")
+        self.lab = self.new_lab("", lanes=self.options.jobs)
 
     @property
     def seed(self) -> int:
@@ -128,7 +128,7 @@ class Session:
         self.config = {**self.config, **(config or {})}
         self.wanted = wanted
         self.given_seed = self.given_seed if seed is None else seed
-        self.lab = self.new_lab(name)
+        self.lab = self.new_lab(name, lanes=self.options.jobs)
 
     def program_lab(self, name: str, folder: Path, rung: str, lines: tuple[int, ...]) -> Lab:
         """A lab whose subject is the whole script. folder: what the run with compilation off left there.
@@ -140,8 +140,9 @@ class Session:
         )
         return self.new_lab(name, program)
 
-    def new_lab(self, name: str, program: ProgramOptions | None = None) -> Lab:
-        """A lab with a worker of its own."""
+    def new_lab(self, name: str, program: ProgramOptions | None = None, lanes: int | None = None) -> Lab:
+        """A lab with a worker of its own. lanes: as of WorkerOptions; without them each probe builds its own
+        kernels, as a user's run does."""
         o = self.options
         target = recognise(Path(o.target), o.trust)
         load = LoadOptions(
@@ -158,7 +159,7 @@ class Session:
         log, choices = str(self.run.log), str(self.run.choices)
         worker = WorkerOptions(
             load, self.config, not name, o.memory_bytes, o.folder, log,
-            choices=choices, environment=self.environment, program=program,
+            choices=choices, environment=self.environment, program=program, lanes=lanes,
         )  # fmt: skip
         limits = self.timeout_s, self._answered, name, self.clock.left_s, environment.doubts
         self.labs.append(Lab(worker, self.journal, o.jobs, *limits))

@@ -28,10 +28,12 @@ def working(script: Path, text: str, **options: Any) -> Iterator[Worker]:
         worker.close()
 
 
-def answers(worker: Worker, *requests: Request[Any], timeout_s: float = 120.0) -> list[Any]:
+def answers(
+    worker: Worker, *requests: Request[Any], timeout_s: float = 120.0, at_a_time: int = 2
+) -> list[Any]:
     """In the order of the requests; Failed where there is none."""
     replies: dict[int, Reply] = {}
-    worker.ask(requests, timeout_s, 2, replies.__setitem__)
+    worker.ask(requests, timeout_s, at_a_time, replies.__setitem__)
     return [_answer(request, replies[i]) for i, request in enumerate(requests)]
 
 

@@ -11,6 +11,7 @@ import os
 import selectors
 import socket
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Generic
 
@@ -19,6 +20,7 @@ from ...core.messages import Envelope, Lines, Reply, RequestT
 from ...core.model import Json
 from ..threads import Ran, run_in_thread
 from . import forked
+from .building import PATIENCE_S, Builder
 from .forked import Child, RunJob
 
 
@@ -26,7 +28,9 @@ class Server(Generic[RequestT]):
     """Answers messages (`core.protocol.Envelope`, `Reply`) on a socket, as JSON lines.
 
     load: a request from its JSON. in_worker: of which requests the job is not forked, because it is there for
-    what it leaves in this process. learn(request, answer): told of every answer of a child.
+    what it leaves in this process. learn(request, answer): told of every answer of a child. builder: builds
+    the kernels of the children together; as many children as it has lanes then compute at a time, and others
+    wait for kernels. None: each builds its own, and starts at once.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Server(Generic[RequestT]):
         log_path: str,
         in_worker: Callable[[RequestT], bool] = lambda request: False,
         learn: Callable[[RequestT, Json], None] = lambda request, answer: None,
+        builder: Builder | None = None,
     ) -> None:
         self.channel = channel
         self.run_job = run_job
@@ -46,6 +51,8 @@ class Server(Generic[RequestT]):
         self.log_path = log_path
         self.in_worker = in_worker
         self.learn = learn
+        self.builder = builder
+        self.queue: deque[Envelope[RequestT]] = deque()
         self.children: dict[int, Child[RequestT]] = {}
         self.selector = selectors.DefaultSelector()
         self.incoming = Lines()
@@ -67,19 +74,46 @@ class Server(Generic[RequestT]):
     def _step(self) -> bool:
         now = time.monotonic()
         waits = [child.deadline - now for child in self.children.values()]
+        if self.builder is not None and self.builder.asked:
+            waits.append(PATIENCE_S)
         for key, _ in self.selector.select(max(0.0, min(waits)) if waits else None):
             if key.fileobj is self.channel:
                 if not self._receive():
                     return False
             elif key.fd in self.children:
                 self._read_child(key.fd)
+            elif self.builder is not None and self.builder.has_ended(key.fd):
+                self.selector.unregister(key.fd)
+                self.builder.collect(key.fd)
         self._end_late()
+        self._go_on()
         return not self.ended
 
     def _end_late(self) -> None:
         for child in list(self.children.values()):
             if time.monotonic() >= child.deadline:
                 self._finish(child, f"timeout after {child.timeout_s:g} s")
+        if self.builder is not None:
+            self.builder.end_late()
+
+    def _go_on(self) -> None:
+        """Let children compute, as many as may: those whose kernels are built first, then new ones."""
+        builder = self.builder
+        while builder is not None and self._has_room():
+            if (found := builder.take()) is None:
+                break
+            self.children[found.asker].release(found.kernels)
+        while self.queue and self._has_room():
+            self._fork(self.queue.popleft())
+        if builder is not None:
+            for pipe in builder.begin(bool(self.queue) or self._computing() > 0):
+                self.selector.register(pipe, selectors.EVENT_READ)
+
+    def _computing(self) -> int:
+        return len(self.children) - (0 if self.builder is None else len(self.builder.asked))
+
+    def _has_room(self) -> bool:
+        return self.builder is None or self._computing() < self.builder.lanes
 
     def _receive(self) -> bool:
         data = self.channel.recv(1 << 16)
@@ -91,7 +125,7 @@ class Server(Generic[RequestT]):
             if self.in_worker(ask.request):
                 self._run_here(ask)
             else:
-                self._fork(ask)
+                self.queue.append(ask)
         return True
 
     def _reply(self, request: RequestT, reply: Reply) -> None:
@@ -119,17 +153,17 @@ class Server(Generic[RequestT]):
         self._send(replies[0] if replies else Reply(ask.id, error="no answer"))
 
     def _fork(self, ask: Envelope[RequestT]) -> None:
-        child = forked.start(ask, self.run_job, self.channel, self.memory_bytes, self.log_path)
-        self.children[child.pipe] = child
-        self.selector.register(child.pipe, selectors.EVENT_READ)
+        together = self.builder is not None
+        child = forked.start(ask, self.run_job, self.channel, self.memory_bytes, self.log_path, together)
+        self.children[child.fd] = child
+        self.selector.register(child.line, selectors.EVENT_READ)
 
-    def _read_child(self, pipe: int) -> None:
-        child = self.children[pipe]
-        data = os.read(pipe, 1 << 16)
-        if data:
-            child.received += data
-        else:
+    def _read_child(self, fd: int) -> None:
+        child = self.children[fd]
+        if not child.read():
             self._finish(child, None)
+        elif child.asks and self.builder is not None:
+            self.builder.ask(fd, child.wait())
 
     def _finish(self, child: Child, death: str | None) -> None:
         """Send the child's answer, or how it died. death: the reason if we end it before it said a thing."""
@@ -137,11 +171,10 @@ class Server(Generic[RequestT]):
         # have become another process's. A child that is on its way out keeps the status it leaves with.
         forked.kill(child.pid)
         _, status = os.waitpid(child.pid, 0)
-        self.selector.unregister(child.pipe)
-        os.close(child.pipe)
-        del self.children[child.pipe]
-        try:
-            said = json.loads(bytes(child.received))
-        except ValueError:
-            said = {"error": death or forked.how_it_died(status)}
+        self.selector.unregister(child.line)
+        del self.children[child.fd]
+        if self.builder is not None:
+            self.builder.forget(child.fd)
+        child.line.close()
+        said = child.said or {"error": death or forked.how_it_died(status)}
         self._reply(child.ask.request, Reply(child.ask.id, said.get("answer"), said.get("error")))

@@ -12,6 +12,7 @@ import os
 import select
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -105,13 +106,15 @@ def _imported() -> int:
 
 
 def _serve_forks(channel: socket.socket, run_job: Any, options: WorkerOptions, loaded: Any) -> None:
-    from . import jobs, server
+    from . import building, jobs, server
 
     memory_bytes, log_path = options.memory_bytes, options.log
     load: Any = wire.load_request
 
     learn = loaded.probe_cache.learn
-    server.Server(channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn).serve()
+    with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
+        builder = None if options.lanes is None else building.Builder(Path(folder), options.lanes)
+        server.Server(channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn, builder).serve()
 
 
 def _start(options: WorkerOptions, begun: float, meanwhile: Callable[[], None]) -> tuple[Any, Any]:

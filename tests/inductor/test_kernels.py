@@ -123,11 +123,21 @@ def test_a_single_kernel_is_left_to_who_asks_for_it(tmp_path: Path) -> None:
     assert Directly(tmp_path)([one]) == [None]
 
 
-def test_a_source_with_definitions_of_its_own_stands_alone() -> None:
+def test_a_source_with_conditions_of_its_own_stands_alone() -> None:
     both = together([KERNEL, KERNEL])
     assert both is not None and both.count("#include <cmath>") == 1
     assert both.count("#pragma GCC ivdep") == 2
-    assert together([KERNEL, f"#define x y\n{KERNEL}"]) is None
+    assert together([KERNEL, f"#if x\n{KERNEL}#endif\n"]) is None
+
+
+def test_what_one_source_defines_is_not_defined_in_the_next(tmp_path: Path) -> None:
+    helper = "static float twice(float a) { return TWICE(a); }"
+    guarded = f"#ifndef TWICE\n#define TWICE(a) (a + a)\n{helper}\n#endif\n"
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.cpp").write_text(guarded + KERNEL.replace("= 1", "= twice(i)"))
+    command = ("g++", "{source}", "-shared", "-fPIC", "-o", "{target}")
+    asked = [Kernel(str(path), str(path.with_suffix(".so")), command) for path in tmp_path.glob("o*.cpp")]
+    assert None not in Directly(tmp_path)(asked)
 
 
 def test_a_compiler_is_begun_once_nobody_else_may_ask_or_enough_wait(

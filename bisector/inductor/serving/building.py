@@ -18,7 +18,7 @@ ENOUGH, PATIENCE_S = 12, 1.0
 # Of one call; whoever waits then builds for itself, within its own time.
 MOST_S = 120.0
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)(.*)$", re.MULTILINE)
-_INSIDE = ("pragma", "ifdef", "endif")  # may stand within a namespace
+_INSIDE = ("pragma", "ifdef", "ifndef", "endif", "define")  # may stand within a namespace
 _FIRST = "#define PY_SSIZE_T_CLEAN"  # before Python.h
 
 
@@ -137,16 +137,19 @@ def together(sources: Sequence[str]) -> str | None:
     includes: dict[str, None] = {}
     parts = []
     for number, source in enumerate(sources):
+        defined = ["kernel", "PyInit_kernel"]
         for name, rest in _DIRECTIVE.findall(source):
-            line = f"#{name}{rest}".strip()
             if name == "include":
-                includes[line] = None
-            elif name not in _INSIDE and line != _FIRST:
+                includes[f"#{name}{rest}".strip()] = None
+            elif name not in _INSIDE:
                 return None
-        body = _DIRECTIVE.sub(lambda m: m[0] if m[1] in _INSIDE else "", source)
+            elif name == "define":
+                defined.append(rest.split()[0].partition("(")[0])
+        body = _DIRECTIVE.sub(lambda m: "" if m[1] == "include" else m[0], source)
         entry = entry_of(number)
+        undone = "\n".join(f"#undef {name}" for name in defined)
         parts.append(
             f"#define kernel {entry}\n#define PyInit_kernel PyInit_{entry}\n"
-            f"namespace numbisect_{number} {{\n{body}\n}}\n#undef kernel\n#undef PyInit_kernel\n"
+            f"namespace numbisect_{number} {{\n{body}\n}}\n{undone}\n"
         )
     return "\n".join([_FIRST, *includes, *parts])

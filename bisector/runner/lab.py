@@ -20,10 +20,8 @@ from .worker_client import Worker
 
 # A worker that dies is started again; after this many starts without one answer it is not worth another.
 STARTS = 4
-# Probes in flight where their kernels are built together: each holds the memory of a process meanwhile.
+# Probes whose kernels are built together: each holds the memory of a process meanwhile.
 MOST_AT_A_TIME = 16
-# Questions that are worth asking at a time there: one more costs a fourth of a probe that is asked alone.
-WIDTH = 8
 
 # Somebody else may have done that, the kernel say when memory was short: it is asked once more.
 KILLED = ("signal 9 (SIGKILL)", "Killed signal terminated")
@@ -70,11 +68,6 @@ class Lab:
         self.worker: Worker | None = None
         self.ready = False  # whether the worker has said hello
         self.starts = 0  # since the last answer
-
-    @property
-    def width(self) -> int:
-        """How many questions about a graph of common size are worth asking at a time."""
-        return self.jobs if self.options.lanes is None or self.jobs == 1 else WIDTH
 
     def hello(self) -> Recorded:
         """What was recorded of the subject: from the journal, or from a worker that is started now."""
@@ -140,7 +133,7 @@ class Lab:
             self._done(keys[index], requests[index], answer)
 
         try:
-            at_a_time = MOST_AT_A_TIME if self.width > self.jobs else self.jobs
+            at_a_time = self.jobs if self.options.lanes is None or self.jobs == 1 else MOST_AT_A_TIME
             worker.ask(requests, self.timeout_s, at_a_time, done, started)
         except WorkerLost:
             self.close()

@@ -141,7 +141,7 @@ class _Kinds:
         """The first that repairs, as many asked at a time as there are lanes."""
         waiting = [some for some in offered if some and all(kind in self.kinds for kind in some)]
         while waiting:
-            few, waiting = waiting[: self.study.width], waiting[self.study.width :]
+            few, waiting = waiting[: self.study.lab.jobs], waiting[self.study.lab.jobs :]
             sets = [frozenset[str]().union(*(self.kinds[kind] for kind in some)) for some in few]
             results = self.study.probe_all([(self.study.deny(members), self.case) for members in sets])
             for some, members, result in zip(few, sets, results, strict=True):

@@ -40,7 +40,7 @@ class DecisionTest:
         self.study = study
         self.case = case
         self.allowance = allowance or Allowance()
-        self.lanes = study.width
+        self.lanes = study.lab.jobs
 
     def candidate(self, members: Members) -> Candidate:
         raise NotImplementedError

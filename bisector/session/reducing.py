@@ -5,7 +5,7 @@ what is different in the generated code.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bisector.core.case import Case
@@ -167,12 +167,13 @@ class _StillInteresting:
         return [case for case in found if case is not None]
 
     def _as_they_are(self, cases: Sequence[Case]) -> list[Trial]:
+        defaults = self.study.probe_all([(Candidate(), case) for case in cases])
         trials = []
-        for case, default, demanded in self._asked(cases):
+        for case, default in zip(cases, defaults, strict=True):
             outcome: Outcome = default.outcome
             also: Sequence[ProbeResult] = ()
             if outcome is Outcome.FAIL and self.anchor is not None:
-                outcome, also = self.held(self.anchor, case, demanded)
+                outcome, also = self.held(self.anchor, case)
             elif outcome is Outcome.UNRESOLVED and default.signatures:
                 self.also_seen[default.signatures[0].kind.value] = AlsoSeen(default.reason, case)
             trials.append(Trial(case, outcome, default, also))
@@ -180,26 +181,10 @@ class _StillInteresting:
                 break  # the first interesting case is taken; the others would be asked in vain
         return trials
 
-    def _asked(self, cases: Sequence[Case]) -> Iterator[tuple[Case, ProbeResult, Sequence[ProbeResult]]]:
-        """Each case with its default compile, and with what the anchor demands where that is asked at once:
-        half of the cases diverge, and are asked it next."""
-        at_once = self.study.width > self.study.lab.jobs
-        candidates = [Candidate(), *(self._demanded(self.anchor) if self.anchor and at_once else [])]
-        results = self.study.probe_all([(candidate, case) for case in cases for candidate in candidates])
-        for i, case in enumerate(cases):
-            default, *others = results[i * len(candidates) : (i + 1) * len(candidates)]
-            yield case, default, others
-
-    def _demanded(self, anchor: Anchor) -> list[Candidate]:
-        return [self.study.deny(members) for members, _ in anchor.demands()]
-
-    def held(
-        self, anchor: Anchor, case: Case, known: Sequence[ProbeResult] = ()
-    ) -> tuple[Outcome, Sequence[ProbeResult]]:
-        """FAIL where the case meets every demand of the anchor; with the results that diverge as demanded.
-        known: those results, where they were asked for already."""
+    def held(self, anchor: Anchor, case: Case) -> tuple[Outcome, Sequence[ProbeResult]]:
+        """FAIL where the case meets every demand of the anchor; with the results that diverge as demanded."""
         demands = anchor.demands()
-        results = known or self.study.probe_all([(c, case) for c in self._demanded(anchor)])
+        results = self.study.probe_all([(self.study.deny(members), case) for members, _ in demands])
         if all(r.outcome is wanted for r, (_, wanted) in zip(results, demands, strict=True)):
             return Outcome.FAIL, [r for r in results if r.outcome is Outcome.FAIL]
         repaired = [r for r, (_, wanted) in zip(results, demands, strict=True) if wanted is Outcome.PASS]

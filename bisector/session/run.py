@@ -186,8 +186,6 @@ class Session:
             repeat=self.options.repeat,
             exhausted=self.clock.exhausted,
             counts=self.counts,
-            # What a compiler takes is little beside the rest of a compile of a large graph.
-            width=self.lab.jobs if call.is_large else self.lab.width,
         )
 
     def close(self) -> None:

@@ -125,7 +125,7 @@ def _diverging_region(study: Study, trace: Trace, default: ProbeResult) -> tuple
         return study.small.tolerance("", dtype or "")[0]
 
     guesses = regions(study.describe(WHOLE), trace, followable(default), tolerated)
-    while batch := list(islice(guesses, study.width)):
+    while batch := list(islice(guesses, study.lab.jobs)):
         results = study.probe_all([(Candidate(), case) for case in batch])
         for case, result in zip(batch, results, strict=True):
             if result.outcome is Outcome.FAIL:

@@ -65,7 +65,6 @@ class Study:
     train: compare gradients; None as the script did. reach: how far its runs are followed node by node;
     shares: whether that says what the parts of the whole carry. repeat: trials for each probe. runs: of the
     compiled program in each.
-    width: how many questions are worth asking at a time.
     hooks_off: kinds of decision that are neither offered nor denied, since their hooks do not bite.
     exhausted: says why no more may be asked, or None.
     """
@@ -84,7 +83,6 @@ class Study:
     exhausted: Callable[[], str | None] = lambda: None
     counts: Counter[str] = field(default_factory=Counter)
     hooks_off: Mapping[str, str] = field(default_factory=dict)
-    width: int = 1
 
     def probe(self, candidate: Candidate, case: Case = WHOLE) -> ProbeResult:
         return self.probe_all([(candidate, case)])[0]

@@ -30,7 +30,7 @@ class FakeLab:
 
     def study(self, *signatures: Signature) -> Study:
         """A study of call 0, which diverges so."""
-        return Study(self, 0, Criterion(), Criterion(), signatures=signatures, width=self.jobs)  # type: ignore[arg-type]
+        return Study(self, 0, Criterion(), Criterion(), signatures=signatures)  # type: ignore[arg-type]
 
 
 DIVERGES = Signature("output[0]", DivergenceKind.VALUE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..kernels import SOURCE, TARGET, Built, Kernel, entry_of
+from . import forked
 
 # A compiler is begun although other probes will ask too, once so many kernels wait or the first has waited so
 # long: it keeps a core busy, and answers must not stay out.
@@ -97,6 +98,7 @@ class Builder:
         compiler = subprocess.Popen(
             [files.get(word, word) for word in command],
             cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a kill is to reach what the driver started, which holds the pipe too
         )  # fmt: skip
         assert compiler.stdout is not None
         self._running[compiler.stdout.fileno()] = _Batch(kernels, library, compiler)
@@ -128,7 +130,13 @@ class Builder:
         """Kill a compiler that takes too long; it counts as one that failed."""
         for batch in self._running.values():
             if time.monotonic() - batch.begun > MOST_S:
-                batch.compiler.kill()
+                forked.kill(batch.compiler.pid)
+
+    def stop(self) -> None:
+        """Kill the compilers; nobody waits any longer."""
+        for batch in self._running.values():
+            forked.kill(batch.compiler.pid)
+            batch.compiler.wait()
 
 
 def together(sources: Sequence[str]) -> str | None:

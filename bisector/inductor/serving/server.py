@@ -70,6 +70,8 @@ class Server(Generic[RequestT]):
             for child in self.children.values():
                 forked.kill(child.pid)
                 os.waitpid(child.pid, 0)
+            if self.builder is not None:
+                self.builder.stop()
 
     def _step(self) -> bool:
         now = time.monotonic()
@@ -98,16 +100,17 @@ class Server(Generic[RequestT]):
 
     def _go_on(self) -> None:
         """Let children compute, as many as may: those whose kernels are built first, then new ones."""
-        builder = self.builder
-        while builder is not None and self._has_room():
-            if (found := builder.take()) is None:
-                break
-            self.children[found.asker].release(found.kernels)
+        self._release()
         while self.queue and self._has_room():
             self._fork(self.queue.popleft())
-        if builder is not None:
-            for pipe in builder.begin(bool(self.queue) or self._computing() > 0):
+        if self.builder is not None:
+            for pipe in self.builder.begin(bool(self.queue) or self._computing() > 0):
                 self.selector.register(pipe, selectors.EVENT_READ)
+            self._release()  # who is to build for itself waits for no compiler
+
+    def _release(self) -> None:
+        while self.builder is not None and self._has_room() and (found := self.builder.take()) is not None:
+            self.children[found.asker].release(found.kernels)
 
     def _computing(self) -> int:
         return len(self.children) - (0 if self.builder is None else len(self.builder.asked))

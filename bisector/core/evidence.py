@@ -10,6 +10,8 @@ from .model import Measurement
 # Runs of one compiled program: they miss a race of p = 1/20 with probability 1/27, and a pass rate of 1/10
 # with probability 1/800.
 MOST_RUNS = 64
+# The flag with which compiled draws from the generators of torch that eager draws from.
+FALLBACK_RANDOM = "inductor.fallback_random"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from .accuracy import is_far
 from .backends import INDUCTOR
 from .classify import PLAINLY_WRONG, classify
 from .criterion import Criterion
+from .evidence import FALLBACK_RANDOM
 from .judge import family, judge
 from .model import Outcome
 from .program import CompiledCall, PlainRun, ScriptResult, shown
@@ -20,7 +21,7 @@ from .verdict import Rule, Verdict, VerdictClass
 
 UNSTEADY = "two runs of the script with compilation off differ"
 # The settings with which compiled draws from the streams that eager draws from.
-DRAWS_ALIKE = ("inductor.fallback_random", "dynamo.use_numpy_random_stream")
+DRAWS_ALIKE = (FALLBACK_RANDOM, "dynamo.use_numpy_random_stream")
 DRAWS_OTHERS = (
     "compiled draws from another random stream than eager; where it draws from eager's "
     f"({' and '.join(DRAWS_ALIKE)}) the script agrees"

@@ -16,7 +16,7 @@ import torch.fx
 
 from ..core import accuracy
 from ..core.case import Case
-from ..core.evidence import MOST_RUNS, Evidence, Repeated
+from ..core.evidence import FALLBACK_RANDOM, MOST_RUNS, Evidence, Repeated
 from ..core.model import Candidate, Measurement
 from ..errors import first_line
 from . import measure, tensors, torch_state
@@ -32,7 +32,6 @@ from .undefined import OTHERS, ChangedCalls, UndefinedCalls
 
 NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
 MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
-ALIKE = "inductor.fallback_random"  # draws with eager's generators
 
 DRAWS, DRAWING_S = 24, 1.0
 
@@ -65,8 +64,8 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     again_run = _MoreRuns(subject, eager, exact, reference, looked.undefined)
     default = compiled_measurement(subject, Candidate(), eager, exact, watch=again_run.watch)
     alike = None
-    if any(output.n_diff for output in again.outputs) and torch_state.has_flag(ALIKE):
-        alike = compiled_measurement(subject, Candidate.with_flags({ALIKE: True}), eager)
+    if any(output.n_diff for output in again.outputs) and torch_state.has_flag(FALLBACK_RANDOM):
+        alike = compiled_measurement(subject, Candidate.with_flags({FALLBACK_RANDOM: True}), eager)
     seconds = time.perf_counter() - started
     return Evidence(
         replace(default, seconds=seconds), again, restored, nudged, tuple(reference.notes), alike,

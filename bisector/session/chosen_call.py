@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.criterion import Criterion
+from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.judge import judge
 from bisector.core.model import Outcome
 from bisector.core.program import ScriptResult, is_exact
@@ -28,7 +29,6 @@ from .study import Study
 from .subject import choose, whole_script
 from .witness import Script, Witness, script_of
 
-ALIKE = "inductor.fallback_random"
 BENEATH = (
     "the program draws random numbers, which torch.compile draws otherwise; this is what differs beneath, "
     "with fallback_random=True"
@@ -101,7 +101,7 @@ def _seen(session: Session, beside: Beside) -> Seen:
     chosen = choose(session.lab, session.options, session.study, beside)
     if _diverges_beneath(chosen):
         session.progress("capture", "again with fallback_random=True, under which it diverges too")
-        session.begin_again("drawing alike", config={ALIKE: True})
+        session.begin_again("drawing alike", config={FALLBACK_RANDOM: True})
         hello = session.lab.hello()
         chosen = choose(session.lab, session.options, session.study, beside)
         chosen = replace(chosen, notes=(*chosen.notes, BENEATH))

@@ -14,7 +14,7 @@ from bisector.core.backends import INDUCTOR
 from bisector.core.case import Case
 from bisector.core.classify import classify
 from bisector.core.criterion import Criterion
-from bisector.core.evidence import Evidence
+from bisector.core.evidence import FALLBACK_RANDOM, Evidence
 from bisector.core.judge import judge
 from bisector.core.model import ProbeResult
 from bisector.core.printed import is_of_stderr
@@ -194,5 +194,5 @@ def verdict_of_call(
     evidence: Evidence, study: Study, call: RecordedCall, followed: Trace | None = None
 ) -> Verdict:
     """followed: what is known of each node."""
-    own_random = call.settings.get("inductor.fallback_random") is True
+    own_random = call.settings.get(FALLBACK_RANDOM) is True
     return classify(evidence, study.criterion, own_random, followed)

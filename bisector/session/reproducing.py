@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
+from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.model import Measurement
 from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteTest
 from bisector.core.verdict import VerdictClass
@@ -78,7 +79,7 @@ def _spec(
 def _draws(answer: Answer) -> bool:
     """Whether the values hang on a generator."""
     drawn = answer.verdict is not None and answer.verdict.kind is VerdictClass.RANDOM
-    return drawn or bool(answer.settings.get("inductor.fallback_random"))
+    return drawn or bool(answer.settings.get(FALLBACK_RANDOM))
 
 
 def _exception(default: Measurement) -> str:

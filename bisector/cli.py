@@ -78,6 +78,9 @@ _BUILDS_ARE: list[Callable[[Any], Any]] = [
         "--cpu-stubs", is_flag=True, help="Import CUDA wheels without NVIDIA's libraries, on a CPU."
     ),
 ]
+_TRACE: list[Callable[[Any], Any]] = [
+    click.option("--trace", metavar="FILE", help="Write where the time goes, as a Chrome trace."),
+]
 _OUTPUT: list[Callable[[Any], Any]] = [
     click.option("-v", "--verbose", is_flag=True, help="Log every probe to stderr."),
     click.option("-q", "--quiet", is_flag=True, help="Write only errors to stderr."),
@@ -169,7 +172,7 @@ def main() -> None:
 @click.option("--as-test", is_flag=True, help="Write the minimal case as a test for pytest too.")
 @click.option("--all", "every", is_flag=True, help="Explain every call that diverges, each in a run.")
 @click.option("--builds", metavar="GOOD..BAD", help="Then ask which build of PyTorch it came with.")
-@options(_BUILDS_ARE, _PROBING, _OUTPUT)
+@options(_BUILDS_ARE, _PROBING, _TRACE, _OUTPUT)
 def minimize(target: str, **given: Any) -> int:
     """The whole job: verdict, flags, causes, repairs, minimal case, repro and report."""
     from bisector.session.probe_commands import probing
@@ -181,7 +184,7 @@ def minimize(target: str, **given: Any) -> int:
 @click.argument("target", required=False)
 @click.option("--against", metavar="FILE", help="YAML of flags: which of them make the difference.")
 @click.option("--family", metavar="NAME", help="Of the catalogue, this family alone.")
-@options(_PROBING, _OUTPUT)
+@options(_PROBING, _TRACE, _OUTPUT)
 def flags(target: str | None, **given: Any) -> int:
     """Which flags matter for TARGET; without TARGET, the catalogue of numerics flags."""
     if target is None:
@@ -195,7 +198,7 @@ def flags(target: str | None, **given: Any) -> int:
 
 @main.command()
 @click.argument("target")
-@options(_PROBING, _OUTPUT)
+@options(_PROBING, _TRACE, _OUTPUT)
 def check(target: str, **given: Any) -> int:
     """The verdict alone: exits 0 where compiled agrees, 1 where it diverges, 125 where it cannot tell."""
     from bisector.session.probe_commands import probing

@@ -90,7 +90,8 @@ class WorkerOptions:
     left_s: what is left of the budget, which bounds the run of the script too; None: no budget.
     environment: variables that the script sets before it imports torch. program: given, no target is loaded,
     and each probe is a run of this script. lanes: how many probes compute at a time, while others wait for
-    kernels that are built together; None: as many as are asked at a time, and each builds its own.
+    kernels that are built together; None: as many as are asked at a time, and each builds its own. trace: the
+    file of the profile.
     """
 
     load: LoadOptions
@@ -105,6 +106,7 @@ class WorkerOptions:
     environment: Mapping[str, str] = field(default_factory=dict)
     program: ProgramOptions | None = None
     lanes: int | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from ..core.model import Json
 from ..core.protocol import Answer, Failed, Record, Request
 from ..core.recorded import Recorded
 from ..errors import BadTarget, OutOfTime, WorkerLost
+from ..tracing import SILENT, Trace
 from .head import changed_files
 from .journal import Journal, key_of
 from .worker_client import Worker
@@ -56,6 +57,7 @@ class Lab:
         name: str = "",
         left_s: Callable[[], float | None] = lambda: None,
         doubts: Callable[[str], None] = lambda reason: None,
+        trace: Trace = SILENT,
     ) -> None:
         self.options = options
         self.journal = journal
@@ -65,6 +67,7 @@ class Lab:
         self.name = name
         self.left_s = left_s
         self.doubts = doubts
+        self.trace = trace
         self.worker: Worker | None = None
         self.ready = False  # whether the worker has said hello
         self.starts = 0  # since the last answer
@@ -134,7 +137,8 @@ class Lab:
 
         try:
             at_a_time = self.jobs if self.options.lanes is None or self.jobs == 1 else MOST_AT_A_TIME
-            worker.ask(requests, self.timeout_s, at_a_time, done, started)
+            with self.trace.spent("rounds", _named(requests), requests=len(requests)):
+                worker.ask(requests, self.timeout_s, at_a_time, done, started)
         except WorkerLost:
             self.close()
             for key in in_flight:
@@ -177,7 +181,8 @@ class Lab:
         raw = self.journal.answers.get(key)
         before = None if raw is None else wire.load(Recorded, raw)
         try:
-            hello = worker.wait_until_ready()
+            with self.trace.spent("rounds", f"wait for the worker {self.name}".strip()):
+                hello = worker.wait_until_ready()
         except OutOfTime as late:
             if self.left_s() == 0.0:
                 raise BudgetSpent(str(late)) from late
@@ -205,6 +210,11 @@ class Lab:
         if self.worker is not None:
             self.worker.close()
             self.worker = None
+
+
+def _named(requests: Sequence[Request[Any]]) -> str:
+    """What is asked, each sort once."""
+    return ", ".join(dict.fromkeys(type(request).__name__ for request in requests))
 
 
 def _failure(reply: Reply) -> str | None:

@@ -55,7 +55,7 @@ class Options:
     `flags` alone. as_test: of `minimize` alone, whether to write a test too. builds: of `minimize` alone,
     what to ask of builds about its repro. trust: whether the target may be unpickled. call: of the recorded
     calls, from 1, the one to examine. every: of `minimize` alone, whether the other calls that diverge are
-    explained too.
+    explained too. trace: the file of the profile.
     """
 
     target: str
@@ -85,6 +85,7 @@ class Options:
     against: Against | None = None
     as_test: bool = False
     builds: Question | None = None
+    trace: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """What a file of a run holds; `from_json` makes equal options of it."""

@@ -36,7 +36,7 @@ def resume(path: str, given: Mapping[str, Any]) -> int:
         return builds_command.search(run, Question.from_json({**raw, "budget_s": given["budget"]}), given)
     from .probe_commands import run_pipeline
 
-    return run_pipeline(run, Options.from_json({**raw, "budget_s": given["budget"]}), given)
+    return run_pipeline(run, Options.from_json({**raw, "budget_s": given["budget"], "trace": None}), given)
 
 
 def report(path: str, form: str, no_color: bool) -> int:

@@ -9,6 +9,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from bisector import processes
 from bisector.errors import CannotWrite
 from bisector.processes import Started
 from bisector.runner.journal import Journal, key_of
+from bisector.tracing import Trace
 
 from . import environment
 
@@ -39,6 +41,7 @@ class PendingRun:
 
     key: str
     process: Started | None = None
+    begun_s: float = 0.0
 
     def stop(self) -> None:
         """End it; its outcome is not wanted."""
@@ -49,8 +52,9 @@ class PendingRun:
 class PlainRuns:
     """Begins such runs and waits for them."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, trace: Trace) -> None:
         self._journal = journal
+        self._trace = trace
 
     def start(self, script: Path, arguments: Sequence[str], **variables: str) -> PendingRun:
         """Run Python with these arguments, in which `script` stands for the path of that file."""
@@ -62,7 +66,7 @@ class PlainRuns:
         if key in self._journal.answers:
             return PendingRun(key)
         self._journal.started(key, request)
-        return PendingRun(key, start(told, **variables))
+        return PendingRun(key, start(told, **variables), time.monotonic())
 
     def ended(self, run: PendingRun, timeout_s: float) -> ScriptEnd:
         """Wait for it. A run that took too long is not remembered: the next one may have more time.
@@ -71,6 +75,7 @@ class PlainRuns:
         """
         if run.process is not None:
             done = run.process.wait(timeout_s)
+            self._trace.span("plain runs", "a script that was written", run.begun_s)
             if done.status is None:
                 return ScriptEnd(None, f"no answer after {timeout_s:g} s")
             environment.doubts(done.out + done.err)

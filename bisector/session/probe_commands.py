@@ -73,7 +73,7 @@ def _explain_others(
         if other["same_cause"] is True:
             continue
         number = other["call"]
-        asked = replace(options, call=number, every=False, builds=None)
+        asked = replace(options, call=number, every=False, builds=None, trace=None)
         within = rundir.within(run, number, asked.to_json())
         if run_pipeline(within, asked, {**given, "json_path": None}) == INTERRUPTED:
             return INTERRUPTED
@@ -127,6 +127,7 @@ def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Option
         against=_against(given.get("against")),
         as_test=given.get("as_test", False),
         builds=of_range(given),
+        trace=given.get("trace"),
     )
 
 

@@ -26,6 +26,7 @@ from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
 
 from ..subject.targets import recognise
+from ..tracing import SILENT, Trace
 from . import environment
 from .command_line import PROBE_S, Options, probe_timeout
 from .criteria import criterion_of_call
@@ -39,8 +40,9 @@ Progress = Callable[[str, str], None]  # (stage, what is being done or was found
 class Clock:
     """Seconds of each stage that ran; `exhausted` says when the budget is spent."""
 
-    def __init__(self, budget_s: float | None) -> None:
+    def __init__(self, budget_s: float | None, trace: Trace = SILENT) -> None:
         self.started = time.monotonic()
+        self.trace = trace
         self.budget_s = budget_s
         self.seconds: dict[str, float] = {}
 
@@ -48,7 +50,8 @@ class Clock:
     def stage(self, name: str) -> Iterator[None]:
         begun = time.monotonic()
         try:
-            yield
+            with self.trace.spent("stages", name):
+                yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
 
@@ -82,12 +85,14 @@ class Session:
 
     def __post_init__(self) -> None:
         environment.check_compiler()
-        self.clock = Clock(self.options.budget_s)
+        self.trace = Trace.begun(self.options.trace)
+        self.trace.process("numbisect")
+        self.clock = Clock(self.options.budget_s, self.trace)
         target = Path(self.options.target)
         head = head_of(target, self.options.shaping(), environment.compiler())
         self.journal = Journal(self.run.journal, head, target.name)
         self.timeout_s = self.options.timeout_s or PROBE_S
-        self.plain = PlainRuns(self.journal)
+        self.plain = PlainRuns(self.journal, self.trace)
         self.counts: Counter[str] = Counter()
         self.labs: list[Lab] = []
         self.kind = recognise(target, self.options.trust).kind
@@ -160,9 +165,10 @@ class Session:
         worker = WorkerOptions(
             load, self.config, not name, o.memory_bytes, o.folder, log,
             choices=choices, environment=self.environment, program=program, lanes=lanes,
+            trace=self.trace.path,
         )  # fmt: skip
         limits = self.timeout_s, self._answered, name, self.clock.left_s, environment.doubts
-        self.labs.append(Lab(worker, self.journal, o.jobs, *limits))
+        self.labs.append(Lab(worker, self.journal, o.jobs, *limits, self.trace))
         return self.labs[-1]
 
     def _answered(self, request: Request[Any], answer: Any, known: Known) -> None:
@@ -192,6 +198,7 @@ class Session:
         for lab in self.labs:
             lab.close()
         self.journal.close()
+        self.trace.end()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 

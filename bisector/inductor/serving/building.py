@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...tracing import SILENT, Trace
 from ..kernels import SOURCE, TARGET, Built, Kernel, entry_of
 from . import forked
 
@@ -54,6 +55,7 @@ class Builder:
 
     folder: Path
     lanes: int
+    trace: Trace = SILENT
     asked: dict[int, _Asked] = field(default_factory=dict)
     _running: dict[int, _Batch] = field(default_factory=dict)  # by the pipe of the compiler
     _built: dict[str, Built | None] = field(default_factory=dict)  # by the target
@@ -113,6 +115,7 @@ class Builder:
         what is wrong with it."""
         batch = self._running.pop(pipe)
         status = batch.compiler.wait()
+        self.trace.span("compilers", f"{len(batch.kernels)} kernels", batch.begun)
         assert batch.compiler.stdout is not None
         batch.compiler.stdout.close()
         for number, kernel in enumerate(batch.kernels):
@@ -123,6 +126,7 @@ class Builder:
         for asker, asked in self.asked.items():
             if all(kernel.target in self._built for kernel in asked.kernels):
                 del self.asked[asker]
+                self.trace.span("waiting for kernels", str(len(asked.kernels)), asked.since)
                 return Found(asker, [self._built[kernel.target] for kernel in asked.kernels])
         return None
 

@@ -33,8 +33,8 @@ RunJob = Callable[[RequestT], Json]  # from a request to the JSON of its answer
 class Child(Generic[RequestT]):
     """line: to the child, which writes into it what is to be built, and at the end its answer.
 
-    deadline: on the monotonic clock; what it waits for its kernels does not count. asks: kernels that are to
-    be built; said: `answer` or `error`; both empty until then.
+    deadline, begun_s: on the monotonic clock; what it waits for its kernels does not count. asks: kernels
+    that are to be built; said: `answer` or `error`; both empty until then.
     """
 
     pid: int
@@ -42,6 +42,7 @@ class Child(Generic[RequestT]):
     line: socket.socket
     deadline: float
     timeout_s: float
+    begun_s: float = field(default_factory=time.monotonic)
     asks: list[Kernel] = field(default_factory=list)
     said: dict[str, Json] = field(default_factory=dict)
     _received: Lines = field(default_factory=Lines)

@@ -18,6 +18,7 @@ from typing import Generic
 from ... import wire
 from ...core.messages import Envelope, Lines, Reply, RequestT
 from ...core.model import Json
+from ...tracing import SILENT, Trace
 from ..threads import Ran, run_in_thread
 from . import forked
 from .building import PATIENCE_S, Builder
@@ -43,6 +44,7 @@ class Server(Generic[RequestT]):
         in_worker: Callable[[RequestT], bool] = lambda request: False,
         learn: Callable[[RequestT, Json], None] = lambda request, answer: None,
         builder: Builder | None = None,
+        trace: Trace = SILENT,
     ) -> None:
         self.channel = channel
         self.run_job = run_job
@@ -52,6 +54,7 @@ class Server(Generic[RequestT]):
         self.in_worker = in_worker
         self.learn = learn
         self.builder = builder
+        self.trace = trace
         self.queue: deque[Envelope[RequestT]] = deque()
         self.children: dict[int, Child[RequestT]] = {}
         self.selector = selectors.DefaultSelector()
@@ -149,7 +152,9 @@ class Server(Generic[RequestT]):
             except Exception as error:  # noqa: BLE001 - whatever it raises is the answer, as in a child
                 replies.append(Reply(ask.id, error=forked.reason(error)))
 
-        if run_in_thread(job, "job", ask.timeout_s) is not Ran.ENDED:
+        with self.trace.spent("in the worker", type(ask.request).__name__):
+            ran = run_in_thread(job, "job", ask.timeout_s)
+        if ran is not Ran.ENDED:
             # A compile that was cut off leaves half of its changes in this process: another one goes on.
             self.ended = True
             replies = [Reply(ask.id, error=f"timeout after {ask.timeout_s:g} s", ended=True)]
@@ -173,7 +178,10 @@ class Server(Generic[RequestT]):
         # Kill first: the group may hold more than the child, and until it is waited for, its number cannot
         # have become another process's. A child that is on its way out keeps the status it leaves with.
         forked.kill(child.pid)
-        _, status = os.waitpid(child.pid, 0)
+        _, status, used = os.wait4(child.pid, 0)
+        cpu_s = round(used.ru_utime + used.ru_stime, 3)
+        name = type(child.ask.request).__name__
+        self.trace.span("probes", name, child.begun_s, pid=child.pid, cpu_s=cpu_s)
         self.selector.unregister(child.line)
         del self.children[child.fd]
         if self.builder is not None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from ... import processes, wire
 from ...core.messages import ProgramOptions, WorkerOptions
+from ...tracing import Trace
 
 LEAST_S = 1.0  # for the script, however long it took to come to it
 
@@ -34,13 +35,15 @@ def main(fd: int) -> None:
     # No other process may hold our end: the client takes its closing for our death.
     os.register_at_fork(after_in_child=channel.close)
     options = wire.load(WorkerOptions, json.loads(_read_line(channel)))
+    trace = Trace(options.trace)
+    trace.process(f"worker {os.getpid()}")
     log = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log, 1)  # the script's prints and the compilers' chatter; the channel has its own descriptor
     os.dup2(log, 2)
     if options.program is not None:
         _serve_program(channel, options, options.program)
         return
-    hello, loaded = _start(options, begun, partial(_leave_if_alone, channel))
+    hello, loaded = _start(options, begun, partial(_leave_if_alone, channel), trace)
     if loaded is None:
         channel.sendall(json.dumps(hello).encode() + b"\n")
         sys.stdout.flush()
@@ -90,7 +93,7 @@ def _serve_program(channel: socket.socket, options: WorkerOptions, program: Prog
     load: Any = wire.load_request
     server.Server(
         channel, partial(program_jobs.answer, told), load, options.memory_bytes, options.log,
-        lambda request: False, lambda request, answer: None,
+        trace=Trace(options.trace),
     ).serve()  # fmt: skip
     sys.stdout.flush()
     os._exit(0)
@@ -113,11 +116,16 @@ def _serve_forks(channel: socket.socket, run_job: Any, options: WorkerOptions, l
 
     learn = loaded.probe_cache.learn
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
-        builder = None if options.lanes is None else building.Builder(Path(folder), options.lanes)
-        server.Server(channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn, builder).serve()
+        trace = Trace(options.trace)
+        builder = None if options.lanes is None else building.Builder(Path(folder), options.lanes, trace)
+        server.Server(
+            channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn, builder, trace
+        ).serve()
 
 
-def _start(options: WorkerOptions, begun: float, meanwhile: Callable[[], None]) -> tuple[Any, Any]:
+def _start(
+    options: WorkerOptions, begun: float, meanwhile: Callable[[], None], trace: Trace
+) -> tuple[Any, Any]:
     """Import, install the hooks, run the target. Returns what was recorded and the subject; where there is no
     subject, why there is none and None.
 
@@ -134,14 +142,20 @@ def _start(options: WorkerOptions, begun: float, meanwhile: Callable[[], None]) 
 
     if unknown := warm.unknown_flags(options.config):
         return _problem(f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"), None
-    warm.warm_up()
+    trace.span("in the worker", "import torch", begun)
+    with trace.spent("in the worker", "warm up"):
+        warm.warm_up()
     if options.first and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
         warm.build_header()
     load_options = replace(options.load, threads=threads)
     if options.left_s is not None:
         left_s = options.left_s - (time.monotonic() - begun)
         load_options = replace(load_options, timeout_s=max(LEAST_S, min(left_s, load_options.timeout_s)))
-    with loading.quiet_stdin(), loading.noted(Path(load_options.target).parent) as read:
+    with (
+        trace.spent("in the worker", "run the target"),
+        loading.quiet_stdin(),
+        loading.noted(Path(load_options.target).parent) as read,
+    ):
         loaded = loading.load(load_options, meanwhile)
     sys.stdout.flush()
     if loaded.problem is not None:

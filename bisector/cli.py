@@ -170,6 +170,7 @@ def main() -> None:
 @main.command()
 @click.argument("target")
 @click.option("--as-test", is_flag=True, help="Write the minimal case as a test for pytest too.")
+@click.option("--no-minimize", is_flag=True, help="Stop with cause and fix; do not make the case smaller.")
 @click.option("--all", "every", is_flag=True, help="Explain every call that diverges, each in a run.")
 @click.option("--builds", metavar="GOOD..BAD", help="Then ask which build of PyTorch it came with.")
 @options(_BUILDS_ARE, _PROBING, _TRACE, _OUTPUT)
@@ -256,14 +257,16 @@ def triage(paths: tuple[str, ...], **given: Any) -> int:
 @main.command()
 @click.argument("run", metavar="RUN")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True
+    "--format", "form", type=click.Choice(["text", "markdown", "html", "json"]), default="text",
+    show_default=True,
 )
+@click.option("--open", "in_browser", is_flag=True, help="Show the page in a browser.")
 @click.option("--no-color", is_flag=True, help="No colour.")
-def report(run: str, form: str, no_color: bool) -> int:
+def report(run: str, form: str, in_browser: bool, no_color: bool) -> int:
     """Print the report of a finished run again."""
     from bisector.session import past_runs
 
-    return past_runs.report(run, form, no_color)
+    return past_runs.show(run) if in_browser else past_runs.report(run, form, no_color)
 
 
 @main.command()

@@ -17,7 +17,7 @@ Graph = Mapping[str, set[str]]
 # From the bottom up: what stands in a line imports from the lines before it alone.
 ORDER = """
     core errors processes
-    builds report subject wire
+    builds report subject tracing wire
     inductor runner
     attached session
     cli

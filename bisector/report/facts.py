@@ -183,7 +183,9 @@ def probes_line(result: Result) -> str:
     parts = [f"{probes[name]} {name.upper()}" for name in ("pass", "fail", "unresolved") if probes[name]]
     parts += [f"{probes['cached']} remembered"] if probes["cached"] else []
     said = f" ({', '.join(parts)})" if parts else ""
-    return f"{count(probes['total'], 'probe')}{said} in {number(result['seconds']['total'])} s"
+    seconds = result["seconds"]
+    cpu = f" ({number(seconds['cpu'])} s of CPU time)" if "cpu" in seconds else ""
+    return f"{count(probes['total'], 'probe')}{said} in {number(seconds['total'])} s{cpu}"
 
 
 def versions(result: Result, names: Iterable[str]) -> list[tuple[str, str]]:

@@ -369,7 +369,8 @@ def _files(result: Result) -> Section:
 
 def _cost(result: Result) -> Section:
     blocks = []
-    seconds = {name: took for name, took in result["seconds"].items() if name != "total" and took}
+    stages = {name: took for name, took in result["seconds"].items() if name not in ("total", "cpu")}
+    seconds = {name: took for name, took in stages.items() if took}
     if seconds:
         said = ", ".join(f"{name} {number(took)}" for name, took in seconds.items())
         blocks.append(Paragraph(f"Seconds: {said}.", Tone.QUIET))

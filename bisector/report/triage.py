@@ -53,7 +53,8 @@ def plain_json(told: Mapping[str, Any]) -> str:
     return json.dumps(told, indent=2) + "\n"
 
 
-FORMS = {"text": text, "markdown": markdown, "json": plain_json}  # what `numbisect report` prints
+# What `numbisect report` prints.
+FORMS = {"text": text, "markdown": markdown, "html": html, "json": plain_json}
 
 
 def _rendered(template: str, told: Mapping[str, Any]) -> str:

@@ -21,8 +21,11 @@ from .worker_client import Worker
 
 # A worker that dies is started again; after this many starts without one answer it is not worth another.
 STARTS = 4
-# Probes whose kernels are built together: each holds the memory of a process meanwhile.
+# Probes in flight where their kernels are built together: each holds the memory of a process meanwhile.
 MOST_AT_A_TIME = 16
+# Questions that are worth asking at a time there, on few cores: a further one costs a fifth to a half of one
+# that is asked alone.
+WIDTH = 6
 
 # Somebody else may have done that, the kernel say when memory was short: it is asked once more.
 KILLED = ("signal 9 (SIGKILL)", "Killed signal terminated")
@@ -72,16 +75,21 @@ class Lab:
         self.ready = False  # whether the worker has said hello
         self.starts = 0  # since the last answer
 
+    @property
+    def width(self) -> int:
+        """How many questions about a graph of common size are worth asking at a time."""
+        return self.jobs if self.options.lanes is None or self.jobs == 1 else max(WIDTH, self.jobs)
+
     def hello(self) -> Recorded:
         """What was recorded of the subject: from the journal, or from a worker that is started now."""
-        key = self._key(Record())
+        key = self.key(Record())
         if key not in self.journal.answers:
             self._ready_worker()
         return self._noted(wire.load(Recorded, self.journal.answers[key]))
 
     def start_early(self) -> None:
         """Start the worker for questions that come later; not where the journal shows that they came."""
-        if self.worker is None and self._key(Record()) not in self.journal.answers:
+        if self.worker is None and self.key(Record()) not in self.journal.answers:
             self._start_worker()
 
     def ask(self, request: Request[Answer]) -> Answer | Failed:
@@ -89,7 +97,7 @@ class Lab:
 
     def ask_all(self, requests: Sequence[Request[Answer]]) -> list[Answer | Failed]:
         """One answer for each request, in order; equal requests are run once."""
-        keys = [self._key(r) for r in requests]
+        keys = [self.key(r) for r in requests]
         fresh: dict[str, Request[Any]] = {}
         for key, request in zip(keys, requests, strict=True):
             if key in self.journal.answers:
@@ -136,7 +144,7 @@ class Lab:
             self._done(keys[index], requests[index], answer)
 
         try:
-            at_a_time = self.jobs if self.options.lanes is None or self.jobs == 1 else MOST_AT_A_TIME
+            at_a_time = MOST_AT_A_TIME if self.width > self.jobs else self.jobs
             with self.trace.spent("rounds", _named(requests), requests=len(requests)):
                 worker.ask(requests, self.timeout_s, at_a_time, done, started)
         except WorkerLost:
@@ -146,7 +154,12 @@ class Lab:
                 if self.journal.gave_up(key):
                     self._done(key, fresh.pop(key), wire.dump_failed(LOST.reason))
 
-    def _key(self, request: Request[Any]) -> str:
+    def knows(self, request: Request[Any]) -> bool:
+        """Whether the answer is there already."""
+        key = self.key(request)
+        return key in self.journal.answers or self.journal.gave_up(key)
+
+    def key(self, request: Request[Any]) -> str:
         """Another lab's journal entries answer nothing here: that is what a second opinion is for."""
         return key_of(wire.dump_request(request), self.name)
 
@@ -177,7 +190,7 @@ class Lab:
     def _take_hello(self, worker: Worker) -> None:
         """Raises WorkerLost where the script that ran before now fails or leaves other inputs: answers about
         two subjects must not stand side by side in one journal."""
-        key = self._key(Record())
+        key = self.key(Record())
         raw = self.journal.answers.get(key)
         before = None if raw is None else wire.load(Recorded, raw)
         try:

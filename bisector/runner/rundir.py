@@ -14,7 +14,7 @@ from ..errors import BadOption, BadTarget, CannotWrite
 
 RUNS = "numbisect-runs"
 WITHIN = "call-"  # begins the name of a run within a run
-REPRO, TEST, NEIGHBOUR = "repro.py", "test_repro.py", "neighbour.diff"
+REPRO, TEST, NEIGHBOUR, PAGE = "repro.py", "test_repro.py", "neighbour.diff", "report.html"
 # What a folder that could be written may give at any later moment: another --out is no answer to it.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -50,6 +50,10 @@ class RunDirectory:
         return self.path / NEIGHBOUR
 
     @property
+    def page(self) -> Path:
+        return self.path / PAGE
+
+    @property
     def markdown(self) -> Path:
         return self.path / "report.md"
 
@@ -68,8 +72,8 @@ class RunDirectory:
 
     def start_over(self) -> None:
         """Remove what a run left but its options: what it found was about something else."""
-        left = (self.journal, self.result, self.repro, self.test, self.neighbour, self.markdown, self.choices)
-        for file in left:
+        texts = (self.repro, self.test, self.neighbour, self.markdown, self.page)
+        for file in (self.journal, self.result, *texts, self.choices):
             file.unlink(missing_ok=True)
         for inner in self.path.glob(f"{WITHIN}*/{self.options.name}"):
             shutil.rmtree(inner.parent)

@@ -20,6 +20,7 @@ from .family_search import FoundFamily
 from .fixes import Fix
 from .flags.contrast import Contrast
 from .flags.walk import FlagWalk
+from .followed_graph import FollowedGraph
 from .reducing import Neighbour
 
 
@@ -73,6 +74,7 @@ class Answer:
     entry: str | None = None
     seed: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    graph: FollowedGraph | None = None
     origin: NodeTrace | None = None
     amplifier: NodeTrace | None = None
     walk: FlagWalk = field(default_factory=FlagWalk)

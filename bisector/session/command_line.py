@@ -55,7 +55,8 @@ class Options:
     `flags` alone. as_test: of `minimize` alone, whether to write a test too. builds: of `minimize` alone,
     what to ask of builds about its repro. trust: whether the target may be unpickled. call: of the recorded
     calls, from 1, the one to examine. every: of `minimize` alone, whether the other calls that diverge are
-    explained too. trace: the file of the profile.
+    explained too. minimal: of `minimize` alone, whether the case is made smaller. trace: the file of the
+    profile.
     """
 
     target: str
@@ -84,6 +85,7 @@ class Options:
     folder: str | None = None
     against: Against | None = None
     as_test: bool = False
+    minimal: bool = True
     builds: Question | None = None
     trace: str | None = None
 

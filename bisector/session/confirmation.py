@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bisector.core.case import WHOLE
@@ -15,7 +15,7 @@ from bisector.runner.lab import Lab
 
 from .culprit_search import Decided
 from .divergence import Divergence
-from .search_order import PLACE, finest
+from .search_order import PLACE, finest, listed
 from .study import Study
 
 HeldRepair = tuple[MinimalSet, ProbeResult]
@@ -116,6 +116,17 @@ def confirm(
         not_shown,
         () if diverges else (f"not confirmed in a second process: {not_shown}",),
     )
+
+
+def told(found: Confirmed, flags: Collection[str]) -> str:
+    """What is confirmed, in a line. flags: the names of the fixes by flags."""
+    causes = [listed(cause.members) for cause, proved in found.causes if proved]
+    repairs = [listed(repair.found.members) for repair in found.repairs if repair.confirmed]
+    settings = [name for name in flags if name not in found.refuted]
+    parts = [f"the cause is {' or '.join(causes)}"] if causes else []
+    parts += [f"without {' or '.join(repairs)} it agrees"] if repairs else []
+    parts += [f"{' or '.join(settings)} repairs it"] if settings else []
+    return "; ".join(parts) or found.not_shown or "nothing"
 
 
 def _is_minimal(repair: MinimalSet, asked: SecondWorkerResults) -> bool:

@@ -13,7 +13,8 @@ from bisector.core.search.graded import Graded, graded
 from bisector.core.search.minimal import Inverted, Members, MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
 
-from .questions import Allowance, Denied, Enabled, Formulas, new_decisions, side_by_side
+from .questions import Allowance, Denied, Enabled, Formulas, new_decisions
+from .rounds import in_rounds
 from .search_order import NOBODY, PLACES, SEPARATED, Suspects, by_groups, ordered
 from .study import Study, config_id
 
@@ -46,6 +47,7 @@ class Decided:
         return [member for found in (*self.sets.causes, *self.sets.repairs) for member in found.members]
 
 
+@in_rounds
 def decide(
     study: Study, case: Case, default: ProbeResult, flags: Sequence[str], suspects: Suspects = NOBODY
 ) -> Decided:
@@ -97,8 +99,7 @@ def _search(
     sets, places = SetsFound(), tuple[str, ...]()
     try:
         if causes.holds and repairs.holds:
-            ahead = side_by_side(denied, enabled)
-            sets = all_sets(everything, enabled, denied, MOST_SETS, likely, denied.appeared, ahead)
+            sets = all_sets(everything, enabled, denied, MOST_SETS, likely, denied.appeared)
             if not sets.repairs:
                 # Too many causes for one allowance: a repair says more than the causes left out.
                 sets = replace(sets, repairs=_first_repair(study, found.case, everything))
@@ -140,6 +141,7 @@ def _further_places(result: ProbeResult, known: Sequence[str]) -> list[str]:
     return [d.id for d in result.measurement.decisions if d.kind in PLACES and d.id not in known]
 
 
+@in_rounds
 def one_repair(
     study: Study, case: Case, default: ProbeResult, suspects: Suspects = NOBODY
 ) -> MinimalSet | None:

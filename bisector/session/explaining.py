@@ -24,7 +24,7 @@ from bisector.core.verdict import VerdictClass
 from . import following, reproducing, starting
 from .answer import Answer
 from .concluding import conclude, flags_to_confirm
-from .confirmation import Confirmed, confirm, confirm_also
+from .confirmation import Confirmed, confirm, confirm_also, told
 from .culprit_search import Decided, decide, grade, one_repair
 from .divergence import Capability, Divergence
 from .family_search import family_of_whole, is_diffuse, seen_again, smallest_on_whole
@@ -40,6 +40,7 @@ from .search_order import Suspects, listed, suspects
 from .starting import NOTHING_SMALLER, REFUTED_ON_WHOLE, Scope, Start
 from .study import Study, config_id
 
+NOT_SMALLER = "the case was not made smaller (--no-minimize)"
 FEW = 3  # decisions; so few that repair the whole are no family
 
 
@@ -114,7 +115,7 @@ class Explanation(Findings):
         decided = Decided(self.start.case, self.start.default.measurement.decisions)
         self._confirm(decided)
         reduced = self._reduce(self.start, Anchor((found.repair,)))
-        self._reproduce(reduced.case, decided, ask_second=False)
+        self._reproduce(reduced.case)
         return True
 
     def _begin_in_region(self) -> None:
@@ -152,13 +153,13 @@ class Explanation(Findings):
                 return False
             case = self._reduce_alike(decided)
             self._follow_small(case)
-            self._reproduce(case, decided, ask_second=False)
+            self._reproduce(case)
             return True
         if self._to_follow:
             self._follow(self.start)
-        case, decided = self._decide_and_reduce()
+        case = self._decide_and_reduce()
         self._follow_small(case)
-        self._reproduce(case, decided, ask_second=True)
+        self._reproduce(case)
         return True
 
     # -- the stages -----------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ class Explanation(Findings):
         can = self.divergence.can
         if Capability.GRAPH in can and Capability.FOLLOW not in can:
             self._follow(Start(case, self.study.probe(Candidate(), case)))
-            self.followed = replace(self.followed or Followed(), trace=None)
+            self.followed = replace(self.followed or Followed(), trace=None, graph=None)
 
     def _walk_flags(self) -> None:
         """The catalogue on the case to begin with; what repairs a part is tried on the whole."""
@@ -224,15 +225,17 @@ class Explanation(Findings):
         self.study = replace(self.study, conservative=found.conservative)
         self._say("flags", f"repair it: {', '.join(found.repairing) or 'none so far'}")
 
-    def _decide_and_reduce(self) -> tuple[Case, Decided]:
+    def _decide_and_reduce(self) -> Case:
         """A graph of few calls is searched before it is reduced; a large one is reduced first, held by what
         repairs it at the least cost."""
         self.second.start_early()
         if self.divergence.call.is_large:
             reduced = self._reduce(self.start, self._anchor())
-            return reduced.case, self._decide(Start(reduced.case, reduced.default))
+            self._confirm(self._decide(Start(reduced.case, reduced.default)))
+            return reduced.case
         decided = self._decide(self.start)
-        return self._reduce_alike(decided), decided
+        self._confirm(decided)
+        return self._reduce_alike(decided)
 
     def _decide(self, start: Start) -> Decided:
         with self.session.clock.stage("causes"):
@@ -268,6 +271,9 @@ class Explanation(Findings):
         if Capability.GRAPHS_AND_CALLS in self.divergence.can:
             case = self._reduce(self.whole, None, fewest_calls).case
             return self.start.case if case == WHOLE else case
+        if not self.session.options.minimal:
+            self.anchor_notes = (NOT_SMALLER,)
+            return self.start.case
         return self._reduce(self.start, anchored_by(decided.sets.repairs) or self._anchor()).case
 
     def _reduce(self, start: Start, anchor: Anchor | None, passes: Pass = reduce) -> Reduced:
@@ -294,6 +300,7 @@ class Explanation(Findings):
         finally:
             self.second.close()
         self.confirmed = found
+        self._say("confirmed", told(found, flags_to_confirm(self.walk)))
         self._grade_group(found)
         return found
 
@@ -351,17 +358,13 @@ class Explanation(Findings):
         except BudgetSpent as spent:
             self._stopped(spent.reason)
 
-    def _reproduce(self, case: Case, decided: Decided, ask_second: bool) -> None:
-        """Write the repro; it runs while the conclusions are drawn, with the fixes that are known before.
-
-        ask_second: whether the sets are still to be confirmed.
-        """
+    def _reproduce(self, case: Case) -> None:
+        """Write the repro; it runs while the conclusions are drawn, with the fixes that are known before."""
         session, known = self.session, self.answer()
         writer = self.divergence.writer(session, self.study)
-        early = reproducing.start_early(session, writer, case, known, decided.members)
+        members = self.decided.members if self.decided is not None else []
+        early = reproducing.start_early(session, writer, case, known, members)
         try:
-            if ask_second:
-                self._confirm(decided)
             self._conclude(case)
             self.reproduced = found = reproducing.reproduce(session, writer, case, self.answer(), early)
         finally:

@@ -20,6 +20,7 @@ from bisector.core.trace import BACKWARD, Trace
 from .following import followable
 from .mechanisms import Mechanism
 from .questions import Denied
+from .rounds import in_rounds
 from .search_order import PLACE
 from .study import Study
 
@@ -122,6 +123,7 @@ def seen_again(found: FoundFamily, default: ProbeResult, result: ProbeResult) ->
     return replace(found, confirmed=default.outcome is Outcome.FAIL and held)
 
 
+@in_rounds
 def smallest_on_whole(study: Study, members: Members) -> MinimalSet:
     """A minimal repair of the whole among a few decisions that together repair it."""
     if len(members) == 1:

@@ -86,6 +86,7 @@ class Findings:
         known = replace(
             self.so_far,
             verdict=self._verdict(),
+            graph=followed.graph,
             origin=followed.origin,
             amplifier=followed.amplifier,
             walk=self.walk,

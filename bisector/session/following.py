@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
@@ -11,6 +11,7 @@ from bisector.core.protocol import Failed, RunTrace
 from bisector.core.shares import Shares
 from bisector.core.trace import GRADIENT, NodeTrace, Reach, Trace, amplifier, origin
 
+from .followed_graph import FollowedGraph, followed_graph
 from .study import Study
 
 _DEFAULT = Candidate()
@@ -19,9 +20,11 @@ UNTRACED = "the origin and the amplifier are not established"
 
 @dataclass(frozen=True)
 class Followed:
-    """trace: what was seen, None where nothing was. notes: why not, or what the trace leaves open."""
+    """trace: what was seen, None where nothing was. graph: the same with what is known of the case's nodes.
+    notes: why not, or what the trace leaves open."""
 
     trace: Trace | None = None
+    graph: FollowedGraph | None = None
     origin: NodeTrace | None = None
     amplifier: NodeTrace | None = None
     notes: tuple[str, ...] = ()
@@ -42,7 +45,8 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
         for left_out in _attempts(default):
             trace, reason = _ask(study, case, left_out, reach)
             if trace is not None:
-                return _found(trace, paths, left_out)
+                graph = followed_graph(study.describe(case), trace)
+                return replace(_found(trace, paths, left_out), graph=graph)
             reasons.append(reason)
     return _nothing(reasons[0])
 
@@ -116,4 +120,4 @@ def _found(trace: Trace, paths: Sequence[str], left_out: Sequence[str]) -> Follo
         )
     if begins is None:
         return _nothing("no node differs from eager on equal inputs")
-    return Followed(trace, begins, grows, tuple(notes))
+    return Followed(trace, None, begins, grows, tuple(notes))

@@ -19,6 +19,7 @@ from bisector.core.reduction.nodes import downstream
 from bisector.core.reduction.regions import region
 from bisector.core.trace import GRADIENT, NodeTrace, Trace
 
+from .rounds import in_rounds
 from .search_order import PLACE
 from .study import Study
 
@@ -60,6 +61,7 @@ class Mechanism:
         return patterns(self.found.repair) if self.found is not None else frozenset()
 
 
+@in_rounds
 def mechanisms(study: Study, info: GraphInfo, trace: Trace, paths: Sequence[str]) -> list[Mechanism]:
     """One for each sort of operation that carries something to these outputs, the largest share first.
 
@@ -138,16 +140,15 @@ class _Kinds:
     denied: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def first(self, offered: Sequence[Sequence[str]]) -> Sequence[str] | None:
-        """The first that repairs, as many asked at a time as there are lanes."""
-        waiting = [some for some in offered if some and all(kind in self.kinds for kind in some)]
-        while waiting:
-            few, waiting = waiting[: self.study.lab.jobs], waiting[self.study.lab.jobs :]
-            sets = [frozenset[str]().union(*(self.kinds[kind] for kind in some)) for some in few]
-            results = self.study.probe_all([(self.study.deny(members), self.case) for members in sets])
-            for some, members, result in zip(few, sets, results, strict=True):
-                if result.outcome is Outcome.PASS:
-                    self.denied[tuple(some)] = members - set(result.measurement.vanished)
-                    return some
+        """The first that repairs."""
+        for some in offered:
+            if not some or not all(kind in self.kinds for kind in some):
+                continue
+            members = frozenset[str]().union(*(self.kinds[kind] for kind in some))
+            result = self.study.denied(members, self.case)
+            if result.outcome is Outcome.PASS:
+                self.denied[tuple(some)] = members - set(result.measurement.vanished)
+                return some
         return None
 
 

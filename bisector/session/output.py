@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -23,6 +24,7 @@ def written(run: RunDirectory, result: Mapping[str, Any], given: Mapping[str, An
     """Writes the result and its report to the run directory and prints it; returns the exit status."""
     run.write_json(run.result, result)
     run.write_text(run.markdown, as_markdown(run, result))
+    run.write_text(run.page, as_page(run, result))
     _print(result, given, run)
     return int(result["exit_status"])
 
@@ -37,6 +39,18 @@ def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: RunDirector
 def as_markdown(run: RunDirectory, result: Mapping[str, Any]) -> str:
     """The report of a run, or of the builds where these alone were asked."""
     return markdown.render(sections.report(result, run.repro_text()))
+
+
+def as_page(run: RunDirectory, result: Mapping[str, Any]) -> str:
+    """The report of a run for a browser, with the target's text where it is a script."""
+    from bisector.report import page  # and jinja, which nothing needs before
+
+    target = Path(result["target"])
+    script: str | None = None
+    if target.suffix == ".py":
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            script = target.read_text(encoding="utf-8")
+    return page.render(sections.report(result, run.repro_text()), result, script)
 
 
 def as_text(result: Mapping[str, Any], no_color: bool) -> str:

@@ -6,16 +6,19 @@ What it takes to go on with a run is imported where its kind is known.
 from __future__ import annotations
 
 import json
+import webbrowser
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from bisector.errors import BadTarget
 from bisector.runner import rundir
+from bisector.runner.rundir import PAGE
 
 from .build_question import Question
 from .command_line import Options
 from .display import to_stdout
-from .output import as_markdown, as_text
+from .output import as_markdown, as_page, as_text
 from .triage.store import is_triage
 
 
@@ -39,6 +42,17 @@ def resume(path: str, given: Mapping[str, Any]) -> int:
     return run_pipeline(run, Options.from_json({**raw, "budget_s": given["budget"], "trace": None}), given)
 
 
+def show(path: str) -> int:
+    """Show the page of a finished run, or of a triage, in a browser. Raises BadTarget."""
+    page = Path(path).resolve() / ("triage.html" if is_triage(path) else PAGE)
+    if not is_triage(path):
+        run, result = _finished(path)
+        run.write_text(run.page, as_page(run, result))
+    if not webbrowser.open(page.as_uri()):
+        raise BadTarget(f"{page}: no browser was found; open the file in one")
+    return 0
+
+
 def report(path: str, form: str, no_color: bool) -> int:
     """Print a finished run again, or a triage."""
     if is_triage(path):
@@ -48,12 +62,19 @@ def report(path: str, form: str, no_color: bool) -> int:
 
         to_stdout(triage_report.FORMS[form](triage_command.summary_of(path)))
         return 0
+    run, result = _finished(path)
+    forms = {
+        "json": lambda: json.dumps(result, indent=2) + "\n",
+        "markdown": lambda: as_markdown(run, result) + "\n",
+        "html": lambda: as_page(run, result),
+        "text": lambda: as_text(result, no_color) + "\n",
+    }
+    to_stdout(forms[form]())
+    return 0
+
+
+def _finished(path: str) -> tuple[rundir.RunDirectory, dict[str, Any]]:
     run, _ = rundir.reopen(path)
     if not run.result.exists():
         raise BadTarget(f"{path}: the run has no result yet; go on with `numbisect resume {path}`")
-    result = json.loads(run.result.read_text())
-    if form == "json":
-        to_stdout(json.dumps(result, indent=2) + "\n")
-    else:
-        to_stdout((as_markdown(run, result) if form == "markdown" else as_text(result, no_color)) + "\n")
-    return 0
+    return run, json.loads(run.result.read_text())

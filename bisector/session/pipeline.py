@@ -240,6 +240,7 @@ def _explained(session: Session, found: Answer) -> dict[str, Any]:
 
 
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:
+    session.end_workers()  # of whom the CPU time is known then
     counts = session.counts
     probes = {
         "total": counts["run"] + counts["cached"],

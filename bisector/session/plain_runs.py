@@ -18,7 +18,7 @@ from bisector import processes
 from bisector.errors import CannotWrite
 from bisector.processes import Started
 from bisector.runner.journal import Journal, key_of
-from bisector.tracing import Trace
+from bisector.tracing import SILENT, Trace
 
 from . import environment
 
@@ -52,7 +52,7 @@ class PendingRun:
 class PlainRuns:
     """Begins such runs and waits for them."""
 
-    def __init__(self, journal: Journal, trace: Trace) -> None:
+    def __init__(self, journal: Journal, trace: Trace = SILENT) -> None:
         self._journal = journal
         self._trace = trace
 

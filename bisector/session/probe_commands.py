@@ -127,6 +127,7 @@ def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Option
         against=_against(given.get("against")),
         as_test=given.get("as_test", False),
         builds=of_range(given),
+        minimal=not given.get("no_minimize", False),
         trace=given.get("trace"),
     )
 

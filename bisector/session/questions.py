@@ -8,7 +8,6 @@ from bisector.core.case import Case
 from bisector.core.judge import BudgetSpent, proof
 from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
 from bisector.core.search.minimal import Members
-from bisector.core.search.sets import Ahead
 
 from .search_order import PLACES, ordered
 from .study import Study
@@ -34,13 +33,12 @@ class Allowance:
 
 
 class DecisionTest:
-    """One question at a time, or as many ahead as the lab has lanes; the lab's journal is the memory."""
+    """A set of decisions in a candidate; the lab's journal is the memory."""
 
     def __init__(self, study: Study, case: Case, allowance: Allowance | None = None) -> None:
         self.study = study
         self.case = case
         self.allowance = allowance or Allowance()
-        self.lanes = study.lab.jobs
 
     def candidate(self, members: Members) -> Candidate:
         raise NotImplementedError
@@ -53,9 +51,6 @@ class DecisionTest:
         """The whole result; what was asked before is answered from memory."""
         [result] = self.study.probe_all([(self.candidate(members), self.case)])
         return result
-
-    def ahead(self, sets: Sequence[Members]) -> None:
-        self.study.probe_all([(self.candidate(members), self.case) for members in sets])
 
 
 class Denied(DecisionTest):
@@ -99,17 +94,6 @@ class Enabled(DecisionTest):
 
     def candidate(self, members: Members) -> Candidate:
         return self.study.plain(members, self.beside)
-
-
-def side_by_side(denied: Denied, enabled: Enabled) -> Ahead:
-    """Probes a set of each view at the same time, where there are lanes for it."""
-
-    def ahead(to_deny: Members, to_enable: Members) -> None:
-        asked = [(denied.candidate(to_deny), denied.case), (enabled.candidate(to_enable), enabled.case)]
-        if denied.lanes > 1:
-            denied.study.probe_all(asked)
-
-    return ahead
 
 
 class Formulas(DecisionTest):

@@ -19,6 +19,7 @@ from bisector.core.trace import BACKWARD
 from bisector.core.verdict import VerdictClass
 
 from .fixes import Fix
+from .rounds import in_rounds
 from .search_order import finest, listed
 from .study import Study
 
@@ -82,6 +83,7 @@ class Reduced:
     stopped_because: str | None = None
 
 
+@in_rounds
 def reduce_case(
     study: Study,
     start: Case,
@@ -102,7 +104,6 @@ def reduce_case(
         default,
         asking,
         study.describe,
-        lanes=study.lab.jobs,
         worst=lambda output: worst(output, study.small),
         anchored=anchor is not None,
         decisive=decisive,
@@ -149,37 +150,31 @@ class _StillInteresting:
     steering: _Steering | None
     also_seen: dict[str, AlsoSeen] = field(default_factory=dict)
 
-    def __call__(self, cases: Sequence[Case]) -> list[Trial]:
-        trials = self._as_they_are(cases)
-        if self.steering is None or self.anchor is None or trials[-1].outcome is Outcome.FAIL:
-            return trials
+    def __call__(self, case: Case) -> Trial:
+        trial = self._as_it_is(case)
+        if self.steering is None or self.anchor is None or trial.outcome is Outcome.FAIL:
+            return trial
         # New values undo what a case with plainer inputs is for.
-        resolved = [t.case for t in trials if t.default.outcome is not Outcome.UNRESOLVED]
-        agreeing = [case for case in resolved if not case.has_plainer_inputs]
-        steered = self._steered(agreeing, self.anchor, self.steering)
-        return [*trials, *(self._as_they_are(steered) if steered else [])]
+        if trial.default.outcome is Outcome.UNRESOLVED or case.has_plainer_inputs:
+            return trial
+        steered = self._steered(case, self.anchor, self.steering)
+        return trial if steered is None else self._as_it_is(steered)
 
-    def _steered(self, cases: Sequence[Case], anchor: Anchor, steering: _Steering) -> list[Case]:
-        if steering.magnifying:
-            cases = [c for c in cases if len(self.study.describe(c).calls) <= MAGNIFIED_CALLS]
+    def _steered(self, case: Case, anchor: Anchor, steering: _Steering) -> Case | None:
+        if steering.magnifying and len(self.study.describe(case).calls) > MAGNIFIED_CALLS:
+            return None
         denied = [(self.study.deny(members), outcome) for members, outcome in anchor.demands()]
-        found = self.study.steer(cases, [(Candidate(), Outcome.FAIL), *denied], steering.magnifying)
-        return [case for case in found if case is not None]
+        return self.study.steer(case, [(Candidate(), Outcome.FAIL), *denied], steering.magnifying)
 
-    def _as_they_are(self, cases: Sequence[Case]) -> list[Trial]:
-        defaults = self.study.probe_all([(Candidate(), case) for case in cases])
-        trials = []
-        for case, default in zip(cases, defaults, strict=True):
-            outcome: Outcome = default.outcome
-            also: Sequence[ProbeResult] = ()
-            if outcome is Outcome.FAIL and self.anchor is not None:
-                outcome, also = self.held(self.anchor, case)
-            elif outcome is Outcome.UNRESOLVED and default.signatures:
-                self.also_seen[default.signatures[0].kind.value] = AlsoSeen(default.reason, case)
-            trials.append(Trial(case, outcome, default, also))
-            if outcome is Outcome.FAIL:
-                break  # the first interesting case is taken; the others would be asked in vain
-        return trials
+    def _as_it_is(self, case: Case) -> Trial:
+        default = self.study.probe(Candidate(), case)
+        outcome: Outcome = default.outcome
+        also: Sequence[ProbeResult] = ()
+        if outcome is Outcome.FAIL and self.anchor is not None:
+            outcome, also = self.held(self.anchor, case)
+        elif outcome is Outcome.UNRESOLVED and default.signatures:
+            self.also_seen[default.signatures[0].kind.value] = AlsoSeen(default.reason, case)
+        return Trial(case, outcome, default, also)
 
     def held(self, anchor: Anchor, case: Case) -> tuple[Outcome, Sequence[ProbeResult]]:
         """FAIL where the case meets every demand of the anchor; with the results that diverge as demanded."""

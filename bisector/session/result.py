@@ -14,13 +14,14 @@ from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Rule
-from bisector.runner.rundir import NEIGHBOUR
+from bisector.runner.rundir import NEIGHBOUR, PAGE
 
 from .answer import Answer, Relation
 from .family_search import Carries, FoundFamily
 from .fixes import Fix
 from .flags.contrast import Contrast
 from .flags.walk import FlagTrial
+from .followed_graph import FollowedGraph
 from .reducing import Neighbour
 
 _SAME_CAUSE = {Relation.SAME: True, Relation.ANOTHER: False, Relation.UNKNOWN: None}
@@ -39,12 +40,13 @@ def to_json(
         "verdict": _verdict(answer),
         "origin": None if answer.origin is None else _origin(answer.origin),
         "amplifier": None if answer.amplifier is None else _amplifier(answer.amplifier),
+        "graph": None if answer.graph is None else _graph(answer.graph),
         **findings(answer),
         "minimal": _minimal(answer),
         "builds": answer.builds,
         "repro": answer.repro,
         "test": answer.test,
-        "report_html": None,
+        "report_html": PAGE,
         "report_markdown": "report.md",
         "probes": dict(probes),
         "seconds": dict(seconds),
@@ -107,6 +109,19 @@ def _origin(node: NodeTrace) -> dict[str, Any]:
         "line": int(line) if file else None,
         "local_error_ulp": node.local_ulp,
     }
+
+
+def _graph(graph: FollowedGraph) -> dict[str, Any]:
+    nodes = []
+    for node in graph.nodes:
+        figures = {name: _rounded(getattr(node, name)) for name in ("ulp", "carried_ulp", "gain")}
+        nodes.append(asdict(node) | {"where": _relative(node.where)} | figures)
+    return {"nodes": nodes, "outputs": dict(graph.outputs)}
+
+
+def _rounded(value: float | None) -> float | None:
+    """To four digits: there is one of these for each node of a large graph."""
+    return None if value is None else float(f"{value:.4g}")
 
 
 def _amplifier(node: NodeTrace) -> dict[str, Any]:

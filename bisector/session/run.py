@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import shutil
 import tempfile
 import time
@@ -38,13 +39,14 @@ Progress = Callable[[str, str], None]  # (stage, what is being done or was found
 
 
 class Clock:
-    """Seconds of each stage that ran; `exhausted` says when the budget is spent."""
+    """Seconds of each stage that ran, and of CPU time; `exhausted` says when the budget is spent."""
 
     def __init__(self, budget_s: float | None, trace: Trace = SILENT) -> None:
         self.started = time.monotonic()
         self.trace = trace
         self.budget_s = budget_s
         self.seconds: dict[str, float] = {}
+        self._cpu_s = _cpu_s()
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -72,7 +74,13 @@ class Clock:
         for stage in STAGES:
             value = self.seconds.get(stage)
             rounded[stage] = None if value is None else round(value, 2)
-        return rounded
+        return {**rounded, "cpu": round(_cpu_s() - self._cpu_s, 2)}
+
+
+def _cpu_s() -> float:
+    """Of this process and of all that it started, and that has ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 @dataclass
@@ -192,11 +200,17 @@ class Session:
             repeat=self.options.repeat,
             exhausted=self.clock.exhausted,
             counts=self.counts,
+            # What a compiler takes is little beside the rest of a compile of a large graph.
+            width=self.lab.jobs if call.is_large else self.lab.width,
         )
 
-    def close(self) -> None:
+    def end_workers(self) -> None:
+        """Nothing more is asked."""
         for lab in self.labs:
             lab.close()
+
+    def close(self) -> None:
+        self.end_workers()
         self.journal.close()
         self.trace.end()
         if self._scratch is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bisector.core.kinds import FRAME, KINDS, LOWER
 from bisector.core.model import Outcome, Signature, kind_of, node_of
-from bisector.core.search.minimal import Members, MinimalSet, Parallel, Test, minimal_set
+from bisector.core.search.minimal import Members, MinimalSet, Test, minimal_set
 from bisector.core.trace import BACKWARD, GRADIENT, NodeTrace
 
 # A repair by groups is taken apart into single decisions up to this many members.
@@ -68,17 +68,9 @@ class _Grouped:
     def __init__(self, test: Test, groups: Mapping[str, list[str]]) -> None:
         self._test = test
         self._groups = groups
-        self.lanes = test.lanes if isinstance(test, Parallel) else 1
 
     def __call__(self, names: Members) -> Outcome:
-        return self._test(self._members(names))
-
-    def ahead(self, sets: Sequence[Members]) -> None:
-        if isinstance(self._test, Parallel):
-            self._test.ahead([self._members(names) for names in sets])
-
-    def _members(self, names: Members) -> Members:
-        return frozenset(m for name in names for m in self._groups[name])
+        return self._test(frozenset(m for name in names for m in self._groups[name]))
 
 
 @dataclass(frozen=True)

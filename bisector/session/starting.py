@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from itertools import islice
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
@@ -19,6 +18,7 @@ from bisector.core.verdict import VerdictClass
 from .following import Followed, followable
 from .mechanisms import Found
 from .reducing import Anchor, Reduced, reduce_case
+from .rounds import in_rounds
 from .search_order import PLACE
 from .study import Study
 
@@ -118,6 +118,7 @@ def part_of(study: Study, call: RecordedCall, start: Start) -> Start:
     return Start(found.case, found.default, scope, (*start.reductions, found), (*start.notes, note))
 
 
+@in_rounds
 def _diverging_region(study: Study, trace: Trace, default: ProbeResult) -> tuple[Case, ProbeResult] | None:
     """The first guess from the trace that diverges, with its default compile; None where none does."""
 
@@ -125,11 +126,10 @@ def _diverging_region(study: Study, trace: Trace, default: ProbeResult) -> tuple
         return study.small.tolerance("", dtype or "")[0]
 
     guesses = regions(study.describe(WHOLE), trace, followable(default), tolerated)
-    while batch := list(islice(guesses, study.lab.jobs)):
-        results = study.probe_all([(Candidate(), case) for case in batch])
-        for case, result in zip(batch, results, strict=True):
-            if result.outcome is Outcome.FAIL:
-                return case, result
+    for case in guesses:
+        result = study.probe(Candidate(), case)
+        if result.outcome is Outcome.FAIL:
+            return case, result
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
@@ -14,6 +14,7 @@ from bisector.core.judge import BudgetSpent, judge, together
 from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
 from bisector.core.protocol import (
     About,
+    Answer,
     DescribeGraph,
     DigestCode,
     Draw,
@@ -34,10 +35,10 @@ from bisector.core.protocol import (
     TryOtherInputs,
     WarmUp,
 )
+from bisector.core.recorded import Recorded
 from bisector.core.shares import Shares
 from bisector.core.trace import Reach
 from bisector.errors import WorkerLost
-from bisector.runner.lab import Lab
 
 CONFIG = "config:"  # a decision of this kind is a flag: `config:NAME@graph`
 
@@ -55,6 +56,22 @@ def flag_of(decision_id: str) -> str:
     return decision_id.removeprefix(CONFIG).rpartition("@")[0]
 
 
+class Asks(Protocol):
+    """What a study asks: a lab, or one that stands for it. jobs: probes that compute at a time."""
+
+    jobs: int
+
+    def hello(self) -> Recorded: ...
+
+    def key(self, request: Request[Any]) -> str: ...
+
+    def knows(self, request: Request[Any]) -> bool: ...
+
+    def ask(self, request: Request[Answer]) -> Answer | Failed: ...
+
+    def ask_all(self, requests: Sequence[Request[Answer]]) -> list[Answer | Failed]: ...
+
+
 @dataclass(frozen=True)
 class Study:
     """Asks the lab about one call and judges what comes back.
@@ -66,10 +83,11 @@ class Study:
     shares: whether that says what the parts of the whole carry. repeat: trials for each probe. runs: of the
     compiled program in each.
     hooks_off: kinds of decision that are neither offered nor denied, since their hooks do not bite.
+    width: how many questions are worth asking at a time.
     exhausted: says why no more may be asked, or None.
     """
 
-    lab: Lab
+    lab: Asks
     call: int
     criterion: Criterion
     small: Criterion
@@ -83,6 +101,7 @@ class Study:
     exhausted: Callable[[], str | None] = lambda: None
     counts: Counter[str] = field(default_factory=Counter)
     hooks_off: Mapping[str, str] = field(default_factory=dict)
+    width: int = 1
 
     def probe(self, candidate: Candidate, case: Case = WHOLE) -> ProbeResult:
         return self.probe_all([(candidate, case)])[0]
@@ -125,24 +144,18 @@ class Study:
         return self.criterion if case == WHOLE else self.small
 
     def steer(
-        self,
-        cases: Sequence[Case],
-        wanted: Sequence[tuple[Candidate, Outcome]],
-        magnifying: Sequence[float] = (),
-    ) -> list[Case | None]:
-        """For each case the same on other input values, on which every candidate should give the outcome
-        that is wanted of it; None where no such values were found. Ask a probe whether it is so.
+        self, case: Case, wanted: Sequence[tuple[Candidate, Outcome]], magnifying: Sequence[float] = ()
+    ) -> Case | None:
+        """The case on other input values, on which every candidate should give the outcome that is wanted of
+        it; None where no such values were found. Ask a probe whether it is so.
 
         magnifying: factors to try where no step is found."""
         if not self.small.by_tolerances:  # what is looked for is a step that they allow
-            return [None] * len(cases)
+            return None
         tolerances = {d: self.small.tolerance("", d) for d in DTYPE_TOLERANCES}
-        asked = [
-            SteerInputs(self.about(case), tuple(wanted), tolerances, STEERING_S, tuple(magnifying))
-            for case in cases
-        ]
-        answers = self.lab.ask_all(asked)
-        return [a.case.rebased() if isinstance(a, Steered) and a.case is not None else None for a in answers]
+        about = self.about(case)
+        found = self.lab.ask(SteerInputs(about, tuple(wanted), tolerances, STEERING_S, tuple(magnifying)))
+        return found.case.rebased() if isinstance(found, Steered) and found.case is not None else None
 
     def warm(self, case: Case) -> None:
         """Compile a case in the worker itself, for the caches that this fills."""

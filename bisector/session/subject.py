@@ -76,7 +76,7 @@ def whole_script(
     call = lab.hello().calls[0]
     study = Study(
         lab, call.index, criterion, criterion, repeat=options.repeat, exhausted=session.clock.exhausted,
-        counts=session.counts,
+        counts=session.counts, width=lab.jobs,
     )  # fmt: skip
     evidence = _evidence(study)
     measured_here = verdict_of_call(evidence, study, call)

@@ -3,7 +3,7 @@
 # Cause: layout:channels_last@input_1
 # Disabling layout:channels_last@input_1 makes the outputs agree.
 # Fix (--fixed): inductor.layout_optimization=False
-# Seen with torch 2.13.0+cpu, g++ (Debian 12.2.0-14+deb12u1) 12.2.0, Intel(R) Xeon(R) Processor (avx512 avx512_vnni amx_tile).
+# Seen with torch 2.13.0+cpu, g++ (Debian 12.2.0-14+deb12u1) 12.2.0, AMD EPYC (avx512 avx512_vnni).
 #
 # python repro.py           exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
 # python repro.py --fixed   the same with the fix
@@ -30,7 +30,9 @@ def fn(conv2d, weight, bias):
 
 
 def inputs():
-    conv2d = torch.tensor([[[[-0.48094946, 5.1878934]], [[0.941914, -1.150456]]]])
+    conv2d = torch.tensor([
+        -0.48094946, 5.1878934, 0.941914, -1.150456, 0.71764314, -1.6427948, -3.6444097, 1.4750961
+    ]).reshape(2, 2, 1, 2)
     weight = torch.tensor([[[[-0.15671037]], [[0.12428498]]]])
     bias = torch.tensor([-0.044018883])
     return [conv2d, weight, bias]

@@ -27,7 +27,10 @@ from running import Ended, answer, causes, cold_folder, last_line, numbisect, pr
 
 ROOT = Path(__file__).resolve().parents[2]
 BISECTOR = "torch bisector"  # what the ratios are over
-COLUMNS = (("wall_s", ".1f"), ("cpu_s", ".1f"), ("probes", "g"), ("ratio", ".2f"))  # numbers in the table
+# Numbers in the table.
+COLUMNS = (("known_s", ".1f"), ("wall_s", ".1f"), ("cpu_s", ".1f"), ("probes", "g"), ("ratio", ".2f"))
+# numbisect says so on stderr once a second process has confirmed cause and fix.
+_CONFIRMED = re.compile(r"^\[ *([\d.]+) s\] confirmed: ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,13 @@ class Tool:
 
 @dataclass(frozen=True)
 class Reading:
-    """answer: what the tool named, None where it gave no answer; why: then the reason, as far as it told."""
+    """answer: what the tool named, None where it gave no answer; why: then the reason, as far as it told.
+    known_s: when cause and fix were confirmed, where the tool says so before its end."""
 
     answer: str | None
     why: str = ""
     probes: int | None = None
+    known_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,8 @@ def ours(command: str, read: Callable[[dict[str, Any]], str]) -> Tool:
         found, why = answer(ended, folder)
         if found is None or why:
             return Reading(None, why, probes(found) if found else None)
-        return Reading(read(found), probes=probes(found))
+        said = _CONFIRMED.search(ended.output)
+        return Reading(read(found), "", probes(found), float(said[1]) if said else None)
 
     return Tool(f"numbisect {command}", partial(numbisect, command), reading)
 
@@ -86,7 +92,12 @@ def _bisector_reading(ended: Ended, _: Path) -> Reading:
     return Reading(found[1]) if found else Reading(None, last_line(ended.output))
 
 
+def _plain_command(script: Path, _: Path) -> list[str]:
+    return [sys.executable, str(script)]
+
+
 TOOLS = (
+    Tool("one cold run", _plain_command, lambda ended, folder: Reading("the script itself")),
     ours("minimize", causes),
     ours("flags", _flags),
     Tool(BISECTOR, _bisector_command, _bisector_reading),
@@ -115,11 +126,13 @@ def summary(runs: list[Run]) -> list[dict[str, Any]]:
         mine = [run for run in runs if (run.script, run.tool) == (script, tool)]
         missing = [run.reading.why for run in mine if run.reading.answer is None]
         probes = [run.reading.probes for run in mine if run.reading.probes is not None]
+        known = [run.reading.known_s for run in mine if run.reading.known_s is not None]
         rows.append({
             "script": script, "tool": tool, "runs": len(mine),
             "wall_s": statistics.median(run.wall_s for run in mine),
             "cpu_s": statistics.median(run.cpu_s for run in mine),
             "probes": statistics.median(probes) if probes else None,
+            "known_s": statistics.median(known) if known else None,
             "answers": list(dict.fromkeys(run.reading.answer for run in mine if run.reading.answer)),
             "missing": missing,
         })
@@ -131,7 +144,7 @@ def summary(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    columns = ("script", "tool", "wall s", "user+sys s", "probes", "ratio", "answer")
+    columns = ("script", "tool", "confirmed at s", "wall s", "user+sys s", "probes", "ratio", "answer")
     title = f"medians; ratio: wall time of {BISECTOR} over that of the tool"
     shown = Table(*columns, title=title, show_lines=True)
     for row in rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE, Case
@@ -188,16 +188,13 @@ class Subject:
     asked: list[Case] = field(default_factory=list)
     most: int = 10_000  # questions; more than any reduction of these graphs has a reason to ask
 
-    def problem(self, lanes: int = 1) -> Problem:
-        return Problem(WHOLE, self.result(self.whole, Outcome.FAIL), self.interesting, self.describe, lanes)
+    def problem(self) -> Problem:
+        return Problem(WHOLE, self.result(self.whole, Outcome.FAIL), self.interesting, self.describe)
 
     def describe(self, case: Case) -> GraphInfo:
         return self.whole.apply(case).info
 
-    def interesting(self, cases: Sequence[Case]) -> list[Trial]:
-        return [self._trial(case) for case in cases]
-
-    def _trial(self, case: Case) -> Trial:
+    def interesting(self, case: Case) -> Trial:
         self.asked.append(case)
         assert len(self.asked) <= self.most, "the reduction does not end"
         try:
@@ -228,7 +225,7 @@ def needs(*names: str) -> Diverges:
     return where(lambda g: g.calls >= set(names))
 
 
-def reduced(subject: Subject, run: Callable[[Problem], None] = reduce, lanes: int = 1) -> Graph:
-    problem = subject.problem(lanes)
+def reduced(subject: Subject, run: Callable[[Problem], None] = reduce) -> Graph:
+    problem = subject.problem()
     run(problem)
     return subject.whole.apply(problem.case)

@@ -32,14 +32,11 @@ class Truth:
         self.unseen = unseen  # a graph without decisions has a part in it
         self.asked: list[Case] = []
 
-    def __call__(self, cases: Sequence[Case]) -> list[Trial]:
-        trials = []
-        for case in cases:
-            self.asked.append(case)
-            compiled = self.graphs <= set(case.graphs or GRAPHS) and self.calls <= set(case.calls or CALLS)
-            outcome = Outcome.FAIL if compiled and not (self.unseen and case.graphs) else Outcome.PASS
-            trials.append(Trial(case, outcome, ProbeResult(outcome, "")))
-        return trials
+    def __call__(self, case: Case) -> Trial:
+        self.asked.append(case)
+        compiled = self.graphs <= set(case.graphs or GRAPHS) and self.calls <= set(case.calls or CALLS)
+        outcome = Outcome.FAIL if compiled and not (self.unseen and case.graphs) else Outcome.PASS
+        return Trial(case, outcome, ProbeResult(outcome, ""))
 
 
 def problem(truth: Truth, graphs: Sequence[int] = GRAPHS, calls: Sequence[int] = CALLS) -> Problem:

@@ -49,17 +49,6 @@ def assert_no_gap(found: SetsFound) -> None:
     assert all(minimal.confirmed for minimal in [*found.causes, *found.repairs])
 
 
-def test_a_set_to_deny_is_told_ahead_with_the_rest_to_enable() -> None:
-    told: list[tuple[Subset, Subset]] = []
-    tests = any_of({"fma", "inline"}, {"cast"})
-    enabled, denied = Counted(tests), Counted(mirror(tests, EIGHT))
-    found = all_sets(EIGHT, enabled, denied, 50, ahead=lambda deny, enable: told.append((deny, enable)))
-    assert found == all_sets(EIGHT, tests, mirror(tests, EIGHT), 50)
-    assert all(enable == frozenset(EIGHT) - deny for deny, enable in told)
-    assert {deny for deny, _ in told} <= set(denied.asked)
-    assert len(told) == len(set(told)) >= len(found.repairs)
-
-
 def test_two_that_are_both_needed_are_one_cause_and_two_repairs() -> None:
     found, _, _ = mirrored(EIGHT, {"fma", "inline"})
     assert found.causes == (MinimalSet(("inline", "fma"), FAIL, (PASS, PASS)),)

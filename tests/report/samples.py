@@ -77,6 +77,25 @@ def output(**values: Any) -> dict[str, Any]:
     return entry | values
 
 
+def node(name: str, reads: str, **values: Any) -> dict[str, Any]:
+    """One entry of the graph, equal in both runs unless told otherwise. reads: names, separated by blanks."""
+    entry: dict[str, Any] = {
+        "name": name,
+        "op": f"aten.{name.partition('_')[0]}",
+        "where": "/home/ada/models/softmax.py:11",
+        "module": "",
+        "reads": reads.split(),
+        "shape": [64],
+        "dtype": "float32",
+        "gradient": False,
+        "seen": True,
+        "ulp": 0.0,
+        "carried_ulp": 0.0,
+        "gain": None,
+    }
+    return entry | values
+
+
 def agrees() -> dict[str, Any]:
     """No divergence."""
     result = copy.deepcopy(_EMPTY)
@@ -120,6 +139,15 @@ def softmax_pair() -> dict[str, Any]:
             "local_error_ulp": 4.2,
         },
         "amplifier": {"node": "exp", "op": "aten.exp.default", "gain": 912384.0},
+        "graph": {
+            "nodes": [
+                node("mul", "x", seen=False),
+                node("amax", "mul"),
+                node("sub", "mul amax", ulp=4.2, carried_ulp=4.0),
+                node("exp", "sub", ulp=0.5, carried_ulp=912384.0, gain=912384.0),
+            ],
+            "outputs": {"output[0]": "exp"},
+        },
         "repairs": [
             {"decisions": [FMA], "confirmed": True, "removed_fraction": 1.0},
             {"decisions": [INLINE], "confirmed": True, "removed_fraction": 1.0},

@@ -245,7 +245,7 @@ def test_what_killed_the_worker_in_an_earlier_run_has_one_try_left(
 ) -> None:
     first = new_lab(journal, [])
     first.hello()
-    journal.lost(first._key(Ask("k")))
+    journal.lost(first.key(Ask("k")))
     plan.killers = {"k"}
     assert new_lab(journal, []).ask(Ask("k")) == LOST
     assert [asked for asked in plan.asked if asked] == [["k"]]

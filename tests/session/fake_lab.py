@@ -5,32 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bisector import wire
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.protocol import Request
+from bisector.runner.journal import key_of
 from bisector.session.study import Study
 
 Answers = Mapping[type[Request[Any]], Callable[[Any], Any]]
 
 
 class FakeLab:
-    """answers: from the type of a request to what answers it. asked: all requests, in order."""
+    """answers: from the type of a request to what answers it. asked: all requests, in order. rounds: how many
+    came at a time."""
 
     def __init__(self, answers: Answers, jobs: int = 2) -> None:
         self.answers = answers
         self.jobs = jobs
         self.asked: list[Request[Any]] = []
+        self.rounds: list[int] = []
+
+    def hello(self) -> Any:
+        raise NotImplementedError
+
+    def key(self, request: Request[Any]) -> str:
+        return key_of(wire.dump_request(request))
+
+    def knows(self, request: Request[Any]) -> bool:
+        return False
 
     def ask(self, request: Request[Any]) -> Any:
         return self.ask_all([request])[0]
 
     def ask_all(self, requests: Sequence[Request[Any]]) -> list[Any]:
         self.asked += requests
+        self.rounds.append(len(requests))
         return [self.answers[type(request)](request) for request in requests]
 
     def study(self, *signatures: Signature) -> Study:
         """A study of call 0, which diverges so."""
-        return Study(self, 0, Criterion(), Criterion(), signatures=signatures)  # type: ignore[arg-type]
+        return Study(self, 0, Criterion(), Criterion(), signatures=signatures)
 
 
 DIVERGES = Signature("output[0]", DivergenceKind.VALUE)

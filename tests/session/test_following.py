@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
+from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.judge import judge
 from bisector.core.model import (
     Decision,
@@ -16,7 +17,7 @@ from bisector.core.model import (
     ProbeResult,
     Signature,
 )
-from bisector.core.protocol import Failed, RunTrace, Traced
+from bisector.core.protocol import DescribeGraph, Failed, RunTrace, Traced
 from bisector.core.trace import NodeTrace, Reach, Trace
 from bisector.session.following import UNTRACED, Followed, follow
 from tests.session.fake_lab import FakeLab
@@ -27,6 +28,13 @@ OUT = OutputMeasurement(
 MUL = NodeTrace("mul", "aten.mul", "f.py:2", ("x",), True)
 SUB = NodeTrace("sub", "aten.sub", "f.py:3", ("mul",), True, True, 1e9, 1e-7, True)
 EXP = NodeTrace("exp", "aten.exp", "f.py:3", ("sub",), True, gain=1e6, difference=0.5)
+INFO = GraphInfo(
+    tuple(
+        NodeInfo(name, "call", f"aten.{name}", (read,), (8,), "float32", module=f"layers.{read}")
+        for name, read in (("mul", "x"), ("sub", "mul"), ("exp", "sub"))
+    ),
+    ("exp",),
+)
 
 
 def measured(diverges: bool, *decisions: str) -> Measurement:
@@ -42,7 +50,7 @@ class Lab(FakeLab):
     """answers: by the nodes that are left out. left_out: of each question."""
 
     def __init__(self, answers: Mapping[tuple[str, ...], Traced | Failed]) -> None:
-        super().__init__({RunTrace: lambda request: answers[request.left_out]})
+        super().__init__({RunTrace: lambda request: answers[request.left_out], DescribeGraph: lambda _: INFO})
 
     @property
     def left_out(self) -> list[tuple[str, ...]]:
@@ -102,13 +110,24 @@ def test_a_gradient_is_followed_to_the_operation_whose_backward_pass_is_off() ->
 
 def test_an_output_is_followed_without_gradients_where_handing_these_out_repairs() -> None:
     answers = {Reach.BACKWARD: answer(False), Reach.FORWARD: answer(True)}
-    lab = FakeLab({RunTrace: lambda request: answers[request.reach]})
+    lab = FakeLab({RunTrace: lambda request: answers[request.reach], DescribeGraph: lambda _: INFO})
     probe = default()
     found = follow(replace(lab.study(*probe.signatures), reach=Reach.BACKWARD), WHOLE, probe)
     assert found.origin == SUB
     gradient = default(path="grad[x]")
     found = follow(replace(lab.study(*probe.signatures), reach=Reach.BACKWARD), WHOLE, gradient)
     assert found.trace is None  # without gradients there is nothing to see of them
+
+
+def test_each_node_is_told_with_its_place_in_the_model_and_its_error_in_units_of_the_last_place() -> None:
+    told = Traced(Trace((MUL, SUB, EXP, BACK), TRAINED), measured(True))
+    found = followed(Lab({(): told}), default())
+    assert found.graph is not None and found.graph.outputs == (("grad[x]", "bwd.sub"), ("output[0]", "exp"))
+    mul, sub, exp, back = found.graph.nodes
+    assert (mul.module, mul.reads, mul.shape, mul.dtype) == ("layers.x", ("x",), (8,), "float32")
+    errors = [(node.ulp, node.carried_ulp) for node in (mul, sub, exp)]
+    assert errors == [(0.0, 0.0), (1e9, 0.0), (0.0, 2.0**22)]
+    assert back.gradient and (back.module, back.dtype) == (sub.module, sub.dtype) and not exp.gradient
 
 
 def test_a_trace_in_which_nothing_arises_names_nothing() -> None:

@@ -159,7 +159,7 @@ def _bisect(problem: Problem, n: int, make: Callable[[Case, int], Case]) -> None
         case = make(base, i)
         if case == base:
             return Outcome.UNRESOLVED  # an edit that edits nothing is no progress
-        trial = problem.interesting([case])[-1]
+        trial = problem.interesting(case)
         if trial.outcome is Outcome.FAIL:
             problem.accept(trial)
         return trial.outcome

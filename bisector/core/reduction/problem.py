@@ -6,10 +6,8 @@ A smaller case counts only if it diverges with the same signature and the same f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Protocol
 
 from ..case import Case
 from ..graphinfo import Axis, GraphInfo
@@ -29,19 +27,14 @@ class Trial:
     also: Sequence[ProbeResult] = ()
 
 
-class Interesting(Protocol):
-    """Tries cases; several at once may run in parallel.
-
-    Ends with the first that is interesting. That one may be a case of its own: one of those asked about,
-    on other input values.
-    """
-
-    def __call__(self, cases: Sequence[Case]) -> list[Trial]: ...
+# The trial of an interesting one may be about a case of its own: the one that was asked about on other input
+# values.
+Interesting = Callable[[Case], Trial]
 
 
 @dataclass
 class Problem:
-    """The best case so far. `describe` gives the graph of a case; `lanes` cases are tried at a time.
+    """The best case so far. `describe` gives the graph of a case.
 
     worst: the flat index of the element of an output that diverges most.
     anchored: whether repairs hold the case to the bug, or its signature alone does. decisive: the nodes whose
@@ -54,7 +47,6 @@ class Problem:
     default: ProbeResult
     interesting: Interesting
     describe: Callable[[Case], GraphInfo]
-    lanes: int = 1
     worst: Callable[[OutputMeasurement], int | None] = lambda output: next(iter(output.worst), None)
     anchored: bool = False
     decisive: frozenset[str] = frozenset()
@@ -68,12 +60,11 @@ class Problem:
 
     def first_interesting(self, cases: Iterable[Case]) -> bool:
         """Take the first case in order that is interesting; whether there was one."""
-        waiting: Iterator[Case] = iter(cases)
-        while batch := list(islice(waiting, self.lanes)):
-            for trial in self.interesting(batch):
-                if trial.outcome is Outcome.FAIL:
-                    self.accept(trial)
-                    return True
+        for case in cases:
+            trial = self.interesting(case)
+            if trial.outcome is Outcome.FAIL:
+                self.accept(trial)
+                return True
         return False
 
     def rebase(self) -> None:

@@ -73,7 +73,6 @@ class _Compiled:
         self.problem = problem
         self.smaller = smaller
         self.left = most_runs
-        self.lanes = problem.lanes
         self.trials: dict[Members, Trial] = {}
 
     def __call__(self, members: Members) -> Outcome:
@@ -81,15 +80,8 @@ class _Compiled:
             if not self.left:
                 raise _Enough
             self.left -= 1
-        (trial,) = self.problem.interesting([self._case(members)])
-        self.trials[members] = trial
+        self.trials[members] = trial = self.problem.interesting(self.smaller(*map(int, members)))
         return trial.outcome
-
-    def ahead(self, sets: Sequence[Members]) -> None:
-        self.problem.interesting([self._case(members) for members in sets])
-
-    def _case(self, members: Members) -> Case:
-        return self.smaller(*map(int, members))
 
 
 def _keep_fewest(problem: Problem, numbers: Sequence[str], test: _Compiled, likely: Sequence[str]) -> None:

@@ -1,14 +1,9 @@
-"""Asking several sets at once, where the machine has lanes to spare.
-
-A bisection asks one question at a time; with two lanes the second would idle. So a test may offer to
-probe sets ahead: it answers them from memory when, and if, the search comes to them.
-"""
+"""A minimal set that FAILs, by bisection over an ordered axis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from bisector.core.model import Outcome
 from bisector.core.search.ordered import Transition, first_failing
@@ -17,31 +12,14 @@ Members = frozenset[str]
 Test = Callable[[Members], Outcome]
 
 
-@runtime_checkable
-class Parallel(Protocol):
-    """A test that can probe `lanes` sets side by side."""
-
-    lanes: int
-
-    def __call__(self, members: Members) -> Outcome: ...
-
-    def ahead(self, sets: Sequence[Members]) -> None:
-        """Probe these now; a later call for one of them answers from memory."""
-
-
 class Inverted:
-    """A test upside down, its lanes kept: a search for repairs is a search for causes upside down."""
+    """A test upside down: a search for repairs is a search for causes upside down."""
 
     def __init__(self, test: Test) -> None:
         self._test = test
-        self.lanes = test.lanes if isinstance(test, Parallel) else 1
 
     def __call__(self, members: Members) -> Outcome:
         return self._test(members).inverted()
-
-    def ahead(self, sets: Sequence[Members]) -> None:
-        if isinstance(self._test, Parallel):
-            self._test.ahead(sets)
 
 
 @dataclass(frozen=True)
@@ -80,7 +58,6 @@ class MemoizedTest:
 
     def __init__(self, test: Test, known: Iterable[tuple[Iterable[str], Outcome]] = ()) -> None:
         self._test = test
-        self.lanes = test.lanes if isinstance(test, Parallel) else 1
         self._known = {frozenset(members): outcome for members, outcome in known}
 
     def __call__(self, members: frozenset[str]) -> Outcome:
@@ -90,11 +67,6 @@ class MemoizedTest:
 
     def knows(self, members: frozenset[str]) -> bool:
         return members in self._known
-
-    def ahead(self, sets: Iterable[frozenset[str]]) -> None:
-        """Let a test with several lanes probe what is not known yet, side by side."""
-        if isinstance(self._test, Parallel) and self.lanes > 1:
-            self._test.ahead([s for s in sets if s not in self._known])
 
 
 def minimal_set(
@@ -134,12 +106,7 @@ def _narrowed(elements: list[str], ask: MemoizedTest, likely: Sequence[frozenset
     """The elements of the first likely set that FAILs; all of them where none does."""
     parts = [[e for e in elements if e in some] for some in likely]
     parts = [part for part in parts if 0 < len(part) < len(elements)]
-    for start in range(0, len(parts), ask.lanes):
-        some = parts[start : start + ask.lanes]
-        ask.ahead(map(frozenset, some))
-        if (found := next((p for p in some if ask(frozenset(p)) is Outcome.FAIL), None)) is not None:
-            return found
-    return elements
+    return next((part for part in parts if ask(frozenset(part)) is Outcome.FAIL), elements)
 
 
 def one_minimal(members: Sequence[str], ask: MemoizedTest, chunk: int = 1) -> MinimalSet:
@@ -152,34 +119,15 @@ def one_minimal(members: Sequence[str], ask: MemoizedTest, chunk: int = 1) -> Mi
         kept = _without_needless(kept, ask, chunk)
         chunk //= 2
     # When one is dropped an earlier one can become needless, so singles go round until all of them stay.
-    while (fewer := _without_each_ahead(kept, ask)) != kept:
+    while (fewer := _without_needless(kept, ask, 1)) != kept:
         kept = fewer
     without_each = tuple(ask(frozenset(kept) - {member}) for member in kept)
     return MinimalSet(tuple(kept), ask(frozenset(kept)), without_each)
 
 
-def _without_each_ahead(members: list[str], ask: MemoizedTest) -> list[str]:
-    """One round of singles; all are asked ahead, since mostly all stay and all are needed as proof."""
-    if len(members) > 1:
-        ask.ahead(frozenset(members) - {member} for member in members)
-    return _without_needless(members, ask, 1)
-
-
 def _turn(ask: MemoizedTest, context: list[str], prefix: list[str]) -> Transition:
     """Where the prefixes, each with the context, turn to FAIL."""
-    members = _with_context(context, prefix)
-
-    def test(length: int) -> Outcome:
-        return ask(members(length))
-
-    def ahead(lengths: list[int]) -> None:
-        ask.ahead(map(members, lengths))
-
-    return first_failing(len(prefix), test, ask.lanes, ahead)
-
-
-def _with_context(context: list[str], prefix: list[str]) -> Callable[[int], frozenset[str]]:
-    return lambda length: frozenset(prefix[:length] + context)
+    return first_failing(len(prefix), lambda length: ask(frozenset(prefix[:length] + context)))
 
 
 def _without_needless(members: list[str], ask: MemoizedTest, chunk: int) -> list[str]:

@@ -64,34 +64,14 @@ class Interval:
         return list(dict.fromkeys(a for a in after if a is not None))
 
 
-def first_failing(
-    n: int, test: Callable[[int], Outcome], lanes: int = 1, ahead: Callable[[list[int]], None] | None = None
-) -> Transition:
+def first_failing(n: int, test: Callable[[int], Outcome]) -> Transition:
     """Find a transition among the prefixes of lengths 0..n (n >= 1).
 
     The caller guarantees that test(0) is not FAIL and that test(n) is FAIL; neither is probed here, and no
     length is probed twice. With every length resolved this takes at most ceil(log2 n) probes. Where the
     outcomes are not monotone there are several transitions, and one of them is returned.
-    lanes, ahead: with k lanes, k lengths that cut the range in k+1 parts are given to `ahead` before `test`
-    asks for them one by one: more probes, fewer rounds.
     """
     span = Interval(0, n)
-    while lengths := _cuts(span, lanes):
-        if ahead is not None and len(lengths) > 1:
-            ahead(lengths)
-        for length in lengths:
-            if span.low < length < span.high:
-                span = span.narrowed(length, test(length))
+    while (length := span.next()) is not None:
+        span = span.narrowed(length, test(length))
     return Transition(span.low, span.high)
-
-
-def _cuts(span: Interval, lanes: int) -> list[int]:
-    """Lengths to probe next, at most one for each lane; empty when all between the ends are probed.
-
-    One lane takes the next alone; more lanes cut the range evenly while all resolve.
-    """
-    if lanes > 1 and not span.unresolved:
-        low, width = span.low, span.high - span.low
-        return sorted({low + width * i // (lanes + 1) for i in range(1, lanes + 1)} - {low, span.high})
-    length = span.next()
-    return [] if length is None else [length]

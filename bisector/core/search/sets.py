@@ -6,28 +6,20 @@ proves a cause that is not found yet, outside of it (Reiter 1987; Liffiton et al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bisector.core.model import Outcome
 
 from ..judge import BudgetSpent
 from .minimal import MinimalSet, Test
-from .views import Appeared, Causes, Members, Repairs, inside, limit_reached, outside, untried
-
-# Told of a set to deny and one to enable before either is asked: with lanes to spare both are probed at once.
-Ahead = Callable[[frozenset[str], frozenset[str]], None]
-
+from .views import Appeared, Causes, Members, Repairs, inside, limit_reached, untried
 
 MOST_TOLD = 3  # decisions of a set that are named
 
 
 def _nothing_new(denied: frozenset[str]) -> Sequence[str]:
     return ()
-
-
-def _one_by_one(denied: frozenset[str], enabled: frozenset[str]) -> None:
-    """Nothing is probed before it is asked."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,6 @@ def all_sets(
     limit: int,
     likely: Sequence[frozenset[str]] = (),
     appeared: Appeared = _nothing_new,
-    ahead: Ahead = _one_by_one,
 ) -> SetsFound:
     """Find every minimal cause and every minimal repair, at most `limit` of each (a gap counts as a repair).
 
@@ -82,7 +73,6 @@ def all_sets(
     these are not probed again, and no set is asked twice in one view.
 
     likely: sets to look into first (see minimal_set). They save probes, and change no answer's proof.
-    ahead: see `Ahead`.
     appeared(S): asked where denying S, which the causes would have repair, does not: what came up instead
     joins the elements.
 
@@ -96,7 +86,7 @@ def all_sets(
     causes = Causes(shared, enabled, likely)
     repairs = Repairs(shared, denied, likely, appeared)
     try:
-        stopped_because = _search_both(causes, repairs, limit, ahead)
+        stopped_because = _search_both(causes, repairs, limit)
         mirrored = not (causes.unexplained or repairs.unresolved or repairs.unexpected)
         if stopped_because is None and not mirrored:
             stopped_because = repairs.search(limit)
@@ -137,12 +127,8 @@ def repairs_only(
     )
 
 
-def _search_both(causes: Causes, repairs: Repairs, limit: int, ahead: Ahead) -> str | None:
-    """Try hitting sets of the causes until none is left; return why it stopped before, if it did.
-
-    One that does not repair is followed by the question whether enabling all the rest FAILs, so both are told
-    ahead: a repair wastes the second.
-    """
+def _search_both(causes: Causes, repairs: Repairs, limit: int) -> str | None:
+    """Try hitting sets of the causes until none is left; return why it stopped before, if it did."""
     while True:
         unsettled = repairs.unresolved + causes.unexplained
         known_repairs = [frozenset(repair.members) for repair in repairs.found]
@@ -151,8 +137,6 @@ def _search_both(causes: Causes, repairs: Repairs, limit: int, ahead: Ahead) -> 
             return None
         if len(repairs.found) + len(unsettled) >= limit:
             return limit_reached(limit)
-        if not repairs.knows(hitting):
-            ahead(hitting, frozenset(outside(causes.elements, hitting)))
         outcome = repairs.denied(hitting)
         if outcome is Outcome.PASS:
             repairs.add_inside(hitting)

@@ -16,7 +16,7 @@ from . import forked
 
 # A compiler is begun although other probes will ask too, once so many kernels wait or the first has waited so
 # long: it keeps a core busy, and answers must not stay out.
-ENOUGH, PATIENCE_S = 12, 1.0
+ENOUGH, PATIENCE_S = 12, 5.0
 # Of one call; whoever waits then builds for itself, within its own time.
 MOST_S = 120.0
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)(.*)$", re.MULTILINE)

@@ -15,6 +15,7 @@ from bisector.errors import BadOption
 from ..command_line import Against
 from ..divergence import Divergence
 from ..questions import DecisionTest
+from ..rounds import in_rounds
 from ..run import Session
 from ..study import Study, config_id, flag_of
 from .walk import FlagWalk
@@ -65,9 +66,6 @@ class Between(DecisionTest):
     def ask(self, members: Members) -> ProbeResult:
         return super().ask(members) if self.candidate(members).flags else self.default
 
-    def ahead(self, sets: Sequence[Members]) -> None:
-        super().ahead([members for members in sets if self.candidate(members).flags])
-
     @property
     def target(self) -> Outcome:
         """What the subject's own configuration is taken for."""
@@ -81,7 +79,6 @@ def contrast(between: Between, name: str, likely: Sequence[Members] = ()) -> Con
     """
     whole = frozenset(between.elements)
     diverging, agreeing = frozenset[str](), whole
-    between.ahead([diverging, agreeing, *(whole - members for members in likely)])
     for members, wanted in ((diverging, Outcome.FAIL), (agreeing, Outcome.PASS)):
         if (found := between.ask(members)).outcome is not wanted:
             own = wanted is between.target
@@ -98,6 +95,7 @@ def contrast(between: Between, name: str, likely: Sequence[Members] = ()) -> Con
     )
 
 
+@in_rounds
 def brought_back(study: Study, walk: FlagWalk, case: Case, default: ProbeResult) -> Contrast | None:
     """Which flags, as they are, make the case diverge when all others that act are conservative; None where
     no flag acts."""
@@ -129,12 +127,19 @@ def against(session: Session, divergence: Divergence, other: Against) -> Contras
     if not theirs:
         return Contrast(other.name, here, unknown=f"{other.name} sets nothing that the target does not")
     if here is Outcome.FAIL:
-        return contrast(Between(study, WHOLE, default, theirs, ours, as_is), other.name)
+        return _on_whole(study, default, theirs, ours, as_is, other.name)
     there = study.probe(Candidate.with_flags(theirs))
     if {here, there.outcome} != {Outcome.PASS, Outcome.FAIL}:
         return Contrast(other.name, here, unknown=_alike(other.name, here, there.outcome))
     study = replace(study, signatures=there.signatures)  # of the one that diverges, and no other bug's
-    return contrast(Between(study, WHOLE, default, ours, theirs, as_is), other.name)
+    return _on_whole(study, default, ours, theirs, as_is, other.name)
+
+
+@in_rounds
+def _on_whole(
+    study: Study, default: ProbeResult, good: Settings, bad: Settings, as_is: Settings, name: str
+) -> Contrast:
+    return contrast(Between(study, WHOLE, default, good, bad, as_is), name)
 
 
 def _alike(name: str, here: Outcome, there: Outcome) -> str:

@@ -13,6 +13,7 @@ from bisector.core.protocol import Request, Setting
 from bisector.core.search.sets import repairs_only
 
 from ..questions import Denied
+from ..rounds import in_rounds
 from ..study import Study, config_id, flag_of
 from .curated import Flag
 
@@ -266,6 +267,7 @@ def _likely_first(
     return [moving, acting] if len(moving) < len(acting) else [acting]
 
 
+@in_rounds
 def _with_sets(study: Study, found: FlagWalk, case: Case, default: Measurement) -> FlagWalk:
     """With minimal sets among the flags that change the program at all, if all of them together repair."""
     acting = found.programs(default)

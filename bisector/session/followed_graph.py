@@ -1,0 +1,69 @@
+"""The graph that was followed, call by call: its place in the model, and what the two runs gave there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bisector.core.graphinfo import GraphInfo
+from bisector.core.trace import NodeTrace, Trace
+
+# Relative size of one unit in the last place, just above a power of two.
+_ULP = {"float64": 2.0**-52, "float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
+
+
+@dataclass(frozen=True)
+class FollowedNode:
+    """A call, as `result.json` has it. where: the user's file:line. module: its path in the model. reads: the
+    calls and inputs that it reads. gradient: of the backward pass. seen: compiled's own value is known.
+
+    ulp: the error that arises there, on equal inputs, in units in the last place, 0 where there is none.
+    carried_ulp: the difference of the two runs' values, in units of the largest element; None for a dtype
+    without rounding. gain: as of NodeTrace.
+    """
+
+    name: str
+    op: str
+    where: str
+    module: str
+    reads: tuple[str, ...]
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    gradient: bool
+    seen: bool
+    ulp: float
+    carried_ulp: float | None
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class FollowedGraph:
+    """nodes: in the order they run. outputs: by path, the node that it is."""
+
+    nodes: tuple[FollowedNode, ...]
+    outputs: tuple[tuple[str, str], ...]
+
+
+def followed_graph(info: GraphInfo, trace: Trace) -> FollowedGraph:
+    """info: of the case that was followed."""
+    known = {node.name: node for node in info.nodes}
+
+    def node_of(told: NodeTrace) -> FollowedNode:
+        of = known.get(told.of)
+        dtype = None if of is None else of.dtype
+        unit = _ULP.get(dtype or "")
+        return FollowedNode(
+            told.name,
+            told.op,
+            told.where,
+            "" if of is None else of.module,
+            told.reads,
+            None if of is None else of.shape,
+            dtype,
+            told.is_gradient,
+            told.seen,
+            told.local_ulp if told.arises else 0.0,
+            None if unit is None else told.difference / unit,
+            told.gain,
+        )
+
+    return FollowedGraph(tuple(map(node_of, trace.nodes)), tuple(sorted(trace.ends.items())))

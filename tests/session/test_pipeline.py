@@ -332,6 +332,16 @@ def test_a_kind_whose_hook_is_off_is_told_and_never_accused(explained: Explain) 
     assert not {m for m in named if m.startswith("fma:")}
 
 
+def test_without_minimizing_cause_and_fix_are_confirmed_and_the_graph_stays_whole(explained: Explain) -> None:
+    model = both_needed()
+    result = explained(model, minimal=False)
+    for field in ("causes", "repairs", "fixes"):
+        assert result[field] and all(one["confirmed"] for one in result[field])
+    probed = [request.about.case for request in model.asked[0] if isinstance(request, asked.RunProbe)]
+    assert probed and set(probed) == {WHOLE}
+    assert "the case was not made smaller (--no-minimize)" in result["text_notes"]
+
+
 def test_every_request_after_the_self_test_says_which_hooks_are_off(explained: Explain) -> None:
     model = both_needed(hooks_off={"vec": "it changes nothing"})
     explained(model, as_test=True)

@@ -82,7 +82,7 @@ _TRACE: list[Callable[[Any], Any]] = [
     click.option("--trace", metavar="FILE", help="Write where the time goes, as a Chrome trace."),
 ]
 _OUTPUT: list[Callable[[Any], Any]] = [
-    click.option("-v", "--verbose", is_flag=True, help="Log every probe to stderr."),
+    click.option("-v", "--verbose", is_flag=True, help="The whole report, and every probe on stderr."),
     click.option("-q", "--quiet", is_flag=True, help="Write only errors to stderr."),
     click.option("--no-color", is_flag=True, help="No colour."),
 ]
@@ -261,12 +261,13 @@ def triage(paths: tuple[str, ...], **given: Any) -> int:
     show_default=True,
 )
 @click.option("--open", "in_browser", is_flag=True, help="Show the page in a browser.")
+@click.option("-v", "--verbose", is_flag=True, help="All of the text, not what fits a screen.")
 @click.option("--no-color", is_flag=True, help="No colour.")
-def report(run: str, form: str, in_browser: bool, no_color: bool) -> int:
+def report(run: str, form: str, in_browser: bool, **given: Any) -> int:
     """Print the report of a finished run again."""
     from bisector.session import past_runs
 
-    return past_runs.show(run) if in_browser else past_runs.report(run, form, no_color)
+    return past_runs.show(run) if in_browser else past_runs.report(run, form, given)
 
 
 @main.command()

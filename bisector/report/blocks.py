@@ -99,14 +99,23 @@ class Medium(enum.Enum):
     PAGE = "page"
 
 
+class Detail(enum.Enum):
+    """How much of a report a terminal shows: what fits a screen, or all of it."""
+
+    GIST = "gist"
+    ALL = "all"
+
+
 @dataclass(frozen=True)
 class Section:
-    """note: the gist, beside the title."""
+    """note: in a few words, beside the title. gist: the blocks of a report that fits a screen, empty where it
+    leaves the section out; None where it shows all of it."""
 
     title: str
     blocks: tuple[Block, ...]
     note: str = ""
     shown: Medium = Medium.EVERYWHERE
+    gist: tuple[Block, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def verdict_lines(result: Result) -> list[str]:
     backend = verdict["first_bad_backend"]
     if backend:
         lines.append(f"First backend that diverges: {backend} ({BACKEND_SENTENCES[backend]}).")
-    lines += _trace(result)
+    lines += trace_lines(result)
     if result.get("settings"):
         values = [f"{name} = {python_literal(value)}" for name, value in result["settings"].items()]
         lines.append(f"The subject itself sets {conjunction(values)}.")
@@ -88,7 +88,8 @@ def _allowed(criterion: Mapping[str, Any]) -> list[str]:
     return [f"Tolerance: {allowed} ({criterion['source']}){zeros}."] if allowed else []
 
 
-def _trace(result: Result) -> list[str]:
+def trace_lines(result: Result) -> list[str]:
+    """Where the difference starts and where it grows, as far as that is known."""
     lines = []
     origin, amplifier = result["origin"], result["amplifier"]
     if origin:

@@ -44,6 +44,8 @@ from .words import (
 
 # What a terminal has room for; result.json has all.
 MAX_OUTPUTS = 8
+FEW_OUTPUTS = 3  # where all is to fit a screen
+FEW_LINES = 8  # of a minimal case there
 MAX_FIXES = 5  # they are ranked
 MAX_IDLE_FLAGS = 12  # names of flags that change nothing
 INLINE_LINES = 80  # a repro of fewer lines is read in place, a longer one is folded away
@@ -175,14 +177,18 @@ def _verdict(result: Result) -> Section | None:
         if equal:
             blocks.append(Paragraph(f"Equal bit for bit: {count(equal, 'other output')}.", Tone.QUIET))
     blocks += map(Paragraph, facts.verdict_lines(result))
-    return Section("Verdict", tuple(blocks), verdict["class"])
+    gist: list[Block] = [Paragraph(class_sentence(verdict))]
+    if differing:
+        gist.append(facts.outputs_table(differing[:FEW_OUTPUTS]))
+    gist += map(Paragraph, facts.trace_lines(result))
+    return Section("Verdict", tuple(blocks), verdict["class"], gist=tuple(gist))
 
 
 def _causes(result: Result, labels: Mapping[str, str]) -> Section | None:
     if not result["causes"]:
         return None
     blocks: list[Block] = []
-    shown: set[str] = set()
+    shown: dict[str, None] = {}
     for cause in result["causes"]:
         tone = Tone.QUIET if cause["confirmed"] else Tone.DOUBTFUL
         evidence = [Paragraph(sentences.cause_evidence(cause), tone)]
@@ -196,8 +202,9 @@ def _causes(result: Result, labels: Mapping[str, str]) -> Section | None:
                 blocks.append(Paragraph("These together:"))
             blocks += [_decision(result, member, labels, again=member in shown) for member in members]
             blocks += evidence
-        shown |= set(members)
-    return Section("Causes", tuple(blocks), sentences.cause_heading(result["causes"]))
+        shown |= dict.fromkeys(members)
+    gist = tuple(_decision(result, member, labels) for member in shown)
+    return Section("Causes", tuple(blocks), sentences.cause_heading(result["causes"]), gist=gist)
 
 
 def _decision(
@@ -225,7 +232,8 @@ def _repairs(result: Result, labels: Mapping[str, str]) -> Section | None:
     blocks += map(Paragraph, lines)
     if result.get("confirmation"):
         blocks.append(Paragraph(sentences.confirmation_sentence(result), Tone.QUIET))
-    return Section("Repairs", tuple(blocks), sentences.repair_heading(repairs))
+    gist = () if result["causes"] else tuple(blocks)
+    return Section("Repairs", tuple(blocks), sentences.repair_heading(repairs), gist=gist)
 
 
 def _shares(result: Result, labels: Mapping[str, str]) -> Section | None:
@@ -240,7 +248,7 @@ def _shares(result: Result, labels: Mapping[str, str]) -> Section | None:
         rows.append((Bar(share["removed_fraction"]), cell(left), name))
     table = Table(tuple(rows), ("removed", "left", "decision"), frozenset({1}))
     note = "of the difference: removed with this one disabled, left with all others disabled"
-    return Section("Shares", (table, Paragraph(sentences.shares_sentence(result))), note)
+    return Section("Shares", (table, Paragraph(sentences.shares_sentence(result))), note, gist=())
 
 
 def _places(result: Result) -> Section | None:
@@ -266,7 +274,20 @@ def _fixes(result: Result) -> Section | None:
         blocks.append(Paragraph(f"{len(result['fixes']) - MAX_FIXES} more in result.json.", Tone.QUIET))
     sure = "" if all(fix["confirmed"] for fix in result["fixes"][:MAX_FIXES]) else ", where it is confirmed"
     note = f"each alone makes compiled agree with eager{sure}; any one line of a fix will do"
-    return Section("Fixes", tuple(blocks), note)
+    return Section("Fixes", tuple(blocks), note, gist=None if _is_walk(result) else _best_fix(result))
+
+
+def _is_walk(result: Result) -> bool:
+    """Whether flags are what was asked for."""
+    return not (result["causes"] or result["repairs"] or result["minimal"])
+
+
+def _best_fix(result: Result) -> tuple[Block, ...]:
+    best = result["fixes"][0]
+    tone = Tone.QUIET if best["confirmed"] else Tone.DOUBTFUL
+    body: list[Block] = [Paragraph(facts.fix_facts(best, result["verdict"]), tone)]
+    body += [Verbatim(line) for line in best["paste"][:1]]
+    return (Item("1.", _fix_head(best), body=tuple(body)),)
 
 
 def _fix_head(fix: Mapping[str, Any]) -> Span:
@@ -292,7 +313,7 @@ def _flags(result: Result) -> Section | None:
             blocks.append(Paragraph(sentences.unchanged_code(unchanged), Tone.QUIET))
         blocks.append(Folded(f"all {count(len(flags), 'flag')}", (_all_flags(result),)))
     note = f"{len(flags)} tried alone; how much of the difference each removes"
-    return Section("Flags", tuple(blocks), note)
+    return Section("Flags", tuple(blocks), note, gist=None if _is_walk(result) else ())
 
 
 def _flag_row(flag: Mapping[str, Any], result: Result) -> tuple[Cell, ...]:
@@ -330,14 +351,16 @@ def _minimal(result: Result) -> Section | None:
     minimal = result["minimal"]
     if not minimal:
         return None
-    blocks: list[Block] = [Paragraph(", ".join(minimal["ops"]))]
+    gist: Block = Paragraph(", ".join(minimal["ops"]))
+    blocks: list[Block] = [gist]
     if minimal.get("graph"):
         blocks.append(Verbatim(minimal["graph"], "python"))
+        gist = blocks[-1] if len(minimal["graph"].splitlines()) <= FEW_LINES else gist
     if said := sentences.nearest_sentence(result):
         blocks.append(Paragraph(said))
         if diff := result["neighbour"].get("diff"):
             blocks.append(Verbatim("\n".join(diff), "diff"))
-    return Section("Minimal case", tuple(blocks), facts.minimal_line(minimal))
+    return Section("Minimal case", tuple(blocks), facts.minimal_line(minimal), gist=(gist,))
 
 
 def _not_established(result: Result) -> Section | None:
@@ -361,10 +384,13 @@ def _files(result: Result) -> Section:
         ("result.json", "all of this, for scripts"),
     ]
     rows = tuple((cell(name), cell(use, Tone.QUIET)) for name, use in files if name)
+    read_first = (result["repro"], result.get("test"), result["report_html"])
+    few = tuple((cell(name), cell(use, Tone.QUIET)) for name, use in files if name in read_first and name)
     going_on: tuple[Block, ...] = ()
     if result["stopped_because"]:
         going_on = (Verbatim(f"To go on: numbisect resume {shlex.quote(result['run'])}"),)
-    return Section("Files", (Table(rows), *going_on), f"in {result['run']}", Medium.TERMINAL)
+    gist = (Table(few), *going_on) if few else None
+    return Section("Files", (Table(rows), *going_on), f"in {result['run']}", Medium.TERMINAL, gist)
 
 
 def _cost(result: Result) -> Section:
@@ -379,7 +405,7 @@ def _cost(result: Result) -> Section:
         for name, value in facts.versions(result, _MAIN_VERSIONS)
     ]
     blocks.append(Paragraph(", ".join(known), Tone.QUIET))
-    return Section("Cost", tuple(blocks), facts.probes_line(result), Medium.TERMINAL)
+    return Section("Cost", tuple(blocks), facts.probes_line(result), Medium.TERMINAL, ())
 
 
 def _versions(result: Result) -> Section:

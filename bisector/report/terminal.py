@@ -14,6 +14,7 @@ from .blocks import (
     Bar,
     Block,
     Cell,
+    Detail,
     Folded,
     Item,
     Link,
@@ -40,7 +41,7 @@ STYLES = {
 BAR_WIDTH, PERCENT_WIDTH = 8, 4
 
 
-def render(report: Report, width: int, color: bool) -> str:
+def render(report: Report, width: int, color: bool, detail: Detail = Detail.ALL) -> str:
     """The text at a terminal width, without trailing spaces; with color, ANSI sequences.
 
     Lines that are there to be copied are never wrapped and so can be longer than `width`. Nothing in a text
@@ -49,8 +50,12 @@ def render(report: Report, width: int, color: bool) -> str:
     page = _Page(width, color)
     page.put(Text(report.answer.text, style=f"bold {STYLES[report.answer.tone]}"))
     for section in report.sections:
-        if section.shown is not Medium.PAGE:
-            page.section(section)
+        if section.shown is Medium.PAGE:
+            continue
+        if detail is Detail.ALL or section.gist is None:
+            page.section(section, section.blocks)
+        elif section.gist:
+            page.section(section, section.gist)
     lines = page.buffer.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
 
@@ -74,11 +79,11 @@ class _Page:
     def put(self, text: Text | Grid, indent: int = 0) -> None:
         self._console.print(Padding(text, (0, 0, 0, indent)))
 
-    def section(self, section: Section) -> None:
+    def section(self, section: Section, blocks: Iterable[Block]) -> None:
         self._console.print()
         note = f"  {section.note}" if section.note else ""
         self._console.print(Text.assemble((section.title, "bold"), note))
-        self.blocks(section.blocks, INDENT)
+        self.blocks(blocks, INDENT)
 
     def blocks(self, blocks: Iterable[Block], indent: int) -> None:
         for block in blocks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from bisector.errors import BadOption
 from bisector.report import markdown, sections, terminal
+from bisector.report.blocks import Detail
 from bisector.runner.rundir import RunDirectory
 
 from .display import to_stdout
@@ -33,7 +35,8 @@ def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: RunDirector
     if given["json_path"] is not None:
         write_json(given["json_path"], result)
     if given["json_path"] != "-":
-        to_stdout(as_text({**result, "run": shown_path(run.path)}, given["no_color"]) + "\n")
+        detail = Detail.ALL if given["verbose"] else Detail.GIST
+        to_stdout(as_text({**result, "run": shown_path(run.path)}, given["no_color"], detail) + "\n")
 
 
 def as_markdown(run: RunDirectory, result: Mapping[str, Any]) -> str:
@@ -53,10 +56,14 @@ def as_page(run: RunDirectory, result: Mapping[str, Any]) -> str:
     return page.render(sections.report(result, run.repro_text()), result, script)
 
 
-def as_text(result: Mapping[str, Any], no_color: bool) -> str:
-    """The same for a terminal, coloured where stdout is one."""
+def as_text(result: Mapping[str, Any], no_color: bool, detail: Detail) -> str:
+    """The same for a terminal, coloured where stdout is one; what is left out of a gist is told."""
     color = sys.stdout.isatty() and not no_color and "NO_COLOR" not in os.environ
-    return terminal.render(sections.report(result), width(), color)
+    report = sections.report(result)
+    text = terminal.render(report, width(), color, detail)
+    if detail is Detail.ALL or all(section.gist is None for section in report.sections):
+        return text
+    return f"{text}More: numbisect report {shlex.quote(result['run'])} -v\n"
 
 
 def width() -> int:

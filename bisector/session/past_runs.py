@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector.errors import BadTarget
+from bisector.report.blocks import Detail
 from bisector.runner import rundir
 from bisector.runner.rundir import PAGE
 
@@ -53,7 +54,7 @@ def show(path: str) -> int:
     return 0
 
 
-def report(path: str, form: str, no_color: bool) -> int:
+def report(path: str, form: str, given: Mapping[str, Any]) -> int:
     """Print a finished run again, or a triage."""
     if is_triage(path):
         from bisector.report import triage as triage_report
@@ -63,11 +64,12 @@ def report(path: str, form: str, no_color: bool) -> int:
         to_stdout(triage_report.FORMS[form](triage_command.summary_of(path)))
         return 0
     run, result = _finished(path)
+    detail = Detail.ALL if given["verbose"] else Detail.GIST
     forms = {
         "json": lambda: json.dumps(result, indent=2) + "\n",
         "markdown": lambda: as_markdown(run, result) + "\n",
         "html": lambda: as_page(run, result),
-        "text": lambda: as_text(result, no_color) + "\n",
+        "text": lambda: as_text(result, given["no_color"], detail) + "\n",
     }
     to_stdout(forms[form]())
     return 0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bisector.report import sections, terminal
+from bisector.report.blocks import Detail
 from tests.report import samples
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -33,6 +34,40 @@ def test_the_page_is_as_it_was_read_and_approved(name: str, width: int) -> None:
     if os.environ.get("NUMBISECT_UPDATE_GOLDEN") == "1":
         path.write_text(page, encoding="utf-8")
     assert page == path.read_text(encoding="utf-8")
+
+
+def gist(result: dict[str, Any]) -> str:
+    return terminal.render(sections.report(result), 100, color=False, detail=Detail.GIST)
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_what_a_run_prints_fits_a_screen_and_says_what_must_be_said(name: str) -> None:
+    result = samples.ALL[name]()
+    page, whole = gist(result), render(result)
+    assert len(page.splitlines()) <= 40
+    assert page.splitlines()[0] == whole.splitlines()[0]
+    decisions = [decision for cause in result["causes"] for decision in cause["decisions"]]
+    for line in (*result.get("text_notes", []), *decisions):
+        assert flat(line) in flat(page)
+    for name_of_file in (result["repro"], result["report_html"]):
+        assert name_of_file is None or name_of_file in page
+    if result["stopped_because"]:
+        assert f"numbisect resume {result['run']}" in page
+
+
+def test_of_the_fixes_a_screen_has_the_best_with_one_line_to_paste() -> None:
+    result = samples.softmax_pair()
+    page = gist(result)
+    assert result["fixes"][0]["paste"][0] in page and result["fixes"][0]["paste"][1] not in page
+    assert "Flags" not in page and "Repairs" not in page and "Cost" not in page
+
+
+def test_where_flags_alone_were_asked_for_a_screen_has_all_of_them() -> None:
+    result = samples.softmax_pair()
+    result["causes"], result["repairs"], result["minimal"] = [], [], None
+    page = gist(result)
+    assert all(line in page for fix in result["fixes"] for line in fix["paste"])
+    assert "tried alone" in page
 
 
 def test_a_pair_is_said_to_need_both_and_either_repairs_it() -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
-from bisector.core.fix_source import python_literal
-
-from . import builds, facts, family, sentences
+from . import builds, changes, facts, family, sentences
 from .blocks import (
     Bar,
     Block,
@@ -35,7 +32,6 @@ from .words import (
     decision_source,
     decision_where,
     file_name,
-    fix_title,
     number,
     percent,
     short_decision,
@@ -46,8 +42,6 @@ from .words import (
 MAX_OUTPUTS = 8
 FEW_OUTPUTS = 3  # where all is to fit a screen
 FEW_LINES = 8  # of a minimal case there
-MAX_FIXES = 5  # they are ranked
-MAX_IDLE_FLAGS = 12  # names of flags that change nothing
 INLINE_LINES = 80  # a repro of fewer lines is read in place, a longer one is folded away
 _VERSIONS = ("torch", "torch_git", "triton", "python", "os", "cpu", "isa", "gpu", "cxx", "numbisect")
 _MAIN_VERSIONS = ("torch", "triton", "python", "isa", "gpu", "cxx")
@@ -66,12 +60,6 @@ _TITLES = {
     "unresolved": "no verdict on torch.compile against eager",
 }
 _ANSWER_TONES = {"agrees": Tone.GOOD, "compiled-worse": Tone.BAD, "raises": Tone.BAD}
-_ROLE_TONES = {
-    "fix": Tone.GOOD,
-    "necessary": Tone.NEEDED,
-    "unresolved": Tone.DOUBTFUL,
-    "worse": Tone.BAD,
-}
 
 
 def report(result: Result, repro_source: str | None = None) -> Report:
@@ -89,8 +77,8 @@ def report(result: Result, repro_source: str | None = None) -> Report:
         family.section(result),
         _shares(result, labels),
         _places(result),
-        _fixes(result),
-        _flags(result),
+        changes.fixes(result),
+        changes.flags(result),
         _compared(result),
         _minimal(result),
         *(builds.sections(result["builds"]) if result["builds"] is not None else ()),
@@ -125,7 +113,7 @@ def _summary(result: Result) -> Section | None:
     sets = [entry["decisions"] for entry in (result["causes"] or result["repairs"])]
     found = list(dict.fromkeys(member for members in sets for member in members)) or result.get("places", [])
     kinds = dict.fromkeys(member.partition(":")[0] for member in found)
-    fix = next((_fix_head(fix) for fix in result["fixes"] if fix["confirmed"]), Span("none known"))
+    fix = next((changes.fix_head(fix) for fix in result["fixes"] if fix["confirmed"]), Span("none known"))
     row: tuple[Cell, ...] = (
         cell(result["verdict"]["first_bad_backend"] or "?"),
         cell(", ".join(kinds) or "?"),
@@ -256,87 +244,6 @@ def _places(result: Result) -> Section | None:
         return None
     places = [_decision(result, place, {}) for place in result["places"]]
     return Section("Where", (*places, Paragraph(sentences.PLACE)), "a place, not a cause")
-
-
-def _fixes(result: Result) -> Section | None:
-    if not result["fixes"]:
-        return None
-    blocks: list[Block] = []
-    for position, fix in enumerate(result["fixes"][:MAX_FIXES], 1):
-        tone = Tone.QUIET if fix["confirmed"] else Tone.DOUBTFUL
-        body: list[Block] = [Paragraph(facts.fix_facts(fix, result["verdict"]), tone)]
-        if fix["paste"]:
-            body.append(Verbatim("\n".join(fix["paste"])))
-        else:
-            body.append(Paragraph("Plain torch has no setting for this."))
-        blocks.append(Item(f"{position}.", _fix_head(fix), body=tuple(body)))
-    if len(result["fixes"]) > MAX_FIXES:
-        blocks.append(Paragraph(f"{len(result['fixes']) - MAX_FIXES} more in result.json.", Tone.QUIET))
-    sure = "" if all(fix["confirmed"] for fix in result["fixes"][:MAX_FIXES]) else ", where it is confirmed"
-    note = f"each alone makes compiled agree with eager{sure}; any one line of a fix will do"
-    return Section("Fixes", tuple(blocks), note, gist=None if _is_walk(result) else _best_fix(result))
-
-
-def _is_walk(result: Result) -> bool:
-    """Whether flags are what was asked for."""
-    return not (result["causes"] or result["repairs"] or result["minimal"])
-
-
-def _best_fix(result: Result) -> tuple[Block, ...]:
-    best = result["fixes"][0]
-    tone = Tone.QUIET if best["confirmed"] else Tone.DOUBTFUL
-    body: list[Block] = [Paragraph(facts.fix_facts(best, result["verdict"]), tone)]
-    body += [Verbatim(line) for line in best["paste"][:1]]
-    return (Item("1.", _fix_head(best), body=tuple(body)),)
-
-
-def _fix_head(fix: Mapping[str, Any]) -> Span:
-    return Span(fix_title(fix), Tone.NAME if fix["set"] else Tone.PLAIN)
-
-
-def _flags(result: Result) -> Section | None:
-    """Each flag that does something, with what it removes; the rest in a line, and folded."""
-    flags = result["flags"]
-    if not flags:
-        return None
-    idle = [flag for flag in flags if facts.role_words(flag) == "no effect"]
-    telling = [flag for flag in flags if flag not in idle]
-    blocks: list[Block] = []
-    if telling:
-        rows = tuple(_flag_row(flag, result) for flag in telling)
-        blocks.append(Table(rows, ("removed", "role", "flag")))
-    if idle:
-        names = [flag["name"] for flag in idle[:MAX_IDLE_FLAGS]]
-        rest = [f"{len(idle) - MAX_IDLE_FLAGS} more"] if len(idle) > MAX_IDLE_FLAGS else []
-        blocks.append(Paragraph(f"No effect: {conjunction([*names, *rest])}.", Tone.QUIET))
-        if unchanged := sum(flag["told_by"] == "code" for flag in idle):
-            blocks.append(Paragraph(sentences.unchanged_code(unchanged), Tone.QUIET))
-        blocks.append(Folded(f"all {count(len(flags), 'flag')}", (_all_flags(result),)))
-    note = f"{len(flags)} tried alone; how much of the difference each removes"
-    return Section("Flags", tuple(blocks), note, gist=None if _is_walk(result) else ())
-
-
-def _flag_row(flag: Mapping[str, Any], result: Result) -> tuple[Cell, ...]:
-    role = facts.role_words(flag)
-    tone = _ROLE_TONES.get(role, Tone.PLAIN)
-    change = Span(f"{flag['name']} = {python_literal(flag['tried'])}", Tone.NAME)
-    was = Span(f"  (was {facts.flag_before(flag, result)})", Tone.QUIET)
-    return Bar(flag["removed_fraction"], tone), cell(role, tone), (change, was)
-
-
-def _all_flags(result: Result) -> Table:
-    rows = tuple(
-        (
-            cell(flag["name"], Tone.NAME),
-            cell(facts.flag_before(flag, result), Tone.NAME),
-            cell(python_literal(flag["tried"]), Tone.NAME),
-            cell(flag["outcome"]),
-            Bar(flag["removed_fraction"]),
-            cell(facts.role_words(flag)),
-        )
-        for flag in result["flags"]
-    )
-    return Table(rows, ("flag", "was", "tried", "outcome", "removes", "role"), frozenset({4}))
 
 
 def _compared(result: Result) -> Section | None:

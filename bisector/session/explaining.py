@@ -53,8 +53,6 @@ class Explanation(Findings):
         self.study: Study = divergence.study
         self.second = divergence.second_worker(session)
 
-    # -- the way --------------------------------------------------------------------------------------
-
     def explain(self) -> None:
         """All stages. Raises BudgetSpent where the budget ends a stage that leaves nothing behind."""
         self._open()
@@ -161,8 +159,6 @@ class Explanation(Findings):
         self._follow_small(case)
         self._reproduce(case)
         return True
-
-    # -- the stages -----------------------------------------------------------------------------------
 
     @property
     def _now(self) -> Divergence:

@@ -24,7 +24,8 @@ def test_a_trace_tells_of_each_probe_and_what_it_took(tmp_path: Path) -> None:
     processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     spans = [event for event in events if event["ph"] == "X"]
     assert {event["name"] for event in spans} >= {"capture", "import torch", "run the target", "RunVerdict"}
-    [verdict] = [event for event in spans if event["name"] == "RunVerdict"]
+    probes = [event for event in spans if event["cat"] == "probes"]
+    [verdict] = [event for event in probes if event["name"] == "RunVerdict"]
     assert processes[verdict["pid"]].startswith("worker") and verdict["args"]["cpu_s"] > 0
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["seconds"]["cpu"] >= verdict["args"]["cpu_s"]

@@ -149,8 +149,11 @@ def _verdict(result: Result) -> Section | None:
     if verdict["class"] == "agrees" and not differing:
         return None
     blocks: list[Block] = [Paragraph(class_sentence(verdict))]
+    gist = list(blocks)
     if verdict["reason"] and verdict["reason"] not in sentences.answer(result):
         blocks.append(Paragraph(stopped(verdict["reason"])))
+        if verdict.get("rule") != "accuracy":  # the table has it
+            gist.append(blocks[-1])
     if differing:
         blocks.append(facts.outputs_table(differing[:MAX_OUTPUTS]))
         if any(output["rms_error_eager"] is not None for output in differing):
@@ -165,7 +168,6 @@ def _verdict(result: Result) -> Section | None:
         if equal:
             blocks.append(Paragraph(f"Equal bit for bit: {count(equal, 'other output')}.", Tone.QUIET))
     blocks += map(Paragraph, facts.verdict_lines(result))
-    gist: list[Block] = [Paragraph(class_sentence(verdict))]
     if differing:
         gist.append(facts.outputs_table(differing[:FEW_OUTPUTS]))
     gist += map(Paragraph, facts.trace_lines(result))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bisector.core.case import WHOLE
+from bisector.core.fix_source import python_literal
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Decision, Json, Outcome, ProbeResult, kind_of
 from bisector.core.recorded import RecordedCall
@@ -118,11 +119,15 @@ def confirm(
     )
 
 
-def told(found: Confirmed, flags: Collection[str]) -> str:
-    """What is confirmed, in a line. flags: the names of the fixes by flags."""
+def told(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> str:
+    """What is confirmed, in a line. flags: the settings of fixes by flags, as `confirm` was given them."""
     causes = [listed(cause.members) for cause, proved in found.causes if proved]
     repairs = [listed(repair.found.members) for repair in found.repairs if repair.confirmed]
-    settings = [name for name in flags if name not in found.refuted]
+    settings = [
+        ", ".join(f"{name} = {python_literal(value)}" for name, value in values.items())
+        for key, values in flags.items()
+        if key not in found.refuted
+    ]
     parts = [f"the cause is {' or '.join(causes)}"] if causes else []
     parts += [f"without {' or '.join(repairs)} it agrees"] if repairs else []
     parts += [f"{' or '.join(settings)} repairs it"] if settings else []

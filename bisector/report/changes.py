@@ -28,13 +28,9 @@ def fixes(result: Result) -> Section | None:
         return None
     blocks: list[Block] = []
     for position, fix in enumerate(result["fixes"][:MAX_FIXES], 1):
-        tone = Tone.QUIET if fix["confirmed"] else Tone.DOUBTFUL
-        body: list[Block] = [Paragraph(facts.fix_facts(fix, result["verdict"]), tone)]
-        if fix["paste"]:
-            body.append(Verbatim("\n".join(fix["paste"])))
-        else:
-            body.append(Paragraph("Plain torch has no setting for this."))
-        blocks.append(Item(f"{position}.", fix_head(fix), body=tuple(body)))
+        how = "\n".join(fix["paste"])
+        more = Verbatim(how) if how else Paragraph("Plain torch has no setting for this.")
+        blocks.append(_item(position, fix, result, more))
     if len(result["fixes"]) > MAX_FIXES:
         blocks.append(Paragraph(f"{len(result['fixes']) - MAX_FIXES} more in result.json.", Tone.QUIET))
     sure = "" if all(fix["confirmed"] for fix in result["fixes"][:MAX_FIXES]) else ", where it is confirmed"
@@ -49,10 +45,13 @@ def _is_walk(result: Result) -> bool:
 
 def _best_fix(result: Result) -> tuple[Block, ...]:
     best = result["fixes"][0]
-    tone = Tone.QUIET if best["confirmed"] else Tone.DOUBTFUL
-    body: list[Block] = [Paragraph(facts.fix_facts(best, result["verdict"]), tone)]
-    body += [Verbatim(line) for line in best["paste"][:1]]
-    return (Item("1.", fix_head(best), body=tuple(body)),)
+    return (_item(1, best, result, *map(Verbatim, best["paste"][:1])),)
+
+
+def _item(position: int, fix: Mapping[str, Any], result: Result, *more: Block) -> Item:
+    tone = Tone.QUIET if fix["confirmed"] else Tone.DOUBTFUL
+    told = Paragraph(facts.fix_facts(fix, result["verdict"]), tone)
+    return Item(f"{position}.", fix_head(fix), body=(told, *more))
 
 
 def fix_head(fix: Mapping[str, Any]) -> Span:

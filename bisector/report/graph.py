@@ -11,6 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bisector.core.model import node_of
+
+from .words import tensor
+
 Node = Mapping[str, Any]  # an entry of `graph` in result.json
 
 FEW = 40  # calls; so many are drawn one by one, whatever modules they are in
@@ -74,13 +78,18 @@ def paths_of(module: str) -> list[str]:
     return [".".join(names[:length]) for length in range(1, len(names) + 1)]
 
 
+def shape_of(node: Node) -> str:
+    """`float32[64, 4]`; empty for what is no tensor."""
+    return "" if node["shape"] is None else tensor(node["dtype"] or "", node["shape"])
+
+
 def decisions_at(result: Mapping[str, Any]) -> dict[str, list[str]]:
     """The decisions of causes and repairs by the name of their node."""
     sets = [entry["decisions"] for entry in (*result["causes"], *result["repairs"])]
     members = dict.fromkeys([*(m for some in sets for m in some), *result.get("places", [])])
     found: dict[str, list[str]] = {}
     for member in members:
-        found.setdefault(member.rpartition("@")[2], []).append(member)
+        found.setdefault(node_of(member), []).append(member)
     return found
 
 
@@ -139,10 +148,9 @@ def _box(
         path = key.removeprefix("module ")
         return Box(key, path, f"{len(some)} calls", local, carried, calls=len(some))
     [node] = some
-    shape = f"{node['dtype'] or ''}{node['shape']}" if node["shape"] is not None else ""
     name = node["name"]
     return Box(
-        name, name, f"{node['op'].removeprefix('aten.')} {shape}".strip(), local, carried,
+        name, name, f"{node['op'].removeprefix('aten.')} {shape_of(node)}".strip(), local, carried,
         tuple(marks.get(name, ())), tuple(decided.get(name, ())), line=node["where"],
     )  # fmt: skip
 

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from .blocks import Bar, Medium, Report
-from .graph import HEIGHT, WIDTH, colour, decisions_at, drawings, paths_of
-from .triage import shown
-from .words import Result, number, percent
+from .graph import HEIGHT, WIDTH, colour, decisions_at, drawings, paths_of, shape_of
+from .rendered import shown, templates
+from .words import Result, file_name, number, percent
 
 MOST_LINES = 2_000  # of a script that is shown
 CHART_HEIGHT, LEFT, STEP = 200, 56, 16  # pixels; STEP for each call
@@ -52,14 +51,11 @@ class Chart:
 
 def render(report: Report, result: Result, script: str | None = None) -> str:
     """The page. script: the text of the target, where it is a file of Python."""
-    environment = Environment(
-        loader=PackageLoader("bisector.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )  # fmt: skip
+    environment = templates(autoescape=True)
     environment.filters |= {
         "shown": shown, "inline": inline, "percent": percent, "kind": lambda block: type(block).__name__,
         "lines": str.splitlines, "line_class": line_class, "web": web, "anchor": anchor, "clipped": clipped,
-        "figure": figure,
+        "figure": figure, "shape": shape_of,
     }  # fmt: skip
     environment.tests["bar"] = lambda cell: isinstance(cell, Bar)
     program = _part("page.js")
@@ -70,7 +66,7 @@ def render(report: Report, result: Result, script: str | None = None) -> str:
     return environment.get_template("report.html.jinja").render(
         report=report,
         sections=[section for section in report.sections if section.shown is not Medium.TERMINAL],
-        target=result["target"].replace("\\", "/").rpartition("/")[2],
+        target=file_name(result["target"]),
         paste="\n".join(best["paste"][:1]) if best else "",
         repro=result["repro"],
         nodes=nodes,
@@ -123,7 +119,7 @@ def figure(value: float | str | None) -> str:
     """A number for a table; empty where there is none."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else number(value)
+    return number(value)
 
 
 def _nodes(result: Result) -> list[dict[str, Any]]:
@@ -178,11 +174,11 @@ def _source(
     lines = (script or "").splitlines()
     if not lines or len(lines) > MOST_LINES:
         return []
-    name = result["target"].rpartition("/")[2]
+    name = file_name(result["target"])
     worst: dict[int, tuple[str, int]] = {}
     for node in nodes:
         file, _, line = node["where"].rpartition(":")
-        if file.rpartition("/")[2] == name and line.isdigit():
+        if file_name(file) == name and line.isdigit():
             before = worst.get(int(line), ("", 0))[1]
             worst[int(line)] = (node["where"], max(before, node["colour"]))
     return [(at, text, *worst.get(at, ("", 0))) for at, text in enumerate(lines, 1)]

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from .rendered import shown, templates
 from .words import CLASS_SENTENCES
 
 
@@ -58,14 +57,7 @@ FORMS = {"text": text, "markdown": markdown, "html": html, "json": plain_json}
 
 
 def _rendered(template: str, told: Mapping[str, Any]) -> str:
-    environment = Environment(
-        loader=PackageLoader("bisector.report"),
-        autoescape=template.endswith(".html.jinja"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
+    environment = templates(autoescape=template.endswith(".html.jinja"))
     environment.filters |= {"shown": shown, "counted": _counted}
     by_id = {one["id"]: one for one in told["failures"]}
     title = f"{_counted(len(told['failures']), 'failure')}, {_counted(len(told['clusters']), 'cause')}"
@@ -76,9 +68,3 @@ def _rendered(template: str, told: Mapping[str, Any]) -> str:
 
 def _counted(number: int, name: str) -> str:
     return f"{number} {name}{'' if number == 1 else 's'}"
-
-
-def shown(name: str) -> str:
-    """A name from a file system such that a terminal or a page takes no part of it for its own."""
-    plain = name.encode(errors="surrogateescape").decode(errors="replace")
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in plain)

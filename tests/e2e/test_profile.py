@@ -22,6 +22,8 @@ def test_a_trace_tells_of_each_probe_and_what_it_took(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     events = json.loads(trace.read_text())
     processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    rows = [(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"]
+    assert len(rows) == len(set(rows))
     spans = [event for event in events if event["ph"] == "X"]
     assert {event["name"] for event in spans} >= {"capture", "import torch", "run the target", "RunVerdict"}
     probes = [event for event in spans if event["cat"] == "probes"]

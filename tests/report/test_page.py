@@ -8,8 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import shutil
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ import pytest
 from bisector.report import graph, page, sections
 from tests.report import samples
 
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")  # else playwright's own
 WIDE, NARROW = 1600, 400  # pixels
 HOSTILE = "</code></script><script>document.title='taken'</script>\x1b[31m`\"'&"
 SCRIPT = "import torch\n" + "\n".join(f"x{i} = {i}" for i in range(9)) + "\ny = x.exp()  # <b>bold</b>\n"
@@ -180,16 +177,6 @@ def test_a_difference_stands_in_two_columns_line_by_line() -> None:
         ("⋯", False, "⋯", False), ("same", False, "same", False), ("old", True, "new", True),
         ("", False, "more", True), ("end", False, "end", False),
     ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM)
-        yield opened
-        opened.close()
 
 
 @pytest.mark.browser

@@ -5,8 +5,6 @@ The page in a real Chromium: pip install playwright; pytest -m browser tests/rep
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from bisector.core.model import Outcome
 from bisector.report import triage
 from bisector.session.triage.outcome import Looked
 
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")  # else playwright's own
 HOSTILE = "/in/<script>document.title='taken'</script>\x1b[31m\n# heading.py"
 WIDE, NARROW = 1280, 360  # pixels
 
@@ -67,16 +64,6 @@ def test_every_field_of_the_json_is_documented() -> None:
     shown = told()
     fields = {*shown, *shown["failures"][0], *shown["clusters"][0], *shown["clusters"][0]["cause"]}
     assert not [field for field in fields if f"`{field}`" not in page]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM)
-        yield opened
-        opened.close()
 
 
 @pytest.mark.browser

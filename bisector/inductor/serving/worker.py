@@ -41,7 +41,7 @@ def main(fd: int) -> None:
     os.dup2(log, 1)  # the script's prints and the compilers' chatter; the channel has its own descriptor
     os.dup2(log, 2)
     if options.program is not None:
-        _serve_program(channel, options, options.program)
+        _serve_program(channel, options, options.program, trace)
         return
     hello, loaded = _start(options, begun, partial(_leave_if_alone, channel), trace)
     if loaded is None:
@@ -60,7 +60,7 @@ def main(fd: int) -> None:
     if hello.one_at_a_time:
         _serve_one_at_a_time(channel, run_job, options, hello, loaded)
     else:
-        _serve_forks(channel, run_job, options, loaded)
+        _serve_forks(channel, run_job, options, loaded, trace)
     sys.stdout.flush()
     os._exit(0)  # the subject's exit handlers have nothing to say here, and torch's own take a second
 
@@ -78,7 +78,9 @@ def _serve_one_at_a_time(
     resident.Resident(channel, run_job, wire.load_request, pristine.Pristine(loaded), limit).serve()
 
 
-def _serve_program(channel: socket.socket, options: WorkerOptions, program: ProgramOptions) -> None:
+def _serve_program(
+    channel: socket.socket, options: WorkerOptions, program: ProgramOptions, trace: Trace
+) -> None:
     """Each job in a fork of this process, which has torch with the hooks, and nothing of the script's."""
     threads = _imported()
     from ..flags import reads
@@ -93,7 +95,7 @@ def _serve_program(channel: socket.socket, options: WorkerOptions, program: Prog
     load: Any = wire.load_request
     server.Server(
         channel, partial(program_jobs.answer, told), load, options.memory_bytes, options.log,
-        trace=Trace(options.trace),
+        trace=trace,
     ).serve()  # fmt: skip
     sys.stdout.flush()
     os._exit(0)
@@ -108,7 +110,9 @@ def _imported() -> int:
     return threads
 
 
-def _serve_forks(channel: socket.socket, run_job: Any, options: WorkerOptions, loaded: Any) -> None:
+def _serve_forks(
+    channel: socket.socket, run_job: Any, options: WorkerOptions, loaded: Any, trace: Trace
+) -> None:
     from . import building, jobs, server
 
     memory_bytes, log_path = options.memory_bytes, options.log
@@ -116,7 +120,6 @@ def _serve_forks(channel: socket.socket, run_job: Any, options: WorkerOptions, l
 
     learn = loaded.probe_cache.learn
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
-        trace = Trace(options.trace)
         builder = None if options.lanes is None else building.Builder(Path(folder), options.lanes, trace)
         server.Server(
             channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn, builder, trace

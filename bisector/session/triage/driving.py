@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bisector.core.model import Outcome
-from bisector.report.triage import shown
+from bisector.report.rendered import shown
 
 from ...processes import Started, how_it_ended, start
 from ..command_line import Options

@@ -1,0 +1,23 @@
+"""What the pages that jinja renders have in common."""
+
+from __future__ import annotations
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+def templates(*, autoescape: bool) -> Environment:
+    """Where the templates of this package are. autoescape: for HTML."""
+    return Environment(
+        loader=PackageLoader("bisector.report"),
+        autoescape=autoescape,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+
+
+def shown(name: str) -> str:
+    """A name from a file system such that a terminal or a page takes no part of it for its own."""
+    plain = name.encode(errors="surrogateescape").decode(errors="replace")
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in plain)

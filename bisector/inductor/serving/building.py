@@ -15,8 +15,8 @@ from ..kernels import SOURCE, TARGET, Built, Kernel, entry_of
 from . import forked
 
 # A compiler is begun although other probes will ask too, once so many kernels wait or the first has waited so
-# long: it keeps a core busy, and answers must not stay out. On a busy machine the kernels of slower probes come
-# later than a second after the first, which was then built alone.
+# long: it keeps a core busy, and answers must not stay out. On a busy machine the kernels of slower probes
+# come later than a second after the first, which was then built alone.
 ENOUGH, PATIENCE_S = 12, 5.0
 # Of one call; whoever waits then builds for itself, within its own time.
 MOST_S = 120.0

@@ -16,12 +16,10 @@ from typing import Any
 import click
 from click.exceptions import Exit
 
-from bisector.errors import NumbisectError
+from bisector.errors import INTERRUPTED, NumbisectError
 from bisector.runner import crash
 
 from .core.judge import BudgetSpent
-
-INTERRUPTED = 130  # the shells' status of a program that Ctrl-C ended
 
 
 class Flag(click.ParamType):
@@ -78,7 +76,8 @@ _BUILDS_ARE: list[Callable[[Any], Any]] = [
         "--cpu-stubs", is_flag=True, help="Import CUDA wheels without NVIDIA's libraries, on a CPU."
     ),
 ]
-_TRACE: list[Callable[[Any], Any]] = [
+_WATCHING: list[Callable[[Any], Any]] = [
+    click.option("--json-lines", is_flag=True, help="On stdout, a JSON object for each thing learned."),
     click.option("--trace", metavar="FILE", help="Write where the time goes, as a Chrome trace."),
 ]
 _OUTPUT: list[Callable[[Any], Any]] = [
@@ -173,7 +172,7 @@ def main() -> None:
 @click.option("--no-minimize", is_flag=True, help="Stop with cause and fix; do not make the case smaller.")
 @click.option("--all", "every", is_flag=True, help="Explain every call that diverges, each in a run.")
 @click.option("--builds", metavar="GOOD..BAD", help="Then ask which build of PyTorch it came with.")
-@options(_BUILDS_ARE, _PROBING, _TRACE, _OUTPUT)
+@options(_BUILDS_ARE, _PROBING, _WATCHING, _OUTPUT)
 def minimize(target: str, **given: Any) -> int:
     """The whole job: verdict, flags, causes, repairs, minimal case, repro and report."""
     from bisector.session.probe_commands import probing
@@ -185,7 +184,7 @@ def minimize(target: str, **given: Any) -> int:
 @click.argument("target", required=False)
 @click.option("--against", metavar="FILE", help="YAML of flags: which of them make the difference.")
 @click.option("--family", metavar="NAME", help="Of the catalogue, this family alone.")
-@options(_PROBING, _TRACE, _OUTPUT)
+@options(_PROBING, _WATCHING, _OUTPUT)
 def flags(target: str | None, **given: Any) -> int:
     """Which flags matter for TARGET; without TARGET, the catalogue of numerics flags."""
     if target is None:
@@ -199,7 +198,7 @@ def flags(target: str | None, **given: Any) -> int:
 
 @main.command()
 @click.argument("target")
-@options(_PROBING, _TRACE, _OUTPUT)
+@options(_PROBING, _WATCHING, _OUTPUT)
 def check(target: str, **given: Any) -> int:
     """The verdict alone: exits 0 where compiled agrees, 1 where it diverges, 125 where it cannot tell."""
     from bisector.session.probe_commands import probing
@@ -281,6 +280,15 @@ def resume(run: str, **given: Any) -> int:
     from bisector.session import past_runs
 
     return past_runs.resume(run, given)
+
+
+@main.command()
+@click.argument("word", required=False)
+def explain(word: str | None) -> int:
+    """What a kind of decision, a flag or a verdict is; without WORD, which there are."""
+    from .session import glossary
+
+    return glossary.explain(word)
 
 
 @main.command()

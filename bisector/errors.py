@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+INTERRUPTED = 130  # the shells' status of a program that Ctrl-C ended
 # As the system, compilers and linkers say it.
 NO_ROOM = (
     "No space left on device",

@@ -34,6 +34,7 @@ _PROC = Path("/proc")
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 # What is killed may have forked a moment before; so often is looked again for what carries the mark.
 _ROUNDS = 50
+_LEAST_URGENT = 19  # setpriority(2)
 _LAST_WORDS_S = 1.0  # to read what a process that was killed had printed
 _LIBC = ctypes.CDLL(None)
 
@@ -96,6 +97,11 @@ class Started:
 
     def poll(self) -> int | None:
         return self.popen.poll()
+
+    def give_way(self) -> None:
+        """From now on it, and what it starts, computes only where nothing else wants to."""
+        with contextlib.suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, self.pid, _LEAST_URGENT)
 
     def wait(self, timeout_s: float | None) -> Ended:
         """Wait for its end; it is ended with all that it started when the time is up, or when this is

@@ -37,6 +37,9 @@ RUN_HERE = {
     "numbisect check repros/fp16_round_trip/case.py --profile low-precision": 0,
     f"numbisect report {SHOWN_RUN} --format markdown": 0,
     f"numbisect resume {SHOWN_RUN}": 1,
+    "numbisect explain fma:sub@mul_1": 0,
+    "numbisect explain enable_floating_point_contract_flag": 0,
+    "numbisect explain amplified-rounding": 0,
     "numbisect doctor": 0,
 }
 # Command -> what runs it: a test, or .ci/run, which takes the line out of the README.

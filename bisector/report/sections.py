@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from . import builds, changes, facts, family, sentences
+from . import builds, changes, facts, family, labels, sentences
 from .blocks import (
     Bar,
     Block,
@@ -67,15 +67,15 @@ def report(result: Result, repro_source: str | None = None) -> Report:
     if builds.alone(result):
         return builds.report(result)
     tone = _ANSWER_TONES.get(result["verdict"]["class"], Tone.DOUBTFUL)
-    labels = _labels(result)
+    named = _labels(result)
     sections = [
         _summary(result),
         _reproduction(result, repro_source),
         _verdict(result),
-        _causes(result, labels),
-        _repairs(result, labels),
+        _causes(result, named),
+        _repairs(result, named),
         family.section(result),
-        _shares(result, labels),
+        _shares(result, named),
         _places(result),
         changes.fixes(result),
         changes.flags(result),
@@ -86,6 +86,7 @@ def report(result: Result, repro_source: str | None = None) -> Report:
         _notes(result),
         _files(result),
         _cost(result),
+        labels.section(result),
         _versions(result),
     ]
     told = Span(sentences.answer(result), tone)

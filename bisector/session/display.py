@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.status import Status
@@ -46,11 +49,15 @@ class Display:
     """Tells the stages of a run. `progress(stage, text)`: stage `probe` is one probe done; any other is a
     finding worth a line."""
 
-    def __init__(self, quiet: bool, verbose: bool, no_color: bool, budget_s: float | None) -> None:
+    def __init__(
+        self, quiet: bool, verbose: bool, no_color: bool, budget_s: float | None, lines: bool = False
+    ) -> None:
+        """lines: findings go to stdout, a JSON object each (report/lines.schema.json), and not to stderr."""
         self.console = _Console(stderr=True, no_color=no_color or None, highlight=False, soft_wrap=True)
         self.quiet = quiet
         self.verbose = verbose
         self.budget_s = budget_s
+        self.lines = lines
         self.started = time.monotonic()
         self.probes = 0
         self.stage = "starting"
@@ -73,11 +80,18 @@ class Display:
             self.probes += 1
             if self.verbose:
                 self.say(f"probe {self.probes}: {text}")
+        elif self.lines:
+            self.learned({"stage": stage, "text": text})
         elif not self.quiet:
             self.stage = f"{stage}: {text}"
             self.say(self.stage)
         if self.live is not None:
             self.live.update(self._line())
+
+    def learned(self, what: Mapping[str, Any]) -> None:
+        """A line of JSON on stdout, with the seconds since the start and the probes by now."""
+        known = {"seconds": round(self._elapsed(), 2), "probes": self.probes}
+        to_stdout(json.dumps({**known, **what}) + "\n")
 
     def say(self, line: str) -> None:
         """One line that stays, with the time since the start."""

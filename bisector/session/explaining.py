@@ -6,7 +6,7 @@ and nothing else writes to them; a search that begins again on the whole begins 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,10 +45,18 @@ FEW = 3  # decisions; so few that repair the whole are no family
 
 
 class Explanation(Findings):
-    """The stages of one run, in their order."""
+    """The stages of one run, in their order. beside: told of the answer where it has become better, to begin
+    what can be done with it meanwhile."""
 
-    def __init__(self, session: Session, divergence: Divergence, so_far: Answer) -> None:
+    def __init__(
+        self,
+        session: Session,
+        divergence: Divergence,
+        so_far: Answer,
+        beside: Callable[[Answer], None] = lambda answer: None,
+    ) -> None:
         super().__init__(divergence, so_far)
+        self.beside = beside
         self.session = session
         self.study: Study = divergence.study
         self.second = divergence.second_worker(session)
@@ -184,7 +192,8 @@ class Explanation(Findings):
         """What is asked after the flags, so that it runs beside them."""
         minimizing = self.session.options.command == "minimize"
         wanted = minimizing and self._to_follow and following.followable(self.start.default)
-        return [following.request(self.study, self.start.case)] if wanted else []
+        found = following.next_request(self.study, self.start.case, self.start.default) if wanted else None
+        return [found] if found is not None else []
 
     def _follow(self, start: Start) -> None:
         """Where the difference arises and grows; the class follows from it where the case has every node."""
@@ -220,6 +229,7 @@ class Explanation(Findings):
         self.walk = found
         self.study = replace(self.study, conservative=found.conservative)
         self._say("flags", f"repair it: {', '.join(found.repairing) or 'none so far'}")
+        self.beside(self.answer())
 
     def _decide_and_reduce(self) -> Case:
         """A graph of few calls is searched before it is reduced; a large one is reduced first, held by what
@@ -297,6 +307,7 @@ class Explanation(Findings):
             self.second.close()
         self.confirmed = found
         self._say("confirmed", told(found, flags_to_confirm(self.walk)))
+        self.beside(self.answer())
         self._grade_group(found)
         return found
 
@@ -357,6 +368,7 @@ class Explanation(Findings):
     def _reproduce(self, case: Case) -> None:
         """Write the repro; it runs while the conclusions are drawn, with the fixes that are known before."""
         session, known = self.session, self.answer()
+        self.beside(known)
         writer = self.divergence.writer(session, self.study)
         members = self.decided.members if self.decided is not None else []
         early = reproducing.start_early(session, writer, case, known, members)

@@ -51,6 +51,18 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
     return _nothing(reasons[0])
 
 
+def next_request(study: Study, case: Case, default: ProbeResult) -> RunTrace | None:
+    """The first that `follow` will ask and that has no answer yet."""
+    for reach in _reaches(study, followable(default)):
+        for left_out in _attempts(default):
+            asked = request(study, case, left_out, reach=reach)
+            if not study.lab.knows(asked):
+                return asked
+            if _ask(study, case, left_out, reach)[0] is not None:
+                return None
+    return None
+
+
 def followable(default: ProbeResult) -> list[str]:
     """The outputs, gradients and written inputs that diverge."""
     return [signature.path for signature in default.signatures]

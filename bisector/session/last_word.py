@@ -19,26 +19,42 @@ from .witness import script_of
 NO_CALL = "no call of what it compiles was seen"
 
 
-def with_last_word(session: Session, answer: Answer, criterion: Criterion) -> Answer:
-    """The answer with what the script shows under the best fix that mends it; under the best of all where
-    none does. A fix under which the script still diverges is not confirmed, unless another call diverges for
-    a cause of its own."""
-    script, tried, stopped = script_of(session), list[UnderFix](), answer.stopped_because
-    for fix, plain in _expressible(answer)[:MOST_FIXES]:
-        if (reason := session.clock.exhausted()) is not None:
-            stopped = reason
-            break
-        found = _under(fix, *script.under(plain, criterion))
-        session.progress("script", f"with {fix.id} the script itself: {found.reason or 'agrees with eager'}")
-        tried.append(found)
-        if found.outcome is Outcome.PASS:
-            break
-    answer = replace(answer, stopped_because=stopped)
-    if not tried:
-        return answer
-    refuted = {one.fix for one in tried if one.outcome is Outcome.FAIL and not answer.others_differ}
-    fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in answer.fixes)
-    return replace(answer, fixes=fixes, script=tried[-1] if tried[-1].outcome is Outcome.PASS else tried[0])
+class LastWord:
+    """What the script itself shows under the fixes that were found. criterion: what the script is held to."""
+
+    def __init__(self, session: Session, criterion: Criterion) -> None:
+        self.session = session
+        self.criterion = criterion
+        self._script = script_of(session)
+
+    def begin(self, answer: Answer) -> None:
+        """Begin it beside the search, under the fix that is the best by now; called again, go on with it."""
+        best = _expressible(answer)[:1] if self.session.lab.jobs > 1 else []
+        for _, plain in best:
+            self._script.begin_under(plain)
+
+    def said(self, answer: Answer) -> Answer:
+        """The answer with what the script shows under the best fix that mends it; under the best of all where
+        none does. A fix under which the script still diverges is not confirmed, unless another call diverges
+        for a cause of its own."""
+        tried, stopped = list[UnderFix](), answer.stopped_because
+        for fix, plain in _expressible(answer)[:MOST_FIXES]:
+            if (reason := self.session.clock.exhausted()) is not None:
+                stopped = reason
+                break
+            found = _under(fix, *self._script.under(plain, self.criterion))
+            said = found.reason or "agrees with eager"
+            self.session.progress("script", f"with {fix.id} the script itself: {said}")
+            tried.append(found)
+            if found.outcome is Outcome.PASS:
+                break
+        answer = replace(answer, stopped_because=stopped)
+        if not tried:
+            return answer
+        refuted = {one.fix for one in tried if one.outcome is Outcome.FAIL and not answer.others_differ}
+        fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in answer.fixes)
+        shown = tried[-1] if tried[-1].outcome is Outcome.PASS else tried[0]
+        return replace(answer, fixes=fixes, script=shown)
 
 
 def _expressible(answer: Answer) -> list[tuple[Fix, PlainFix]]:

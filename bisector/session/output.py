@@ -18,7 +18,6 @@ from bisector.runner.rundir import RunDirectory
 
 from .display import to_stdout
 
-INTERRUPTED = 130  # the shells' status of a program that Ctrl-C ended
 PLAIN_WIDTH = 100  # columns where stdout is no terminal
 
 
@@ -34,7 +33,7 @@ def written(run: RunDirectory, result: Mapping[str, Any], given: Mapping[str, An
 def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: RunDirectory) -> None:
     if given["json_path"] is not None:
         write_json(given["json_path"], result)
-    if given["json_path"] != "-":
+    if given["json_path"] != "-" and not given.get("json_lines"):
         detail = Detail.ALL if given["verbose"] else Detail.GIST
         to_stdout(as_text({**result, "run": shown_path(run.path)}, given["no_color"], detail) + "\n")
 

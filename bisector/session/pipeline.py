@@ -22,6 +22,7 @@ from bisector.core.protocol import Request
 from bisector.core.recorded import RecordedCall
 from bisector.core.script_verdict import BETWEEN, cannot_tell, script_verdict
 from bisector.core.verdict import BY_VALUES, Rule, VerdictClass
+from bisector.errors import INTERRUPTED
 
 from . import environment, fixes
 from .answer import Answer
@@ -32,7 +33,7 @@ from .divergence import Capability, Divergence, ScriptWriter
 from .explaining import Explanation
 from .flags.contrast import Contrast, against, brought_back
 from .following import follow
-from .last_word import with_last_word
+from .last_word import LastWord
 from .nondeterminism import notes_on_runs
 from .other_calls import with_others
 from .preflight import wanted_first
@@ -96,6 +97,7 @@ def begin(
         answer = replace(answer, verdict=verdict)
         judged = replace(judged, answer=answer, outcome=Outcome.UNRESOLVED, ended=verdict.reason)
     assert judged.answer.verdict is not None
+    session.known = lambda: judged.answer
     session.progress("verdict", f"{judged.answer.verdict.kind.value}: {judged.answer.verdict.reason}")
     return judged
 
@@ -160,12 +162,15 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     if known is not None:
         note = f"The cause is known: {known.key}. It was confirmed here by its own probes."
         return _finish(session, replace(answer, notes=(*answer.notes, note)), FOUND), known
-    explanation = _searched(session, chosen, answer)
-    found = with_others(session, explanation.study, chosen, explanation.answer())
+    last_word: LastWord | None = None
     if is_a_script(session, session.lab.hello()):
+        last_word = LastWord(session, held_to_as_a_script(session, chosen))
+    explanation = _searched(session, chosen, answer, last_word)
+    found = with_others(session, explanation.study, chosen, explanation.answer())
+    if last_word is not None:
         if (above := _explained_above(session, judged, found)) is not None:
             return _explained(session, above), None
-        found = _asked_of_the_script(session, found, held_to_as_a_script(session, chosen))
+        found = _asked_of_the_script(session, found, last_word)
     return _explained(session, found), None
 
 
@@ -193,8 +198,12 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
     return None
 
 
-def _searched(session: Session, divergence: Divergence, answer: Answer) -> Explanation:
-    explanation = Explanation(session, divergence, answer)
+def _searched(
+    session: Session, divergence: Divergence, answer: Answer, last_word: LastWord | None
+) -> Explanation:
+    beside = [last_word.begin] if last_word is not None else []
+    explanation = Explanation(session, divergence, answer, *beside)
+    session.known = explanation.answer
     try:
         explanation.explain()
     except BudgetSpent as spent:
@@ -213,15 +222,16 @@ def _of_the_script(session: Session, judged: Judged, criterion: Criterion) -> An
         note = f"a run of the script in a fork of a warm process {said} ({default.reason})"
         return with_repro(session, writer, replace(answer, notes=(*answer.notes, note)))
     answer = replace(answer, criterion=script.study.criterion)
-    return with_last_word(session, _searched(session, script, answer).answer(), criterion)
+    last_word = LastWord(session, criterion)
+    return last_word.said(_searched(session, script, answer, last_word).answer())
 
 
-def _asked_of_the_script(session: Session, answer: Answer, criterion: Criterion) -> Answer:
+def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) -> Answer:
     """With the script's last word; and with the script as the repro where a graph by itself does not show it
     in plain Python: it has a part in it, by a backend, a lowering or a decomposition of its own."""
-    found = with_last_word(session, answer, criterion)
+    found = last_word.said(answer)
     if found.repro is None and session.clock.exhausted() is None:
-        return with_repro(session, ScriptWriter(session, criterion), found)
+        return with_repro(session, ScriptWriter(session, last_word.criterion), found)
     return found
 
 
@@ -237,6 +247,13 @@ def _explained(session: Session, found: Answer) -> dict[str, Any]:
     """The result of a run that explained a divergence: confirmed where fresh processes showed all of it."""
     proved = found if found.unproved is None else found.without_proof()
     return _finish(session, proved, FOUND if proved.confirmed else UNCONFIRMED)
+
+
+def interrupted(session: Session) -> dict[str, Any] | None:
+    """The result of a run that the user ended: what was known by then. None where that is no verdict yet."""
+    if session.known is None:
+        return None
+    return _finish(session, replace(session.known(), stopped_because="it was interrupted"), INTERRUPTED)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:
@@ -291,6 +308,7 @@ def flags(session: Session) -> dict[str, Any]:
         return _ended(session, found)
     found = _with_nodes(found)
     explanation = Explanation(session, found.chosen, found.answer)
+    session.known = explanation.answer
     contrast: Contrast | None = None
     ranked: list[fixes.Fix] | None = None
     try:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bisector.errors import BadOption
+from bisector.errors import INTERRUPTED, BadOption
 from bisector.runner import rundir
 
 from ..subject.targets import recognise
@@ -17,7 +17,7 @@ from . import command_line, pipeline
 from .build_question import of_range
 from .command_line import Against, Options, full_name, read_yaml
 from .display import Display
-from .output import INTERRUPTED, shown_path, written
+from .output import shown_path, written
 from .run import Session
 
 PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
@@ -42,7 +42,8 @@ def walk_flags(target: str, given: Mapping[str, Any]) -> int:
 
 def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -> int:
     """Runs or goes on with the command of these options; returns the exit status."""
-    with Display(given["quiet"], given["verbose"], given["no_color"], options.budget_s) as display:
+    lines = given.get("json_lines", False)
+    with Display(given["quiet"], given["verbose"], given["no_color"], options.budget_s, lines) as display:
         session = Session(run, options, display.progress)
         try:
             result = PIPELINES[options.command](session)
@@ -53,11 +54,17 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
                 result = builds_command.beside(run, options.builds, result, display.progress)
         except KeyboardInterrupt:
             display.say(f"interrupted; go on with: numbisect resume {shown_path(run.path)}")
-            return INTERRUPTED
+            by_now = pipeline.interrupted(session)
+            if by_now is None:
+                return INTERRUPTED
+            result = by_now
         finally:
             session.close()
+    if lines:
+        display.learned({"stage": "result", "result": result})
     status = written(run, result, given)
-    return _explain_others(run, options, result, given, status) if options.every else status
+    others_too = options.every and status != INTERRUPTED
+    return _explain_others(run, options, result, given, status) if others_too else status
 
 
 def _explain_others(
@@ -96,6 +103,8 @@ def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Option
     profile = command_line.load(given["profile"]) if given["profile"] else command_line.Profile("")
     if given.get("every") and given["json_path"] == "-":
         raise BadOption("--all gives more than one result: name a file for --json, or leave it out")
+    if given.get("json_lines") and given["json_path"] == "-":
+        raise BadOption("--json-lines and --json - both write to stdout: name a file for --json")
     given = _completed(given, profile.options)
     jobs = given["jobs"] or len(os.sched_getaffinity(0))
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

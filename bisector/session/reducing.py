@@ -167,7 +167,7 @@ class _StillInteresting:
         return self.study.steer(case, [(Candidate(), Outcome.FAIL), *denied], steering.magnifying)
 
     def _as_it_is(self, case: Case) -> Trial:
-        default = self.study.probe(Candidate(), case)
+        default, *_ = self.study.probe_all([(Candidate(), case), *self._beside(case)])
         outcome: Outcome = default.outcome
         also: Sequence[ProbeResult] = ()
         if outcome is Outcome.FAIL and self.anchor is not None:
@@ -175,6 +175,12 @@ class _StillInteresting:
         elif outcome is Outcome.UNRESOLVED and default.signatures:
             self.also_seen[default.signatures[0].kind.value] = AlsoSeen(default.reason, case)
         return Trial(case, outcome, default, also)
+
+    def _beside(self, case: Case) -> list[tuple[Candidate, Case]]:
+        """What is asked if the case diverges, where a round holds it: a few kernels more take little time,
+        and another round takes a compiler's start."""
+        denied = [] if self.anchor is None else [members for members, _ in self.anchor.demands()]
+        return [(self.study.deny(d), case) for d in denied] if len(denied) < self.study.width else []
 
     def held(self, anchor: Anchor, case: Case) -> tuple[Outcome, Sequence[ProbeResult]]:
         """FAIL where the case meets every demand of the anchor; with the results that diverge as demanded."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
@@ -26,6 +26,7 @@ from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
 
+from ..processes import Started
 from ..subject.targets import recognise
 from ..tracing import SILENT, Trace
 from . import environment
@@ -33,6 +34,9 @@ from .command_line import PROBE_S, Options, probe_timeout
 from .criteria import criterion_of_call
 from .plain_runs import PlainRuns
 from .study import Study
+
+if TYPE_CHECKING:
+    from .answer import Answer  # which is made of what uses a session
 
 STAGES = ("capture", "localise", "causes", "fixes", "minimize", "builds")
 Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
@@ -103,12 +107,14 @@ class Session:
         self.plain = PlainRuns(self.journal, self.trace)
         self.counts: Counter[str] = Counter()
         self.labs: list[Lab] = []
+        self.beside: list[Started] = []  # what runs beside the workers, and ends with them
         self.kind = recognise(target, self.options.trust).kind
         self.environment: Mapping[str, str] = {}
         self.config: Mapping[str, Json] = self.options.config
         self.wanted: int | None = None
         self.given_seed = self.options.seed  # None: the worker takes the first, and says so
         self._scratch: Path | None = None
+        self.known: Callable[[], Answer] | None = None  # the answer by now, once there is a verdict
         self.lab = self.new_lab("", lanes=self.options.jobs)
 
     @property
@@ -206,6 +212,8 @@ class Session:
 
     def end_workers(self) -> None:
         """Nothing more is asked."""
+        for process in self.beside:
+            process.end()
         for lab in self.labs:
             lab.close()
 

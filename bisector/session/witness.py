@@ -85,12 +85,21 @@ class _ScriptRun(RunOptions):
         return key_of(self.to_json())
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """A run that was begun. events: the file that takes what is seen."""
+
+    process: processes.Started
+    events: Path
+
+
 class Script:
     """Runs the script plainly. A folder for each seed holds what the run with compilation off gave."""
 
     def __init__(self, session: Session, folder: Path) -> None:
         self.session = session
         self.folder = folder
+        self._begun: dict[str, _Begun] = {}  # beside other work, by key
 
     def _asked(self, mode: Mode, backend: str | None = None, again: bool = False) -> _ScriptRun:
         return _ScriptRun(seed=self.session.seed, mode=mode, backend=backend, again=again)
@@ -129,9 +138,26 @@ class Script:
         """What the script shows where the lines of a fix are in it, that run, and the one with compilation
         off. Settings under which the session examines the script, so that it draws as eager does, hold there
         too."""
+        eager, run = self._run(self._asked(Mode.EAGER)), self._run(self._under(fix))
+        return shown(eager, run, criterion), run, eager
+
+    def begin_under(self, fix: PlainFix) -> None:
+        """Begin what `under` will run, beside other work and giving way to it: the run with compilation off,
+        and once that has ended the other one, which is measured against it. Called again, go on with it."""
+        eager = self._asked(Mode.EAGER)
+        if eager.key in self._begun and self._begun[eager.key].process.poll() is not None:
+            self._run(eager)
+        kept = (self._of_seed(eager.seed) / KEPT).exists()
+        asked = self._under(fix) if kept else eager
+        if asked.key not in self._begun and asked.key not in self.session.journal.answers:
+            begun = self._begun[asked.key] = self._begin(asked)
+            begun.process.give_way()
+            self.session.beside.append(begun.process)
+
+    def _under(self, fix: PlainFix) -> _ScriptRun:
         own = late_lines(SetFlags(self.session.config)) if self.session.config else []
         late = (*own, *late_lines(fix))
-        fixed = replace(
+        return replace(
             self._asked(Mode.COMPILED),
             early=statements(fix).early,
             late=late,
@@ -139,8 +165,6 @@ class Script:
             disabled=tuple(sorted(fix.lines.values())) if isinstance(fix, LeaveToPython) else (),
             anew=tuple(sorted(fix.calls)) if isinstance(fix, CompileAnew) else (),
         )
-        eager, run = self._run(self._asked(Mode.EAGER)), self._run(fixed)
-        return shown(eager, run, criterion), run, eager
 
     def again(self, criterion: Criterion) -> ScriptResult:
         """How a second run with compilation off stands to the first."""
@@ -171,7 +195,7 @@ class Script:
 
     def _prepared(self, seed: int) -> Path:
         if not (self._of_seed(seed) / KEPT).exists():
-            self._begun(_ScriptRun(seed=seed, mode=Mode.EAGER))
+            self._ended(_ScriptRun(seed=seed, mode=Mode.EAGER))
         return self._of_seed(seed)
 
     def with_backend(self, witness: Witness, criterion: Criterion) -> Witness:
@@ -198,11 +222,11 @@ class Script:
         for one in fresh:
             journal.started(one.key, one.to_json())
         with ThreadPoolExecutor(self.session.lab.jobs) as pool:
-            begun = list(pool.map(self._begun, fresh))
-        for one, run in zip(fresh, begun, strict=True):
+            ended = list(pool.map(self._ended, fresh))
+        for one, run in zip(fresh, ended, strict=True):
             if not run.unfinished:  # the next one may have more time
                 journal.done(one.key, wire.dump(run))
-        known = {one.key: run for one, run in zip(fresh, begun, strict=True)}
+        known = {one.key: run for one, run in zip(fresh, ended, strict=True)}
         return [self._heard(known.get(o.key) or wire.load(PlainRun, journal.answers[o.key])) for o in asked]
 
     def _heard(self, run: PlainRun) -> PlainRun:
@@ -211,26 +235,31 @@ class Script:
             return run
         return replace(run, agreed=(), ended=None, status=0, printed=(), said=())
 
-    def _begun(self, asked: _ScriptRun) -> PlainRun:
-        session, options, mode = self.session, self.session.options, asked.mode
+    def _begin(self, asked: _ScriptRun) -> _Begun:
+        options, mode = self.session.options, asked.mode
         folder = self._of_seed(asked.seed)
         events = folder / f"{mode.value}-{asked.backend}.jsonl"
         run_options = {field.name: getattr(asked, field.name) for field in fields(RunOptions)}
         told = PlainOptions(
             **run_options, folder=str(folder), events=str(events), root=str(ROOT.parent)
         )
-        left_s = session.clock.left_s()
-        most_s = min(options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)
-        done = processes.run(
+        process = processes.start(
             [sys.executable, str(WATCHED), json.dumps(asdict(told) | {"mode": mode.value}), options.target],
-            most_s,
             folder=options.folder,
             environment={**os.environ, **({} if mode.is_compiled else OFF)},
+            capture=True,
         )
-        run = read_run(events, done)
-        if mode is Mode.EAGER:
+        return _Begun(process, events)
+
+    def _ended(self, asked: _ScriptRun) -> PlainRun:
+        """What a run gave, which is begun here unless it was before."""
+        begun = self._begun.pop(asked.key, None) or self._begin(asked)
+        left_s = self.session.clock.left_s()
+        most_s = min(self.session.options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)
+        run = read_run(begun.events, begun.process.wait(most_s))
+        if asked.mode is Mode.EAGER:
             heard = json.dumps(wire.dump(self._heard(run)))
-            (folder / KEPT).write_text(heard, encoding="utf-8")
+            (self._of_seed(asked.seed) / KEPT).write_text(heard, encoding="utf-8")
         return run
 
 

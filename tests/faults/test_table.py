@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.inject import CAPTURE, MOMENTS
+from tests.faults.inject import CAPTURE, MOMENTS, SEARCH
 from tests.faults.table import ALL, BEFOREHAND, Ground, Place, python, tried
 
 # exit status and words of the line of `numbisect check`, with the fault while the script is about to run
@@ -57,6 +57,21 @@ def test_a_fault_before_the_capture_ends_is_no_answer_and_leaves_no_process(faul
         assert "Traceback" not in done.stderr
         assert len(done.stderr.splitlines()) == bool(words)
         assert place.left() == []
+
+
+def test_ctrl_c_in_the_middle_of_a_search_gives_the_answer_so_far(folder: Path) -> None:
+    ground = Ground(folder)
+    with Place(ground, "Ctrl-C", SEARCH) as place:
+        done = place.struck()
+        assert done.returncode == 130, done.stderr
+        assert done.stderr.startswith("[") and "interrupted; go on with: numbisect resume" in done.stderr
+        assert "Verdict  elided-rounding" in done.stdout
+        assert "Stopped early: it was interrupted. This is the answer so far." in done.stdout
+        assert f"To go on: numbisect resume {place.run}" in done.stdout.replace("../", "")
+        assert ground.given(place.run)["exit_status"] == 130
+        assert place.left() == []
+        again = place.resumed()
+        assert (again.returncode, ground.given(place.run)) == (0, ground.answer("minimize")), again.stderr
 
 
 def test_a_script_that_never_ends_has_the_time_that_it_is_given(folder: Path) -> None:

@@ -265,7 +265,9 @@ def modelled(
     monkeypatch.setattr(lab, "Worker", ModelWorker)
     monkeypatch.setattr(ModelWorker, "model", model, raising=False)
     run_once = PlainRun((CompiledCall(0, "f"),), agreed=(True,))
-    program = SimpleNamespace(under=lambda fix, criterion: (model.script, run_once, run_once))
+    program = SimpleNamespace(
+        under=lambda fix, criterion: (model.script, run_once, run_once), begin_under=lambda fix: None
+    )
     monkeypatch.setattr(last_word, "script_of", lambda session: program)
     script = folder / "model.py"
     script.write_text("x.sin()\n")

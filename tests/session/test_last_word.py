@@ -35,7 +35,7 @@ def asked(
         clock=SimpleNamespace(exhausted=lambda: next(left, "the budget is spent")),
         progress=lambda stage, text: None,
     )
-    return last_word.with_last_word(session, Answer("script.py", "run", {}, fixes=FIXES), Criterion())
+    return last_word.LastWord(session, Criterion()).said(Answer("script.py", "run", {}, fixes=FIXES))
 
 
 def test_the_next_fix_is_tried_where_the_script_still_diverges(monkeypatch: pytest.MonkeyPatch) -> None:

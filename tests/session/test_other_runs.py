@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from bisector.errors import INTERRUPTED
 from bisector.runner import rundir
 from bisector.session import probe_commands
 from bisector.session.command_line import Options
-from bisector.session.output import INTERRUPTED
 
 OTHERS = {"others": [{"call": n, "same_cause": same} for n, same in ((2, None), (3, True), (4, False))]}
 

@@ -49,7 +49,7 @@ def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
         with modelled(model, tmp_path, monkeypatch) as session:
             script = subject.whole_script(session, Criterion(), VERDICT)
             so_far = Answer("model.py", "run", ENVIRONMENT)
-            return pipeline._searched(session, script, so_far).answer()
+            return pipeline._searched(session, script, so_far, None).answer()
 
     return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,10 +12,14 @@ from typing import Any
 
 import pytest
 
+from bisector import processes
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags
 from bisector.core.model import Outcome
 from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun, ScriptResult
+from bisector.processes import Started
+from bisector.runner.journal import Journal
+from bisector.session import witness
 from bisector.session.command_line import Options
 from bisector.session.witness import Script, Witness
 from tests.core.measurements import off_by, output
@@ -47,7 +52,7 @@ class Scripted(Script):
     def _done(self, key: str, answer: Any) -> None:
         self.kept.append(key)
 
-    def _begun(self, asked: Any) -> PlainRun:
+    def _ended(self, asked: Any) -> PlainRun:
         self.asked.append((asked.mode, asked.backend))
         self.late.append(asked.late)
         known = EAGER if asked.mode is Mode.EAGER else replace(AGREES, backends=())
@@ -86,8 +91,8 @@ def test_what_is_printed_is_not_said_to_differ_where_a_second_run_is_late(script
     """It may be a time or an address, which differs from run to run."""
 
     class Second(Scripted):
-        def _begun(self, asked: Any) -> PlainRun:
-            run = super()._begun(asked)
+        def _ended(self, asked: Any) -> PlainRun:
+            run = super()._ended(asked)
             return LATE if (asked.mode, asked.backend) == late and (asked.again or late is AGAIN) else run
 
     printing = replace(AGREES, printed=("b",))
@@ -172,3 +177,35 @@ def test_under_a_fix_the_settings_hold_too_under_which_the_script_is_examined(sc
     assert made.asked == [(Mode.EAGER, None), (Mode.COMPILED, None)]
     flags = ("fallback_random = True", "cpp.simdlen = 1")
     assert made.late == [(), tuple(f"torch._inductor.config.{flag}" for flag in flags)]
+
+
+def test_what_was_begun_beside_the_search_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "script.py"
+    target.write_text(
+        "import torch\n"
+        "step = torch.compile(lambda x: x + 1, backend='eager')\n"
+        "step(torch.ones(2))\n"
+    )
+    started: list[Started] = []
+
+    def start(command: Any, **options: Any) -> Started:
+        started.append(processes.start(command, **options))
+        return started[-1]
+
+    monkeypatch.setattr(witness, "processes", SimpleNamespace(start=start))
+    with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
+        session: Any = SimpleNamespace(
+            journal=journal, lab=SimpleNamespace(jobs=2), options=Options(str(target)), seed=0, config={},
+            clock=SimpleNamespace(left_s=lambda: None), beside=[],
+        )  # fmt: skip
+        script, fix = Script(session, tmp_path), SetFlags({"inductor.cpp.threads": 1})
+        for begun in (1, 2):
+            script.begin_under(fix)
+            script.begin_under(fix)
+            assert session.beside == started and len(started) == begun, "one after the other, each once"
+            started[-1].popen.wait()
+        shown, run, eager = script.under(fix, CRITERION)
+    assert (shown.outcome, len(run.calls), len(eager.calls)) == (Outcome.PASS, 1, 1)
+    assert len(started) == 2

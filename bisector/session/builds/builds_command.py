@@ -11,7 +11,7 @@ from bisector.builds.line import Line
 from bisector.core.ladder import Step
 from bisector.core.model import Machine, Outcome
 from bisector.core.verdict import Verdict, VerdictClass
-from bisector.errors import BadOption, NumbisectError
+from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory, create
 
@@ -19,7 +19,7 @@ from .. import environment
 from ..answer import Answer
 from ..build_question import FIXED, Question, question
 from ..display import Display
-from ..output import INTERRUPTED, shown_path, written
+from ..output import shown_path, written
 from ..result import to_json
 from ..run import Clock
 from .asking import BuildTest, TriedBuild

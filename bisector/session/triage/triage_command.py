@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector.core.model import Outcome
-from bisector.errors import BadOption, BadTarget
+from bisector.errors import INTERRUPTED, BadOption, BadTarget
 from bisector.report import triage as report
 from bisector.runner.head import head_of
 
@@ -23,7 +23,7 @@ from ...subject.targets import Skipped, found
 from .. import environment
 from ..command_line import Options
 from ..display import Display, to_stdout
-from ..output import INTERRUPTED, write_json
+from ..output import write_json
 from ..probe_commands import parse_options
 from ..run import Clock
 from .driving import LocalPool, Pool, Progress, Triage, now

@@ -1,0 +1,71 @@
+"""The labels of pytorch/pytorch that a result is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bisector.report import markdown, sections
+from bisector.report.labels import labels, section
+from tests.report import samples
+
+CPU = "oncall: cpu inductor"
+
+
+def diverging(kind: str, backend: str | None, **values: Any) -> dict[str, Any]:
+    result = samples.softmax_pair()
+    result["verdict"] |= {"class": kind, "first_bad_backend": backend, **values}
+    return result
+
+
+@pytest.mark.parametrize(
+    ("backend", "label"),
+    [
+        ("eager", "module: dynamo"),
+        ("aot_eager", "module: pt2-dispatcher"),
+        ("aot_eager_decomp_partition", "module: decompositions"),
+        ("inductor", "module: inductor"),
+    ],
+)
+def test_the_first_backend_that_diverges_says_whose_it_is(backend: str, label: str) -> None:
+    given = dict(labels(diverging("compiled-worse", backend)))
+    assert label in given
+    assert (CPU in given) == (backend == "inductor")
+
+
+def test_a_layer_that_is_not_known_is_not_guessed() -> None:
+    given = dict(labels(diverging("compiled-worse", None)))
+    assert not {"module: dynamo", "module: inductor", "module: pt2-dispatcher", CPU} & given.keys()
+
+
+def test_on_a_gpu_it_is_not_the_cpu_s() -> None:
+    result = diverging("compiled-worse", "inductor")
+    result["environment"]["gpu"] = "NVIDIA H100"
+    assert CPU not in dict(labels(result))
+
+
+@pytest.mark.parametrize("kind", ["amplified-rounding", "equally-accurate", "compiled-better"])
+def test_rounding_is_no_wrong_result(kind: str) -> None:
+    given = dict(labels(diverging(kind, "inductor")))
+    assert "module: numerical-stability" in given and "module: correctness (silent)" not in given
+    page = markdown.render(sections.report(diverging(kind, "inductor")))
+    assert "here the difference is ordinary rounding" in page
+
+
+def test_what_is_farther_from_float64_is_worth_an_issue() -> None:
+    page = markdown.render(sections.report(diverging("compiled-worse", "inductor", rule="accuracy")))
+    assert "farther from the float64 reference than eager; PyTorch's maintainers ask for an issue" in page
+
+
+def test_a_workaround_is_one_that_was_confirmed() -> None:
+    result = diverging("compiled-worse", "inductor")
+    assert "has workaround" in dict(labels(result))
+    for fix in result["fixes"]:
+        fix["confirmed"] = False
+    assert "has workaround" not in dict(labels(result))
+
+
+@pytest.mark.parametrize("result", [samples.agrees(), samples.nondeterministic(), samples.unresolved()])
+def test_what_does_not_diverge_has_no_labels(result: dict[str, Any]) -> None:
+    assert section(result) is None

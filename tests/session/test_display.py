@@ -1,0 +1,47 @@
+"""What is learned on the way, as a terminal and as a program sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from bisector.session.display import Display
+
+ROOT = Path(__file__).resolve().parents[2]
+LINE = json.loads(resources.files("bisector.report").joinpath("lines.schema.json").read_text())
+
+
+def test_a_program_is_told_each_thing_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with Display(quiet=False, verbose=False, no_color=True, budget_s=None, lines=True) as display:
+        display.progress("capture", "running case.py")
+        display.progress("probe", "on the whole: 0.1 s")
+        display.progress("verdict", "agrees: ")
+    shown = capsys.readouterr()
+    lines = [json.loads(line) for line in shown.out.splitlines()]
+    assert [(line["stage"], line["text"], line["probes"]) for line in lines] == [
+        ("capture", "running case.py", 0),
+        ("verdict", "agrees: ", 1),
+    ]
+    assert shown.err == "", "nothing is told twice"
+
+
+def test_a_run_tells_a_program_what_it_learns_and_last_its_result(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bisector", "check", "repros/fp16_round_trip/case.py"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "run"), "--json-lines"],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    for line in lines:
+        jsonschema.validate(line, LINE)
+    assert [line["stage"] for line in lines] == ["capture", "verdict", "result"]
+    assert lines[-1]["result"] == json.loads((tmp_path / "run" / "result.json").read_text())
+    assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)

@@ -28,6 +28,7 @@ PATH_TAIL = r"[^\s\"'`]*"
 
 # Command -> the exit status it must have. A run named in a page is replaced by one made here.
 SHOWN_RUN = "numbisect-runs/case-1"
+WORKED = "tests/e2e/test_worked_cases.py"
 RUN_HERE = {
     "numbisect flags": 0,
     "numbisect flags --family fma": 0,
@@ -37,6 +38,10 @@ RUN_HERE = {
     "numbisect check repros/fp16_round_trip/case.py --profile low-precision": 0,
     f"numbisect report {SHOWN_RUN} --format markdown": 0,
     f"numbisect resume {SHOWN_RUN}": 1,
+    "numbisect check repros/fp16_round_trip/case.py --json -": 1,
+    "numbisect check repros/fp16_round_trip/case.py --json-lines": 1,
+    f"numbisect report {SHOWN_RUN} -v": 0,
+    "python repros/softmax_fma/case.py": 1,
     "numbisect explain fma:sub@mul_1": 0,
     "numbisect explain enable_floating_point_contract_flag": 0,
     "numbisect explain amplified-rounding": 0,
@@ -49,6 +54,8 @@ RUN_ELSEWHERE = {
     "pip install torch==2.13.0 -e '.[dev]'": ".ci/run",
     "python -m pytest": ".ci/run",
     "numbisect minimize repros/softmax_fma/case.py": ".ci/run",
+    f"python {SHOWN_RUN}/repro.py": f"{WORKED}::test_the_repro_diverges_alone_and_its_fix_repairs_it",
+    f"python {SHOWN_RUN}/repro.py --fixed": f"{WORKED}::test_the_repro_diverges_alone_and_its_fix_repairs_it",
 }
 
 
@@ -109,9 +116,13 @@ def test_ci_finds_its_two_commands_in_the_readme(ending: str) -> None:
 
 def run_numbisect(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     """In the root of the checkout, as the pages have it, with nothing written there."""
+    return run_python(["-m", "bisector", *arguments])
+
+
+def run_python(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "bisector", *arguments], cwd=ROOT, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False, timeout=900,
+        [sys.executable, *arguments], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        check=False, timeout=900,
     )
 
 
@@ -126,13 +137,26 @@ def stored_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", RUN_HERE)
 def test_a_command_shown_works(command: str, stored_run: Path, tmp_path: Path) -> None:
-    arguments = shlex.split(command.replace(SHOWN_RUN, str(stored_run)))[1:]
-    if arguments[-1].endswith("case.py"):
+    program, *arguments = shlex.split(command.replace(SHOWN_RUN, str(stored_run)))
+    if program == "python":  # a script of its user's, which fails
+        done = run_python(arguments)
+        assert (done.returncode, "AssertionError" in done.stderr) == (RUN_HERE[command], True), done.stderr
+        return
+    if any(argument.endswith("case.py") for argument in arguments):
         arguments += ["--out", str(tmp_path / "run")]
     done = run_numbisect(arguments)
     assert done.returncode == RUN_HERE[command], done.stderr
     assert done.stdout.strip()
     assert "Traceback" not in done.stderr
+
+
+def test_the_training_step_that_is_shown_is_a_target(tmp_path: Path) -> None:
+    text = (ROOT / "docs/how-to.md").read_text(encoding="utf-8")
+    [step] = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "step.py").write_text(step)
+    done = run_numbisect(["check", str(tmp_path / "step.py"), "--out", str(tmp_path / "run"), "-v"])
+    assert done.returncode == 0, done.stderr
+    assert "agree" in done.stdout
 
 
 def test_the_version_is_that_of_the_project() -> None:

@@ -28,7 +28,8 @@ STEPS = (0.0, 1.0, 16.0, 1024.0)
 @dataclass(frozen=True)
 class Box:
     """A call, or a module with all its calls. key: the call's name, or the module's path. local, carried: the
-    colours, from 0 for equal to 4, by the error on equal inputs and by that of the values."""
+    colours, from 0 for equal to 4, by the error on equal inputs and by that of the values. minimal: in the
+    minimal case."""
 
     key: str
     title: str
@@ -37,6 +38,7 @@ class Box:
     carried: int
     marks: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
+    minimal: bool = False
     calls: int = 1
     line: str = ""
     x: float = 0.0
@@ -95,14 +97,17 @@ def decisions_at(result: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _drawn(title: str, nodes: Sequence[Node], result: Mapping[str, Any]) -> Drawing:
     decided, marks = decisions_at(result), _marks(result)
-    opened = _opened(nodes, {*decided, *marks})
+    kept = set((result["minimal"] or {}).get("calls", []))
+    opened = _opened(nodes, {*decided, *marks, *kept})
     shown = {node["name"]: _shown_as(node, opened, len(nodes)) for node in nodes}
     members: dict[str, list[Node]] = {}
     for node in nodes:
         members.setdefault(shown[node["name"]], []).append(node)
     if len(members) > MOST_BOXES:
         return Drawing(title)
-    boxes = {key: _box(key, some, decided, marks) for key, some in members.items()}
+    boxes = {
+        key: replace(_box(key, some, decided, marks), minimal=key in kept) for key, some in members.items()
+    }
     edges = {
         (shown[read], shown[node["name"]])
         for node in nodes

@@ -12,14 +12,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 from markupsafe import Markup, escape
 
 from .blocks import Bar, Medium, Report
 from .graph import HEIGHT, WIDTH, colour, decisions_at, drawings, paths_of, shape_of
-from .rendered import shown, templates
+from .rendered import part, shown, templates
 from .words import Result, file_name, number, percent
 
 MOST_LINES = 2_000  # of a script that is shown
@@ -58,7 +57,7 @@ def render(report: Report, result: Result, script: str | None = None) -> str:
         "figure": figure, "shape": shape_of,
     }  # fmt: skip
     environment.tests["bar"] = lambda cell: isinstance(cell, Bar)
-    program = _part("page.js")
+    program = part("page.js")
     digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
     best = next((fix for fix in result["fixes"] if fix["confirmed"] and fix["paste"]), None)
     nodes = _nodes(result)
@@ -79,12 +78,8 @@ def render(report: Report, result: Result, script: str | None = None) -> str:
         differs_by=neighbour.get("differs_by", ""),
         script=program,
         script_hash=f"sha256-{digest}",
-        style=_part("page.css"),
+        style=part("page.css"),
     )
-
-
-def _part(name: str) -> str:
-    return resources.files("bisector.report").joinpath("templates").joinpath(name).read_text(encoding="utf-8")
 
 
 def inline(text: str) -> Markup:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
@@ -15,6 +17,11 @@ def templates(*, autoescape: bool) -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
+
+
+def part(name: str) -> str:
+    """The text of a file beside the templates: the style of all pages, or a script."""
+    return resources.files("bisector.report").joinpath("templates").joinpath(name).read_text(encoding="utf-8")
 
 
 def shown(name: str) -> str:

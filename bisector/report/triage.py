@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .rendered import shown, templates
+from .rendered import part, shown, templates
 from .words import CLASS_SENTENCES
 
 
@@ -62,8 +62,9 @@ def _rendered(template: str, told: Mapping[str, Any]) -> str:
     by_id = {one["id"]: one for one in told["failures"]}
     title = f"{_counted(len(told['failures']), 'failure')}, {_counted(len(told['clusters']), 'cause')}"
     return environment.get_template(template).render(
-        told=told, by_id=by_id, title=title, sentences=CLASS_SENTENCES
-    )
+        told=told, by_id=by_id, title=title, sentences=CLASS_SENTENCES, style=part("page.css"),
+        most=max((cluster["size"] for cluster in told["clusters"]), default=1),
+    )  # fmt: skip
 
 
 def _counted(number: int, name: str) -> str:

@@ -155,6 +155,7 @@ def _minimal(answer: Answer) -> dict[str, Any] | None:
     minimal: dict[str, Any] = {
         "ops": list(info.aten),
         "n_ops": info.n_ops,
+        "calls": [node.name for node in info.calls],
         "inputs": [{"shape": list(n.shape or ()), "dtype": n.dtype} for n in tensors],
         "input_numel": sum(n.numel for n in tensors),
         "lines": answer.repro_lines,

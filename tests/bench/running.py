@@ -74,7 +74,7 @@ def last_line(output: str) -> str:
 
 def numbisect(command: str, script: Path, folder: Path) -> list[str]:
     """The command line; the run is written into `folder`, where `answer` finds it."""
-    arguments = [command, str(script), "--out", str(folder / "run"), "--quiet"]
+    arguments = [command, str(script), "--out", str(folder / "run")]
     return [sys.executable, "-m", "bisector", *arguments]
 
 

@@ -121,7 +121,10 @@ def test_nothing_is_unpickled_and_no_name_reaches_the_terminal_as_it_is(sorted_o
     ("made", "links"),
     [
         ("sorted_out", []),
-        pytest.param("triaged", ["clusters/cast-float16/repro.py"], marks=pytest.mark.slow),
+        pytest.param(
+            "triaged", [f"clusters/cast-float16/{name}" for name in ("repro.py", "report.html")],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_page_is_whole(made: str, links: list[str], request: pytest.FixtureRequest) -> None:

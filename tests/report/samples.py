@@ -202,6 +202,7 @@ def softmax_pair() -> dict[str, Any]:
         "minimal": {
             "ops": ["aten.mul.Tensor", "aten.amax.default", "aten.sub.Tensor", "aten.exp.default"],
             "n_ops": 4,
+            "calls": ["mul", "top", "mul_1", "sub", "exp"],
             "inputs": [{"shape": [1, 2], "dtype": "float32"}, {"shape": [1], "dtype": "float32"}],
             "input_numel": 3,
             "lines": 38,
@@ -307,6 +308,7 @@ def two_causes() -> dict[str, Any]:
         "minimal": {
             "ops": ["aten.convolution", "aten.erf", "aten.log2", "aten.ceil", "prims.convert_element_type"],
             "n_ops": 5,
+            "calls": ["conv2d_2", "erf", "log2", "ceil", "to"],
             "inputs": [{"shape": [1, 3, 4, 4], "dtype": "float32"}],
             "input_numel": 48,
             "lines": 55,

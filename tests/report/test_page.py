@@ -1,6 +1,6 @@
 """The report as a page: what it shows, that nothing in it runs or is fetched, and how it is laid out.
 
-The page in a real Chromium: pip install playwright; pytest -m browser tests/report -n 0
+The page in a real Chromium: pip install axe-playwright-python; pytest -m browser tests/report -n 0
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 from bisector.report import graph, page, sections
 from tests.report import samples
+from tests.report.conftest import violations
 
 WIDE, NARROW = 1600, 400  # pixels
 HOSTILE = "</code></script><script>document.title='taken'</script>\x1b[31m`\"'&"
@@ -149,6 +150,17 @@ def test_a_model_is_opened_down_to_where_the_error_begins() -> None:
     assert collapsed.calls == 10 and collapsed.below == "10 calls"
 
 
+def test_the_calls_of_the_minimal_case_are_outlined_and_their_modules_opened() -> None:
+    result = model(8, "n34")
+    result["minimal"]["calls"] = ["n71", "n34"]
+    [drawn] = graph.drawings(result)
+    assert {box.key for box in drawn.boxes if box.minimal} == {"n34", "n71"}
+    page_text = shown(result)
+    assert page_text.count('class="around"') == 2 and "in the minimal case</span>" in page_text
+    result["minimal"] = None
+    assert "in the minimal case" not in shown(result)
+
+
 def test_forward_and_backward_are_drawn_apart() -> None:
     result = samples.softmax_pair()
     result["graph"]["nodes"].append(samples.node("bwd.exp", "exp", gradient=True))
@@ -200,6 +212,16 @@ def test_the_page_reads_well_in_a_browser(
     assert "taken" not in opened.title()
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
     opened.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", samples.ALL)
+def test_the_page_has_no_violation_that_axe_knows(
+    browser: Any, tmp_path: Path, name: str, theme: str
+) -> None:
+    (tmp_path / "report.html").write_text(shown(samples.ALL[name](), SCRIPT, "print(1)\n"), encoding="utf-8")
+    assert violations(browser, tmp_path / "report.html", theme) == []
 
 
 @pytest.mark.browser

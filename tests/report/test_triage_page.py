@@ -1,6 +1,6 @@
 """A triage as text, Markdown and HTML.
 
-The page in a real Chromium: pip install playwright; pytest -m browser tests/report -n 0
+The page in a real Chromium: pip install axe-playwright-python; pytest -m browser tests/report -n 0
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from bisector.core.clusters import Cause
 from bisector.core.model import Outcome
 from bisector.report import triage
 from bisector.session.triage.outcome import Looked
+from tests.report.conftest import violations
 
 HOSTILE = "/in/<script>document.title='taken'</script>\x1b[31m\n# heading.py"
 WIDE, NARROW = 1280, 360  # pixels
@@ -41,7 +42,8 @@ def told() -> dict[str, Any]:
         "name": "cast-float16", "key": cause.key, "cause": cause.to_json(), "size": 2,
         "first_seen": "2026-11-23T05:43:51Z", "verdicts": ["compiled-worse"], "reason": "output[0]: farther",
         "fix": "inductor.emulate_precision_casts=True", "representative": "/in/first.py",
-        "repro": "clusters/cast-float16/repro.py", "members": [failures[0]["id"], failures[1]["id"]],
+        "repro": "clusters/cast-float16/repro.py", "report": "clusters/cast-float16/report.html",
+        "members": [failures[0]["id"], failures[1]["id"]],
     }  # fmt: skip
     skipped = [{"path": "/in/notes.txt", "reason": "/in/notes.txt: not a script"}]
     return triage.summary([cluster], failures, skipped, None, 3)
@@ -83,3 +85,16 @@ def test_the_page_reads_well_in_a_browser(browser: Any, tmp_path: Path, width: i
     page.get_by_role("link", name="cast:float16").click()
     assert page.url.endswith("#c1")
     page.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_has_no_violation_that_axe_knows(browser: Any, tmp_path: Path, theme: str) -> None:
+    (tmp_path / "triage.html").write_text(triage.html(told()), encoding="utf-8")
+    assert violations(browser, tmp_path / "triage.html", theme) == []
+
+
+def test_a_triage_of_an_earlier_version_is_shown_without_pages() -> None:
+    earlier = told()
+    del earlier["clusters"][0]["report"]
+    assert "report.html" not in triage.html(earlier)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -99,3 +102,13 @@ def test_a_tolerance_that_is_no_number_is_refused_in_a_line(tolerance: str, tmp_
     assert told.exit_code == 2
     said = f"--rtol {tolerance}: a tolerance is a finite number, such as 1e-5"
     assert told.output.splitlines()[-1].endswith(said)
+
+
+def test_a_shell_is_told_how_to_complete() -> None:
+    program = Path(sys.executable).with_name("numbisect")
+    words = {"COMP_WORDS": "numbisect mini", "COMP_CWORD": "1", "_NUMBISECT_COMPLETE": "bash_complete"}
+    done = subprocess.run([program], env={**os.environ, **words}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["plain,minimize"]
+    words["_NUMBISECT_COMPLETE"] = "bash_source"
+    done = subprocess.run([program], env={**os.environ, **words}, capture_output=True, text=True, check=True)
+    assert "complete" in done.stdout and "numbisect" in done.stdout

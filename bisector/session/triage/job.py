@@ -18,11 +18,11 @@ from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause, pattern
 from bisector.core.model import OF_STATUS, Candidate, Measurement, Outcome, kind_of
 from bisector.errors import AnotherHead, NumbisectError
-from bisector.report import markdown, sections
 from bisector.runner.rundir import RunDirectory
 
 from .. import pipeline
 from ..command_line import Options
+from ..output import as_markdown, as_page
 from ..run import Session
 from ..search_order import PLACE
 from ..study import Study
@@ -90,8 +90,8 @@ def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Look
     if stopped is not None and result["stopped_because"] == stopped:
         return looked.cut_short(result)
     if member is None:
-        report = sections.report(result, session.run.repro_text())
-        session.run.write_text(session.run.markdown, markdown.render(report))
+        session.run.write_text(session.run.markdown, as_markdown(session.run, result))
+        session.run.write_text(session.run.page, as_page(session.run, result))
     return looked.after(result, f"{looked.id}/{RUN}", member)
 
 

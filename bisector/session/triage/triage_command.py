@@ -18,6 +18,7 @@ from bisector.core.model import Outcome
 from bisector.errors import INTERRUPTED, BadOption, BadTarget
 from bisector.report import triage as report
 from bisector.runner.head import head_of
+from bisector.runner.rundir import PAGE
 
 from ...subject.targets import Skipped, found
 from .. import environment
@@ -156,6 +157,7 @@ def _cluster(cluster: Cluster, name: str) -> dict[str, Any]:
         "fix": cluster.fix,
         "representative": shown.target,
         "repro": f"clusters/{name}/repro.py" if shown.repro else None,
+        "report": f"clusters/{name}/{PAGE}" if shown.repro else None,
         "members": [one.id for one in cluster.members],
     }
 
@@ -180,7 +182,7 @@ def _fill_folder(store: Store, cluster: Cluster, name: str) -> None:
     shown = cluster.representative
     if shown.repro is not None:
         repro = store.failures / shown.repro
-        for file in (repro, repro.with_name("report.md")):
+        for file in (repro, *(repro.with_name(name) for name in ("report.md", PAGE))):
             if file.is_file():
                 shutil.copyfile(file, folder / file.name)
     store.write(folder / "members.json", [one.target for one in cluster.members])

@@ -38,9 +38,13 @@ class Flag(click.ParamType):
         return parsed
 
 
+PATH = click.Path()  # a shell completes it
+_WRITING: list[Callable[[Any], Any]] = [
+    click.option("--out", metavar="DIR", type=PATH, help="Run directory; all that the run writes is in it."),
+    click.option("--json", "json_path", metavar="FILE", type=PATH, help="Result as JSON; - for stdout."),
+]
 _PROBING: list[Callable[[Any], Any]] = [
-    click.option("--out", metavar="DIR", help="Run directory; everything that the run writes is in it."),
-    click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout."),
+    *_WRITING,
     click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (with --atol)."),
     click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (with --rtol)."),
     click.option("--max-ulp", type=click.IntRange(min=0), help="Units in the last place that may differ."),
@@ -71,14 +75,16 @@ _BUILDS_ARE: list[Callable[[Any], Any]] = [
         "--index-url", "index_urls", metavar="URL", multiple=True,
         help="Where builds are; repeat for nightlies.",
     ),
-    click.option("--pytorch-repo", metavar="PATH", help="A clone of PyTorch, to go down to single commits."),
+    click.option(
+        "--pytorch-repo", metavar="PATH", type=PATH, help="A clone of PyTorch, to go down to single commits."
+    ),
     click.option(
         "--cpu-stubs", is_flag=True, help="Import CUDA wheels without NVIDIA's libraries, on a CPU."
     ),
 ]
 _WATCHING: list[Callable[[Any], Any]] = [
     click.option("--json-lines", is_flag=True, help="On stdout, a JSON object for each thing learned."),
-    click.option("--trace", metavar="FILE", help="Write where the time goes, as a Chrome trace."),
+    click.option("--trace", metavar="FILE", type=PATH, help="Write where the time goes, as a Chrome trace."),
 ]
 _OUTPUT: list[Callable[[Any], Any]] = [
     click.option("-v", "--verbose", is_flag=True, help="The whole report, and every probe on stderr."),
@@ -167,7 +173,7 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("target")
+@click.argument("target", type=PATH)
 @click.option("--as-test", is_flag=True, help="Write the minimal case as a test for pytest too.")
 @click.option("--no-minimize", is_flag=True, help="Stop with cause and fix; do not make the case smaller.")
 @click.option("--all", "every", is_flag=True, help="Explain every call that diverges, each in a run.")
@@ -181,8 +187,8 @@ def minimize(target: str, **given: Any) -> int:
 
 
 @main.command()
-@click.argument("target", required=False)
-@click.option("--against", metavar="FILE", help="YAML of flags: which of them make the difference.")
+@click.argument("target", type=PATH, required=False)
+@click.option("--against", metavar="FILE", type=PATH, help="YAML of flags: which make the difference.")
 @click.option("--family", metavar="NAME", help="Of the catalogue, this family alone.")
 @options(_PROBING, _WATCHING, _OUTPUT)
 def flags(target: str | None, **given: Any) -> int:
@@ -197,7 +203,7 @@ def flags(target: str | None, **given: Any) -> int:
 
 
 @main.command()
-@click.argument("target")
+@click.argument("target", type=PATH)
 @options(_PROBING, _WATCHING, _OUTPUT)
 def check(target: str, **given: Any) -> int:
     """The verdict alone: exits 0 where compiled agrees, 1 where it diverges, 125 where it cannot tell."""
@@ -207,14 +213,13 @@ def check(target: str, **given: Any) -> int:
 
 
 @main.command()
-@click.argument("target")
+@click.argument("target", type=PATH)
 @click.option("--good", metavar="BUILD", help="An older build that agrees; default: walk back to one.")
 @click.option("--bad", metavar="BUILD", default="installed", show_default=True, help="One that diverges.")
 @click.option(
     "--find-fix", "looked_for", flag_value="fixed", default="introduced", help="Look for its fix."
 )
-@click.option("--out", metavar="DIR", help="Run directory; everything that the run writes is in it.")
-@click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
+@options(_WRITING)
 @click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs of each build.  [default: 1]")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=600, help="Seconds for one run.  [default: 600]"
@@ -238,7 +243,7 @@ def builds(target: str, **given: Any) -> int:
 
 
 @main.command()
-@click.argument("paths", metavar="PATH...", nargs=-1)
+@click.argument("paths", metavar="PATH...", type=PATH, nargs=-1)
 @click.option("--watch", metavar="DIR", multiple=True, help="Go on with what appears there, until Ctrl-C.")
 @click.option("--ray", metavar="ADDRESS", help="Run the jobs on this Ray cluster.")
 @click.option("--again", is_flag=True, help="Start over: forget the failures that the folder knows.")
@@ -254,7 +259,7 @@ def triage(paths: tuple[str, ...], **given: Any) -> int:
 
 
 @main.command()
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", type=PATH)
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown", "html", "json"]), default="text",
     show_default=True,
@@ -270,8 +275,8 @@ def report(run: str, form: str, in_browser: bool, **given: Any) -> int:
 
 
 @main.command()
-@click.argument("run", metavar="RUN")
-@click.option("--json", "json_path", metavar="FILE", help="Write the result as JSON; - for stdout.")
+@click.argument("run", metavar="RUN", type=PATH)
+@options(_WRITING[1:])
 @click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the rest of the run.")
 @click.option("--again", is_flag=True, help="Start over: nothing is taken from the run but its options.")
 @options(_OUTPUT)

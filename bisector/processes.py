@@ -113,7 +113,7 @@ class Started:
             status = self.popen.returncode
         except subprocess.TimeoutExpired:
             status = self.popen.poll()  # it may have ended, and left one that holds its pipes open
-            self._kill()
+            self.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 out, err = self.popen.communicate(timeout=_LAST_WORDS_S)
         finally:
@@ -125,13 +125,14 @@ class Started:
         if patience_s:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.popen.wait(patience_s)
-        self._kill()
+        self.kill()
         self.popen.wait()
         for pipe in (self.popen.stdout, self.popen.stderr):
             if pipe is not None:
                 pipe.close()
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """Kill it with all that it started; who waits for it sees its end."""
         if self.popen.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.popen.pid, signal.SIGKILL)

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import sentences
 from .blocks import Block, Medium, Paragraph, Section, Table, Tone, cell
-from .words import Result
+from .words import OF_ANOTHER_KIND, Result, is_of_another_kind
 
 # The layers as PyTorch's triage names them, by the first backend that diverges.
 _OF_BACKEND = {
@@ -27,6 +27,7 @@ _NO_BUG = (
 )
 _WORTH = {
     "compiled-worse": "Compiled is wrong by more than rounding explains.",
+    "raises": "Only one of the two raises, and no rounding explains that.",
     "elided-rounding": "Compiled leaves out a cast of the program; a maintainer must say whether it may.",
     "random": "Compiled need not draw as eager does, unless `torch._inductor.config.fallback_random` is set.",
     "undefined": "Torch leaves the result undefined here, so the program is wrong before the compiler is.",
@@ -47,6 +48,8 @@ def section(result: Result) -> Section | None:
 def _worth(verdict: Mapping[str, Any]) -> str:
     """Whether it is worth an issue; empty where that is not known."""
     kind = verdict["class"]
+    if kind == "compiled-worse" and is_of_another_kind(verdict):
+        return OF_ANOTHER_KIND
     if kind in _ROUNDING:
         return _NO_BUG
     return _A_BUG if kind == "compiled-worse" and verdict.get("rule") == "accuracy" else _WORTH.get(kind, "")

@@ -6,18 +6,17 @@ moment goes on from here: finished probes are not run again. It keeps measuremen
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from .. import wire
 from ..core.model import Json
-from ..errors import AnotherHead, BadTarget
+from ..errors import AnotherHead
 from .head import Head, changed_files, digest_of
-from .rundir import RunDirectory
+from .rundir import RunDirectory, lock
 
 # A request that was in flight when a worker died is asked once more; the second time it is to blame.
 MAX_LOSSES = 2
@@ -52,7 +51,7 @@ class Journal:
             self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise RunDirectory(path.parent).cannot_write(path, error) from error
-        _lock(self._file, path)
+        lock(self._file, path)
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             self._take(line)
         if path.stat().st_size:
@@ -123,15 +122,3 @@ class Journal:
                 line = line[self._file.write(line) :]
         except OSError as error:
             raise RunDirectory(self.path.parent).cannot_write(self.path, error) from error
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    """Two runs that append to one journal would tear each other's lines."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        file.close()
-        problem = f"{path.parent}: another numbisect is at work in this run; wait for it to end"
-        raise BadTarget(problem) from error
-    except OSError:
-        return  # a file system without locks: go on as if alone

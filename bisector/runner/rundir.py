@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..errors import BadOption, BadTarget, CannotWrite
 
@@ -71,7 +73,10 @@ class RunDirectory:
         return self.path / "options.json"
 
     def start_over(self) -> None:
-        """Remove what a run left but its options: what it found was about something else."""
+        """Remove what a run left but its options: what it found was about something else. Raises BadTarget
+        where the run still goes on."""
+        with contextlib.suppress(FileNotFoundError), self.journal.open("rb") as held:
+            lock(held, self.journal)
         texts = (self.repro, self.test, self.neighbour, self.markdown, self.page)
         for file in (self.journal, self.result, *texts, self.choices):
             file.unlink(missing_ok=True)
@@ -95,6 +100,19 @@ class RunDirectory:
         """The error that tells the user why a file of the run cannot be written, and what to do."""
         do = "make room there" if error.errno in NO_ROOM else "make it writable"
         return CannotWrite(f"{path}: {error.strerror}; {do} and go on with `numbisect resume {self.path}`")
+
+
+def lock(journal: BinaryIO, path: Path) -> None:
+    """Keep a run to this process: two that append to one journal would tear each other's lines. Raises
+    BadTarget where another one has it, after closing the file."""
+    try:
+        fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        journal.close()
+        problem = f"{path.parent}: another numbisect is at work in this run; wait for it to end"
+        raise BadTarget(problem) from error
+    except OSError:
+        return  # a file system without locks: go on as if alone
 
 
 _current: RunDirectory | None = None

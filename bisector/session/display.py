@@ -64,7 +64,8 @@ class Display:
         self.live: Status | None = None
 
     def __enter__(self) -> Display:
-        if self.console.is_terminal and not self.quiet:
+        # The live line would take what is printed to stdout for its own.
+        if self.console.is_terminal and not (self.quiet or self.lines):
             self.live = self.console.status(self._line())
             self.live.start()
         return self

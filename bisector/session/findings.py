@@ -79,7 +79,8 @@ class Findings:
 
     def answer(self) -> Answer:
         """All that is known by now."""
-        followed, reproduced = self.followed or Followed(), self.reproduced
+        before = Followed(None, self.so_far.graph, self.so_far.origin, self.so_far.amplifier)
+        followed, reproduced = self.followed or before, self.reproduced
         conclusion, confirmed = self.conclusion, self.confirmed or Confirmed()
         decided = self.decided or Decided(self.start.case)
         fixes = flag_fixes(self.walk, self.confirmed) if conclusion is None else conclusion.fixes

@@ -34,7 +34,7 @@ def _explained(word: str) -> Iterator[str]:
         return _of_kind(kind, word if ":" in word else None)
     if word in CLASS_SENTENCES:
         return _titled(word, "a verdict", [CLASS_SENTENCES[word]])
-    endings = [name for name in flags if name.rpartition(".")[2] == word]
+    endings = [name for name in flags if name.endswith(f".{word}")]
     if len(endings) == 1:
         return _of_flag(flags[endings[0]])
     known = [*KINDS, *CLASS_SENTENCES, *flags]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import PlainFix, UseBackend
@@ -46,15 +48,20 @@ class LastWord:
             said = found.reason or "agrees with eager"
             self.session.progress("script", f"with {fix.id} the script itself: {said}")
             tried.append(found)
+            self.session.known = partial(_told, answer, tuple(tried))
             if found.outcome is Outcome.PASS:
                 break
-        answer = replace(answer, stopped_because=stopped)
-        if not tried:
-            return answer
-        refuted = {one.fix for one in tried if one.outcome is Outcome.FAIL and not answer.others_differ}
-        fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in answer.fixes)
-        shown = tried[-1] if tried[-1].outcome is Outcome.PASS else tried[0]
-        return replace(answer, fixes=fixes, script=shown)
+        return _told(replace(answer, stopped_because=stopped), tried)
+
+
+def _told(answer: Answer, tried: Sequence[UnderFix]) -> Answer:
+    """The answer with what was shown by now."""
+    if not tried:
+        return answer
+    refuted = {one.fix for one in tried if one.outcome is Outcome.FAIL and not answer.others_differ}
+    fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in answer.fixes)
+    shown = tried[-1] if tried[-1].outcome is Outcome.PASS else tried[0]
+    return replace(answer, fixes=fixes, script=shown)
 
 
 def _expressible(answer: Answer) -> list[tuple[Fix, PlainFix]]:

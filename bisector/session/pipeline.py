@@ -47,6 +47,7 @@ from .witness import Witness
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
+STOPPED = "it was interrupted"
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
@@ -167,6 +168,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
         last_word = LastWord(session, held_to_as_a_script(session, chosen))
     explanation = _searched(session, chosen, answer, last_word)
     found = with_others(session, explanation.study, chosen, explanation.answer())
+    session.known = lambda: found
     if last_word is not None:
         if (above := _explained_above(session, judged, found)) is not None:
             return _explained(session, above), None
@@ -249,11 +251,16 @@ def _explained(session: Session, found: Answer) -> dict[str, Any]:
     return _finish(session, proved, FOUND if proved.confirmed else UNCONFIRMED)
 
 
-def interrupted(session: Session) -> dict[str, Any] | None:
-    """The result of a run that the user ended: what was known by then. None where that is no verdict yet."""
+def interrupted(session: Session, found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The result of a run that the user ended: what was known by then. None where that is no verdict yet.
+    found: its result, where only the question about builds was still open."""
+    if found is not None:
+        return {**found, "stopped_because": STOPPED, "exit_status": INTERRUPTED}
     if session.known is None:
         return None
-    return _finish(session, replace(session.known(), stopped_because="it was interrupted"), INTERRUPTED)
+    answer = replace(session.known(), stopped_because=STOPPED)
+    proved = answer if answer.unproved is None else answer.without_proof()
+    return _finish(session, proved, INTERRUPTED)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:
@@ -289,13 +296,16 @@ def _with_nodes(judged: Judged) -> Judged:
     if not of_values or Capability.FOLLOW not in chosen.can:
         return judged
     try:
-        trace = follow(chosen.study, WHOLE, chosen.default).trace
+        followed = follow(chosen.study, WHOLE, chosen.default)
     except BudgetSpent:
         return judged
-    if trace is None:
+    if followed.trace is None:
         return judged
-    chosen = replace(chosen, verdict=chosen.reclassified(trace))
-    answer = replace(judged.answer, verdict=chosen.verdict)
+    chosen = replace(chosen, verdict=chosen.reclassified(followed.trace))
+    answer = replace(
+        judged.answer, verdict=chosen.verdict, graph=followed.graph, origin=followed.origin,
+        amplifier=followed.amplifier,
+    )  # fmt: skip
     return replace(judged, chosen=chosen, answer=answer, outcome=_outcome(chosen))
 
 

@@ -45,6 +45,7 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
     lines = given.get("json_lines", False)
     with Display(given["quiet"], given["verbose"], given["no_color"], options.budget_s, lines) as display:
         session = Session(run, options, display.progress)
+        result: dict[str, Any] | None = None
         try:
             result = PIPELINES[options.command](session)
             session.close()
@@ -54,10 +55,9 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
                 result = builds_command.beside(run, options.builds, result, display.progress)
         except KeyboardInterrupt:
             display.say(f"interrupted; go on with: numbisect resume {shown_path(run.path)}")
-            by_now = pipeline.interrupted(session)
-            if by_now is None:
+            result = pipeline.interrupted(session, result)
+            if result is None:
                 return INTERRUPTED
-            result = by_now
         finally:
             session.close()
     if lines:

@@ -36,7 +36,9 @@ from .plain_runs import PlainRuns
 from .study import Study
 
 if TYPE_CHECKING:
-    from .answer import Answer  # which is made of what uses a session
+    # Each is made of what uses a session.
+    from .answer import Answer
+    from .witness import Script
 
 STAGES = ("capture", "localise", "causes", "fixes", "minimize", "builds")
 Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
@@ -114,6 +116,7 @@ class Session:
         self.wanted: int | None = None
         self.given_seed = self.options.seed  # None: the worker takes the first, and says so
         self._scratch: Path | None = None
+        self.script: Script | None = None
         self.known: Callable[[], Answer] | None = None  # the answer by now, once there is a verdict
         self.lab = self.new_lab("", lanes=self.options.jobs)
 
@@ -210,10 +213,14 @@ class Session:
             width=self.lab.jobs if call.is_large else self.lab.width,
         )
 
+    def end_beside(self) -> None:
+        """End what runs beside the workers."""
+        for process in self.beside:
+            process.kill()
+
     def end_workers(self) -> None:
         """Nothing more is asked."""
-        for process in self.beside:
-            process.end()
+        self.end_beside()
         for lab in self.labs:
             lab.close()
 

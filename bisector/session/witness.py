@@ -152,7 +152,6 @@ class Script:
         if asked.key not in self._begun and asked.key not in self.session.journal.answers:
             begun = self._begun[asked.key] = self._begin(asked)
             begun.process.give_way()
-            self.session.beside.append(begun.process)
 
     def _under(self, fix: PlainFix) -> _ScriptRun:
         own = late_lines(SetFlags(self.session.config)) if self.session.config else []
@@ -222,7 +221,13 @@ class Script:
         for one in fresh:
             journal.started(one.key, one.to_json())
         with ThreadPoolExecutor(self.session.lab.jobs) as pool:
-            ended = list(pool.map(self._ended, fresh))
+            try:
+                ended = list(pool.map(self._ended, fresh))
+            except BaseException:
+                # The threads wait for these, and nobody for the threads any longer.
+                pool.shutdown(wait=False, cancel_futures=True)
+                self.session.end_beside()
+                raise
         for one, run in zip(fresh, ended, strict=True):
             if not run.unfinished:  # the next one may have more time
                 journal.done(one.key, wire.dump(run))
@@ -238,7 +243,7 @@ class Script:
     def _begin(self, asked: _ScriptRun) -> _Begun:
         options, mode = self.session.options, asked.mode
         folder = self._of_seed(asked.seed)
-        events = folder / f"{mode.value}-{asked.backend}.jsonl"
+        events = folder / f"{asked.key}.jsonl"  # of its own, since runs go on beside each other
         run_options = {field.name: getattr(asked, field.name) for field in fields(RunOptions)}
         told = PlainOptions(
             **run_options, folder=str(folder), events=str(events), root=str(ROOT.parent)
@@ -249,6 +254,7 @@ class Script:
             environment={**os.environ, **({} if mode.is_compiled else OFF)},
             capture=True,
         )
+        self.session.beside.append(process)
         return _Begun(process, events)
 
     def _ended(self, asked: _ScriptRun) -> PlainRun:
@@ -264,8 +270,10 @@ class Script:
 
 
 def script_of(session: Session) -> Script:
-    """The script of a session, with a folder that goes with the session."""
-    return Script(session, session.scratch())
+    """The script of a session, the same at each call, with a folder that goes with the session."""
+    if session.script is None:
+        session.script = Script(session, session.scratch())
+    return session.script
 
 
 def read_run(events: Path, done: processes.Ended) -> PlainRun:

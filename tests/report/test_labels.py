@@ -58,6 +58,11 @@ def test_what_is_farther_from_float64_is_worth_an_issue() -> None:
     assert "farther from the float64 reference than eager; PyTorch's maintainers ask for an issue" in page
 
 
+def test_a_result_of_another_kind_is_not_told_by_rounding() -> None:
+    page = markdown.render(sections.report(diverging("compiled-worse", "inductor", rule="kind")))
+    assert "of another kind than eager's" in page.partition("## Triage")[2]
+
+
 def test_a_workaround_is_one_that_was_confirmed() -> None:
     result = diverging("compiled-worse", "inductor")
     assert "has workaround" in dict(labels(result))

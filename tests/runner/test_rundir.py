@@ -10,6 +10,7 @@ import pytest
 
 from bisector.errors import BadOption, BadTarget
 from bisector.runner import rundir
+from bisector.runner.journal import Journal
 
 
 def test_a_run_keeps_the_options_that_resume_needs(tmp_path: Path) -> None:
@@ -102,3 +103,16 @@ def test_a_run_within_a_run_goes_on_and_ends_with_the_run_that_starts_over(tmp_p
     (run.path / "call-of-the-user").mkdir()
     run.start_over()
     assert [p.name for p in run.path.iterdir() if p.is_dir()] == ["call-of-the-user"]
+
+
+def test_a_run_that_goes_on_is_not_started_over(tmp_path: Path) -> None:
+    run = rundir.create("case.py", str(tmp_path / "run"), {})
+    journal = Journal(run.journal)
+    for again in (run.start_over, lambda: rundir.create("case.py", str(run.path), {})):
+        with pytest.raises(BadTarget, match="another numbisect is at work in this run"):
+            again()
+    journal.started("a", {})
+    journal.close()
+    assert run.journal.read_text().count('"start"') == 1
+    run.start_over()
+    assert not run.journal.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from importlib import resources
@@ -32,16 +33,20 @@ def test_a_program_is_told_each_thing_on_a_line(capsys: pytest.CaptureFixture[st
     assert shown.err == "", "nothing is told twice"
 
 
-def test_a_run_tells_a_program_what_it_learns_and_last_its_result(tmp_path: Path) -> None:
+def test_a_run_at_a_terminal_tells_a_program_what_it_learns_and_last_its_result(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bisector", "check", "repros/fp16_round_trip/case.py"]
+    terminal, stderr = pty.openpty()
     done = subprocess.run(
-        [*command, "--out", str(tmp_path / "run"), "--json-lines"],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+        [*command, "--out", str(tmp_path / "run"), "--json-lines"], cwd=ROOT, check=False, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=stderr,
     )  # fmt: skip
-    assert done.returncode == 1, done.stderr
+    os.close(stderr)
+    os.close(terminal)
+    assert done.returncode == 1
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     for line in lines:
         jsonschema.validate(line, LINE)
     assert [line["stage"] for line in lines] == ["capture", "verdict", "result"]
     assert lines[-1]["result"] == json.loads((tmp_path / "run" / "result.json").read_text())
+    assert lines[-1]["result"]["graph"]["nodes"], "what was followed for the verdict is shown"
     assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)

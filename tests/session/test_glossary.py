@@ -42,6 +42,7 @@ def test_every_verdict_is_explained(name: str, capsys: pytest.CaptureFixture[str
 
 def test_the_end_of_a_flag_s_name_will_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert said("force_shape_pad", capsys).startswith("inductor.force_shape_pad ")
+    assert said("cpp.simdlen", capsys).startswith("inductor.cpp.simdlen ")
 
 
 def test_a_whole_decision_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +23,10 @@ from bisector.processes import Started
 from bisector.runner.journal import Journal
 from bisector.session import witness
 from bisector.session.command_line import Options
+from bisector.session.run import Session
 from bisector.session.witness import Script, Witness
 from tests.core.measurements import off_by, output
+from tests.faults.waiting import until
 
 CRITERION = Criterion()
 EAGER = PlainRun((CompiledCall(0, "f"),), status=0, printed=("a",))
@@ -206,6 +210,33 @@ def test_what_was_begun_beside_the_search_is_not_run_again(
             script.begin_under(fix)
             assert session.beside == started and len(started) == begun, "one after the other, each once"
             started[-1].popen.wait()
-        shown, run, eager = script.under(fix, CRITERION)
-    assert (shown.outcome, len(run.calls), len(eager.calls)) == (Outcome.PASS, 1, 1)
-    assert len(started) == 2
+        another = script.under(SetFlags({"inductor.cpp.threads": 2}), CRITERION)
+        for shown, run, eager in (script.under(fix, CRITERION), another):
+            assert (shown.outcome, len(run.calls), len(eager.calls)) == (Outcome.PASS, 1, 1)
+    assert len(started) == 3
+    assert len(list(tmp_path.glob("0/*.jsonl"))) == 3, "each run has a file of its own for what is seen"
+
+
+def test_an_interrupt_ends_the_script_s_run_at_once(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process of pytest-xdist ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    target = tmp_path / "script.py"
+    target.write_text("import time\nopen('begun', 'w').close()\ntime.sleep(600)\n")
+    with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
+        session: Any = SimpleNamespace(
+            journal=journal, lab=SimpleNamespace(jobs=1), seed=0, config={}, beside=[],
+            options=Options(str(target), folder=str(tmp_path)), clock=SimpleNamespace(left_s=lambda: None),
+        )  # fmt: skip
+        session.end_beside = lambda: Session.end_beside(session)
+
+        def interrupt() -> None:
+            until(lambda: (tmp_path / "begun").exists(), 60)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            Script(session, tmp_path).witness(CRITERION)
+    [process] = session.beside
+    assert process.popen.wait(10) == -signal.SIGKILL

@@ -124,7 +124,7 @@ class Search:
         files: list[Wheel] = []
         for url in asked.index_urls:
             listed = wheels(url)
-            self.progress("index", f"{url} has {len(listed)} versions for this Python")
+            self.progress("builds", f"{url} has {len(listed)} versions for this Python")
             files += listed
         version = environment.version("torch")
         catalogue = Catalogue(files, version)

@@ -85,6 +85,28 @@ def test_a_branch_that_the_divergence_does_not_need_goes() -> None:
     assert left.calls == {"a", "d"}
 
 
+def test_an_end_that_depends_on_more_of_the_graph_is_not_taken_for_an_earlier_one() -> None:
+    # n5 comes before n6 and needs three calls beside n1, which is all that n6 needs.
+    whole = graph(
+        {
+            "x": "", "n0": "x", "n1": "x", "n3": "x n1", "n4": "x", "n5": "x n3 n4", "n6": "n1", "n12": "n5",
+            "n13": "n6 n12 n0",
+        },
+        "n13",
+    )  # fmt: skip
+    problem = Subject(whole, needs("n1")).problem()
+    sizes: list[int] = []
+    take = problem.accept
+
+    def accept(trial: Trial) -> None:
+        take(trial)
+        sizes.append(len(whole.apply(trial.case).calls))
+
+    problem.accept = accept  # type: ignore[method-assign]
+    end_earlier(problem)
+    assert sizes == sorted(sizes, reverse=True) and sizes[-1] == 1
+
+
 def test_of_several_outputs_the_one_that_diverges_stays() -> None:
     whole = graph({"x": "", "a": "x", "b": "x", "c": "x"}, "a b c")
     problem = Subject(whole, where(lambda g: g.outputs[0] == "a")).problem()

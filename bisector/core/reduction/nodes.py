@@ -37,13 +37,16 @@ def keep_one_output(problem: Problem) -> None:
 
 
 def end_earlier(problem: Problem) -> None:
-    """Return the earliest node that already diverges, by bisection over what the output depends on."""
+    """Return a node that already diverges and depends on the least, by bisection over what the output depends
+    on."""
     info = problem.info
     names = [name for name in info.outputs if name is not None]
     if len(names) != 1:
         return
     upstream = info.ancestors((names[0],))
     ends = [n.name for n in info.calls if n.name in upstream and n.is_tensor and not n.writes]
+    # An earlier node can depend on more of the graph than a later one, on another branch.
+    ends.sort(key=lambda name: len(info.ancestors((name,))))
     if len(ends) < 2 or ends[-1] != names[0]:
         return
     _bisect(problem, len(ends), lambda base, i: _returning(base, ends[i - 1]))

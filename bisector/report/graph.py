@@ -151,13 +151,18 @@ def _box(
     carried = max(colour(node["carried_ulp"]) for node in some)
     if key.startswith("module "):
         path = key.removeprefix("module ")
-        return Box(key, path, f"{len(some)} calls", local, carried, calls=len(some))
+        below = _operation(some[0]) if len(some) == 1 else f"{len(some)} calls"
+        return Box(key, path, below, local, carried, calls=len(some))
     [node] = some
     name = node["name"]
     return Box(
-        name, name, f"{node['op'].removeprefix('aten.')} {shape_of(node)}".strip(), local, carried,
+        name, name, _operation(node), local, carried,
         tuple(marks.get(name, ())), tuple(decided.get(name, ())), line=node["where"],
     )  # fmt: skip
+
+
+def _operation(node: Node) -> str:
+    return f"{node['op'].removeprefix('aten.')} {shape_of(node)}".strip()
 
 
 @dataclass

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,8 +67,9 @@ def as_text(result: Mapping[str, Any], no_color: bool, detail: Detail) -> str:
 
 
 def width() -> int:
-    """Columns of stdout."""
-    return min(os.get_terminal_size().columns, 120) if sys.stdout.isatty() else PLAIN_WIDTH
+    """Columns of stdout; a terminal that does not know them says 0."""
+    known = shutil.get_terminal_size((PLAIN_WIDTH, 0)).columns
+    return min(known, 120) if sys.stdout.isatty() else PLAIN_WIDTH
 
 
 def write_json(path: str, value: Any) -> None:

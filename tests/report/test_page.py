@@ -150,6 +150,18 @@ def test_a_model_is_opened_down_to_where_the_error_begins() -> None:
     assert collapsed.calls == 10 and collapsed.below == "10 calls"
 
 
+def test_a_module_of_one_call_says_which() -> None:
+    result = model(8, "n34")
+    result["graph"]["nodes"][0]["module"] = "embed"
+    [drawn] = graph.drawings(result)
+    [alone] = [box for box in drawn.boxes if box.key == "module embed"]
+    assert alone.below.startswith("add ")
+
+
+def test_the_page_of_a_model_of_600_calls_fits_a_mail() -> None:
+    assert len(shown(model(60, "n34"), SCRIPT)) < 1_000_000
+
+
 def test_the_calls_of_the_minimal_case_are_outlined_and_their_modules_opened() -> None:
     result = model(8, "n34")
     result["minimal"]["calls"] = ["n71", "n34"]

@@ -33,6 +33,17 @@ def test_a_program_is_told_each_thing_on_a_line(capsys: pytest.CaptureFixture[st
     assert shown.err == "", "nothing is told twice"
 
 
+def test_a_terminal_that_does_not_know_its_width_is_given_text() -> None:
+    ours, theirs = pty.openpty()  # of 0 columns
+    command = [sys.executable, "-m", "bisector", "explain", "fma"]
+    variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    done = subprocess.run(command, cwd=ROOT, stdout=theirs, env=variables, check=True)
+    os.close(theirs)
+    assert b"A product and a sum are rounded once" in os.read(ours, 1 << 16)
+    os.close(ours)
+    assert done.returncode == 0
+
+
 def test_a_run_at_a_terminal_tells_a_program_what_it_learns_and_last_its_result(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bisector", "check", "repros/fp16_round_trip/case.py"]
     terminal, stderr = pty.openpty()

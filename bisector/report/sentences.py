@@ -336,12 +336,12 @@ def not_established(result: Result) -> list[str]:
 def _missing(result: Result, ran: set[str]) -> list[str]:
     lines = []
     if "causes" in ran and not (result["causes"] or result.get("family")):
-        lines.append(
-            "No cause was found: no decisions are known that reproduce the mismatch in an otherwise "
-            "unoptimized compile."
-        )
+        searched = "no decisions are known that reproduce the mismatch in an otherwise unoptimized compile"
+        found = "found by then" if result["stopped_because"] else f"found: {searched}"
+        lines.append(f"No cause was {found}.")
     if "fixes" in ran and not any(fix["confirmed"] for fix in result["fixes"]):
-        lines.append("No single change is known that makes compiled agree with eager.")
+        unknown = "No single change is known that makes compiled agree with eager."
+        lines.append("No fix was confirmed by then." if result["stopped_because"] else unknown)
     if "minimize" in ran and result["repro"] is None:
         lines.append("No repro was written.")
     if not ran & {"localise", "causes", "fixes"} and not result["stopped_because"]:

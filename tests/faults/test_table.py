@@ -67,6 +67,7 @@ def test_ctrl_c_in_the_middle_of_a_search_gives_the_answer_so_far(folder: Path) 
         assert done.stderr.startswith("[") and "interrupted; go on with: numbisect resume" in done.stderr
         assert "Verdict  elided-rounding" in done.stdout
         assert "Stopped early: it was interrupted. This is the answer so far." in done.stdout
+        assert "no decisions are known" not in done.stdout, "the search was not at its end"
         assert f"To go on: numbisect resume {place.run}" in done.stdout.replace("../", "")
         assert ground.given(place.run)["exit_status"] == 130
         assert place.left() == []

@@ -117,6 +117,16 @@ class GraphInfo:
                 work.extend(reads[name])
         return found
 
+    def dependencies(self) -> dict[str, int]:
+        """How many nodes each depends on, itself included."""
+        known: dict[str, int] = {}  # a bit for each node
+        for position, node in enumerate(self.nodes):
+            bits = 1 << position
+            for name in node.reads:
+                bits |= known[name]
+            known[node.name] = bits
+        return {name: bits.bit_count() for name, bits in known.items()}
+
 
 def layer_of(module: str) -> str:
     """`model.layers.3` of `model.layers.3.mlp.act_fn`: up to the first number, or the first two names."""

@@ -126,8 +126,11 @@ class Answer:
         """Whether some other call diverges that is not known to have the same cause."""
         return any(other.cause is not Relation.SAME for other in self.others)
 
-    def without_proof(self) -> Answer:
-        """The same, with nothing confirmed but that a lower backend agrees."""
+    def proved(self) -> Answer:
+        """The same where fresh processes showed all of it; else with nothing confirmed but that a lower
+        backend agrees."""
+        if self.unproved is None:
+            return self
         return replace(
             self,
             repairs=tuple(replace(repair, confirmed=False) for repair in self.repairs),

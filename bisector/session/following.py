@@ -41,26 +41,29 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
     if any(output.raised is not None for output in default.measurement.outputs):
         return _nothing("one of the two runs raises, and has no values")
     reasons = []
-    for reach in _reaches(study, paths):
-        for left_out in _attempts(default):
-            trace, reason = _ask(study, case, left_out, reach)
-            if trace is not None:
-                graph = followed_graph(study.describe(case), trace)
-                return replace(_found(trace, paths, left_out), graph=graph)
-            reasons.append(reason)
+    for asked in _requests(study, case, default):
+        trace, reason = _ask(study, asked)
+        if trace is not None:
+            graph = followed_graph(study.describe(case), trace)
+            return replace(_found(trace, paths, asked.left_out), graph=graph)
+        reasons.append(reason)
     return _nothing(reasons[0])
 
 
 def next_request(study: Study, case: Case, default: ProbeResult) -> RunTrace | None:
     """The first that `follow` will ask and that has no answer yet."""
-    for reach in _reaches(study, followable(default)):
-        for left_out in _attempts(default):
-            asked = request(study, case, left_out, reach=reach)
-            if not study.lab.knows(asked):
-                return asked
-            if _ask(study, case, left_out, reach)[0] is not None:
-                return None
+    for asked in _requests(study, case, default):
+        if not study.lab.knows(asked):
+            return asked
+        if _ask(study, asked)[0] is not None:
+            return None
     return None
+
+
+def _requests(study: Study, case: Case, default: ProbeResult) -> list[RunTrace]:
+    """What is asked until an answer diverges as the case does."""
+    reaches, attempts = _reaches(study, followable(default)), _attempts(default)
+    return [request(study, case, left_out, reach=reach) for reach in reaches for left_out in attempts]
 
 
 def followable(default: ProbeResult) -> list[str]:
@@ -100,13 +103,11 @@ def request(
     return RunTrace(study.about(case), candidate, tuple(left_out), reach or study.reach, shares)
 
 
-def _ask(
-    study: Study, case: Case, left_out: Sequence[str], reach: Reach
-) -> tuple[Trace | None, str]:
-    answer = study.lab.ask(request(study, case, left_out, reach=reach))
+def _ask(study: Study, asked: RunTrace) -> tuple[Trace | None, str]:
+    answer = study.lab.ask(asked)
     if isinstance(answer, Failed):
         return None, answer.reason
-    if study.judged(answer.measurement, case).outcome is not Outcome.FAIL:
+    if study.judged(answer.measurement, asked.about.case).outcome is not Outcome.FAIL:
         return None, "with its intermediate values returned the compiled program does not diverge in this way"
     return answer.trace, ""
 

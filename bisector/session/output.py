@@ -25,10 +25,15 @@ PLAIN_WIDTH = 100  # columns where stdout is no terminal
 def written(run: RunDirectory, result: Mapping[str, Any], given: Mapping[str, Any]) -> int:
     """Writes the result and its report to the run directory and prints it; returns the exit status."""
     run.write_json(run.result, result)
-    run.write_text(run.markdown, as_markdown(run, result))
-    run.write_text(run.page, as_page(run, result))
+    write_reports(run, result)
     _print(result, given, run)
     return int(result["exit_status"])
+
+
+def write_reports(run: RunDirectory, result: Mapping[str, Any]) -> None:
+    """What is read of a result: to paste into an issue, and in a browser."""
+    run.write_text(run.markdown, as_markdown(run, result))
+    run.write_text(run.page, as_page(run, result))
 
 
 def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: RunDirectory) -> None:

@@ -247,7 +247,7 @@ def _ended(session: Session, judged: Judged) -> dict[str, Any]:
 
 def _explained(session: Session, found: Answer) -> dict[str, Any]:
     """The result of a run that explained a divergence: confirmed where fresh processes showed all of it."""
-    proved = found if found.unproved is None else found.without_proof()
+    proved = found.proved()
     return _finish(session, proved, FOUND if proved.confirmed else UNCONFIRMED)
 
 
@@ -259,8 +259,7 @@ def interrupted(session: Session, found: dict[str, Any] | None) -> dict[str, Any
     if session.known is None:
         return None
     answer = replace(session.known(), stopped_because=STOPPED)
-    proved = answer if answer.unproved is None else answer.without_proof()
-    return _finish(session, proved, INTERRUPTED)
+    return _finish(session, answer.proved(), INTERRUPTED)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:

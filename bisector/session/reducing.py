@@ -179,13 +179,17 @@ class _StillInteresting:
     def _beside(self, case: Case) -> list[tuple[Candidate, Case]]:
         """What is asked if the case diverges, where a round holds it: a few kernels more take little time,
         and another round takes a compiler's start."""
-        denied = [] if self.anchor is None else [members for members, _ in self.anchor.demands()]
-        return [(self.study.deny(d), case) for d in denied] if len(denied) < self.study.width else []
+        denied = [] if self.anchor is None else self._denied(self.anchor, case)
+        return denied if len(denied) < self.study.width else []
+
+    def _denied(self, anchor: Anchor, case: Case) -> list[tuple[Candidate, Case]]:
+        """What is asked of a case for each demand of the anchor."""
+        return [(self.study.deny(members), case) for members, _ in anchor.demands()]
 
     def held(self, anchor: Anchor, case: Case) -> tuple[Outcome, Sequence[ProbeResult]]:
         """FAIL where the case meets every demand of the anchor; with the results that diverge as demanded."""
         demands = anchor.demands()
-        results = self.study.probe_all([(self.study.deny(members), case) for members, _ in demands])
+        results = self.study.probe_all(self._denied(anchor, case))
         if all(r.outcome is wanted for r, (_, wanted) in zip(results, demands, strict=True)):
             return Outcome.FAIL, [r for r in results if r.outcome is Outcome.FAIL]
         repaired = [r for r, (_, wanted) in zip(results, demands, strict=True) if wanted is Outcome.PASS]

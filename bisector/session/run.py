@@ -213,14 +213,10 @@ class Session:
             width=self.lab.jobs if call.is_large else self.lab.width,
         )
 
-    def end_beside(self) -> None:
-        """End what runs beside the workers."""
-        for process in self.beside:
-            process.kill()
-
     def end_workers(self) -> None:
         """Nothing more is asked."""
-        self.end_beside()
+        for process in self.beside:
+            process.kill()
         for lab in self.labs:
             lab.close()
 

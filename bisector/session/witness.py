@@ -8,7 +8,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -99,7 +98,7 @@ class Script:
     def __init__(self, session: Session, folder: Path) -> None:
         self.session = session
         self.folder = folder
-        self._begun: dict[str, _Begun] = {}  # beside other work, by key
+        self._begun: dict[str, _Begun] = {}  # that nobody has waited for yet, by key
 
     def _asked(self, mode: Mode, backend: str | None = None, again: bool = False) -> _ScriptRun:
         return _ScriptRun(seed=self.session.seed, mode=mode, backend=backend, again=again)
@@ -212,7 +211,7 @@ class Script:
         return self._run_all([asked])[0]
 
     def _run_all(self, asked: Sequence[_ScriptRun]) -> list[PlainRun]:
-        """One run for each, side by side; what the journal knows is not run again."""
+        """One run for each, side by side as the jobs go; what the journal knows is not run again."""
         journal = self.session.journal
         fresh = [one for one in asked if one.key not in journal.answers]
         # The journal may know the run with compilation off; it has none of its values.
@@ -220,14 +219,11 @@ class Script:
             self._prepared(seed)
         for one in fresh:
             journal.started(one.key, one.to_json())
-        with ThreadPoolExecutor(self.session.lab.jobs) as pool:
-            try:
-                ended = list(pool.map(self._ended, fresh))
-            except BaseException:
-                # The threads wait for these, and nobody for the threads any longer.
-                pool.shutdown(wait=False, cancel_futures=True)
-                self.session.end_beside()
-                raise
+        ended, jobs = list[PlainRun](), self.session.lab.jobs
+        for first in range(0, len(fresh), jobs):
+            some = fresh[first : first + jobs]
+            self._begun |= {one.key: self._begin(one) for one in some if one.key not in self._begun}
+            ended += map(self._ended, some)
         for one, run in zip(fresh, ended, strict=True):
             if not run.unfinished:  # the next one may have more time
                 journal.done(one.key, wire.dump(run))

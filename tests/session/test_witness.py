@@ -23,7 +23,6 @@ from bisector.processes import Started
 from bisector.runner.journal import Journal
 from bisector.session import witness
 from bisector.session.command_line import Options
-from bisector.session.run import Session
 from bisector.session.witness import Script, Witness
 from tests.core.measurements import off_by, output
 from tests.faults.waiting import until
@@ -61,6 +60,9 @@ class Scripted(Script):
         self.late.append(asked.late)
         known = EAGER if asked.mode is Mode.EAGER else replace(AGREES, backends=())
         return self.runs.get((asked.mode, asked.backend), known)
+
+    def _begin(self, asked: Any) -> Any:
+        return None
 
     def _prepared(self, seed: int) -> Path:
         return self.folder
@@ -229,8 +231,6 @@ def test_an_interrupt_ends_the_script_s_run_at_once(
             journal=journal, lab=SimpleNamespace(jobs=1), seed=0, config={}, beside=[],
             options=Options(str(target), folder=str(tmp_path)), clock=SimpleNamespace(left_s=lambda: None),
         )  # fmt: skip
-        session.end_beside = lambda: Session.end_beside(session)
-
         def interrupt() -> None:
             until(lambda: (tmp_path / "begun").exists(), 60)
             os.kill(os.getpid(), signal.SIGINT)

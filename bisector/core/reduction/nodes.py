@@ -46,7 +46,7 @@ def end_earlier(problem: Problem) -> None:
     upstream = info.ancestors((names[0],))
     ends = [n.name for n in info.calls if n.name in upstream and n.is_tensor and not n.writes]
     # An earlier node can depend on more of the graph than a later one, on another branch.
-    ends.sort(key=lambda name: len(info.ancestors((name,))))
+    ends.sort(key=info.dependencies().__getitem__)
     if len(ends) < 2 or ends[-1] != names[0]:
         return
     _bisect(problem, len(ends), lambda base, i: _returning(base, ends[i - 1]))

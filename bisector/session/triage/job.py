@@ -22,7 +22,7 @@ from bisector.runner.rundir import RunDirectory
 
 from .. import pipeline
 from ..command_line import Options
-from ..output import as_markdown, as_page
+from ..output import write_reports
 from ..run import Session
 from ..search_order import PLACE
 from ..study import Study
@@ -90,8 +90,7 @@ def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Look
     if stopped is not None and result["stopped_because"] == stopped:
         return looked.cut_short(result)
     if member is None:
-        session.run.write_text(session.run.markdown, as_markdown(session.run, result))
-        session.run.write_text(session.run.page, as_page(session.run, result))
+        write_reports(session.run, result)
     return looked.after(result, f"{looked.id}/{RUN}", member)
 
 

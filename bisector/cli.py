@@ -219,6 +219,10 @@ def check(target: str, **given: Any) -> int:
 @click.option(
     "--find-fix", "looked_for", flag_value="fixed", default="introduced", help="Look for its fix."
 )
+@click.option(
+    "--cxx", "compilers", metavar="NAME", multiple=True,
+    help="Ask which of these C++ compilers shows it; repeat.",
+)
 @options(_WRITING)
 @click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs of each build.  [default: 1]")
 @click.option(
@@ -233,7 +237,7 @@ def check(target: str, **given: Any) -> int:
 )
 @options(_BUILDS_ARE, _OUTPUT)
 def builds(target: str, **given: Any) -> int:
-    """Which build of PyTorch introduced the divergence of a repro, or fixed it.
+    """Which build of PyTorch introduced a repro's divergence or fixed it, or which C++ compiler shows it.
 
     BUILD: a release (2.11, 2.12.1), a nightly's date (2026-08-14), installed, latest, or a commit.
     """

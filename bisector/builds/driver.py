@@ -3,14 +3,17 @@
     python driver.py REPRO.py [--fixed]
 
 This file is a program for another interpreter than numbisect's: the standard library alone, and nothing that
-an older Python lacks. What the repro prints goes to stderr, so that the line is all of stdout. status is the
+an older Python lacks. What the repro prints goes to stderr, so that the line is all of stdout. Settings of
+torch's config modules, in the variable NUMBISECT_SETTINGS as JSON, are set before it begins. status is the
 repro's own (0 agrees, 1 diverges, 125 cannot tell), whatever else it ended with included. A script that is no
 repro of numbisect's says by an assertion of its own that it diverges.
 """
 
 import ctypes
 import hashlib
+import importlib
 import json
+import os
 import sys
 import traceback
 
@@ -21,6 +24,9 @@ def main(path, *arguments):
     sys.argv = [path, *arguments]
     status, error = 0, None
     try:
+        for name, value in json.loads(os.environ.get("NUMBISECT_SETTINGS", "{}")).items():
+            family, _, key = name.partition(".")
+            setattr(importlib.import_module(f"torch._{family}.config"), key, value)
         with open(path, encoding="utf-8") as source:
             code = compile(source.read(), path, "exec")
         exec(code, names)

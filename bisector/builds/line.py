@@ -12,7 +12,23 @@ from .history import Commit
 from .predicate import Interpreter
 
 
-class Line(Protocol):
+class Known(Protocol):
+    """What is known of builds beside what they gave."""
+
+    def precision(self, bracket: Bracket) -> str:
+        """How near the ends of an answer are, in the words of the result."""
+        ...
+
+    def commits(self, bracket: Bracket) -> Sequence[Commit]:
+        """Those after `before` up to `after`, as far as they are known."""
+        ...
+
+    def limits(self, bracket: Bracket) -> Sequence[str]:
+        """What an answer from these builds does not establish."""
+        ...
+
+
+class Line(Known, Protocol):
     """A history of builds by name, oldest first."""
 
     def find(self, bound: Bound) -> str:
@@ -27,18 +43,6 @@ class Line(Protocol):
 
     def rungs(self) -> Sequence[Rung]:
         """The ladder, the coarsest first."""
-        ...
-
-    def precision(self, bracket: Bracket) -> str:
-        """How near the ends of an answer are, in the words of the result."""
-        ...
-
-    def commits(self, bracket: Bracket) -> Sequence[Commit]:
-        """Those after `before` up to `after`, as far as they are known."""
-        ...
-
-    def limits(self, bracket: Bracket) -> Sequence[str]:
-        """What an answer from this line does not establish."""
         ...
 
 

@@ -11,15 +11,17 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bisector import processes
 from bisector.core.model import OF_STATUS, Outcome
 
 DRIVER = Path(__file__).with_name("driver.py")
+SETTINGS = "NUMBISECT_SETTINGS"  # the variable by which the driver is told of settings, as JSON
 LAST_WORDS = 200  # characters of stderr that are told
 # Of the user's environment: what would put other modules, or another build's kernels, before the build's own.
 _TAKEN_OUT = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
@@ -60,9 +62,24 @@ class BuildResult:
         return cls(Outcome(raw["outcome"]), raw["line"], raw["reason"])
 
 
-def ask(where: Interpreter, repro: Path, timeout_s: float, repeat: int = 1) -> BuildResult:
-    """Run the repro that often; UNRESOLVED where the runs disagree, crash twice or take too long."""
-    trials = [_once(where, repro, timeout_s) for _ in range(repeat)]
+def environment_of(where: Interpreter, folder: str) -> dict[str, str]:
+    """The variables of a process of the build, whose caches are in the folder."""
+    users = {k: v for k, v in os.environ.items() if k not in _TAKEN_OUT}
+    own = {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder, "PYTHONNOUSERSITE": "1"}
+    return {**users, **own, **where.variables}
+
+
+def ask(
+    where: Interpreter,
+    repro: Path,
+    timeout_s: float,
+    repeat: int = 1,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> BuildResult:
+    """Run the repro that often; UNRESOLVED where the runs disagree, crash twice or take too long. settings:
+    flags that are set before it begins."""
+    set_first = replace(where, variables={**where.variables, SETTINGS: json.dumps(dict(settings))})
+    trials = [_once(set_first, repro, timeout_s) for _ in range(repeat)]
     outcomes = [t.outcome for t in trials]
     if len(set(outcomes)) == 1:
         return trials[0]
@@ -87,10 +104,8 @@ def _once(where: Interpreter, repro: Path, timeout_s: float) -> BuildResult:
 def _run(where: Interpreter, repro: Path, timeout_s: float) -> BuildResult:
     """Raises _Crashed."""
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
-        variables = {k: v for k, v in os.environ.items() if k not in _TAKEN_OUT}
-        variables |= {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder, "PYTHONNOUSERSITE": "1"}
         command = [str(where.python), str(DRIVER), str(repro)]
-        done = processes.run(command, timeout_s, folder=folder, environment={**variables, **where.variables})
+        done = processes.run(command, timeout_s, folder=folder, environment=environment_of(where, folder))
     if done.status is None:
         return BuildResult(Outcome.UNRESOLVED, reason=done.how)
     return _read(done)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 import torch._functorch.config as functorch_config
@@ -76,7 +77,20 @@ def probe_caches(threads: int) -> Iterator[None]:
     """
     inductor = {**CACHES_OFF, "compile_threads": threads}
     autograd = {"enable_autograd_cache": False} | backward_at_once()
-    with inductor_config.patch(inductor), functorch_config.patch(autograd):
+    with in_force(inductor_config, inductor), in_force(functorch_config, autograd):
+        yield
+
+
+@contextlib.contextmanager
+def in_force(config: Any, values: Mapping[str, Any]) -> Iterator[None]:
+    """These settings of a config module hold, though an environment variable forces another value:
+    $TORCHINDUCTOR_FX_GRAPH_CACHE=1 would give a probe what an earlier one has compiled."""
+    with contextlib.ExitStack() as stack:
+        for entry in (config._config[key] for key in values):
+            if hasattr(entry, "env_value_force"):  # else this torch has no such variables
+                unset = type(entry).env_value_force
+                stack.enter_context(mock.patch.object(entry, "env_value_force", unset))
+        stack.enter_context(config.patch(dict(values)))
         yield
 
 

@@ -83,6 +83,7 @@ class Control:
 
 _active: Control | None = None
 _disabled: dict[str, str] = {}
+not_taken: dict[str, str] = {}  # kinds of which this torch takes no decision, with the reason
 
 
 def current(kind: str | None = None) -> Control | None:

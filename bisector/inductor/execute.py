@@ -178,16 +178,16 @@ COMMAND_LINE_FLAGS = {
 def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any]:
     entry = subject.call.graph.entry
     flags = dict(candidate.flags)
+    options = {k: v for k, v in entry.options.items() if f"inductor.{k}" not in flags}
     try:
-        torch_state.apply_flags(flags)
+        torch_state.apply_flags(flags, options)
         if COMMAND_LINE_FLAGS & flags.keys() and torch_state.has_flag(HEADER_FLAG):
             torch_state.apply_flags({HEADER_FLAG: False})
-    except KeyError as error:
-        raise NotCompiled(f"this torch has no flag {error}") from error
+    except torch_state.CannotSet as error:
+        raise NotCompiled(str(error)) from error
     backend: Any = candidate.backend
     if backend == "inductor" and entry.backend != "inductor" and candidate.base is Base.DEFAULT:
         backend = entry.backend
-    options = {k: v for k, v in entry.options.items() if f"inductor.{k}" not in flags}
     subject.call.put_back_originals()
     context = subject.call.graph.tracing_context if subject.whole else None
     inputs = subject.call.graph.example_inputs if context is not None else _leaves(subject)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import torch
 
@@ -53,6 +54,18 @@ _ATTENTION = ("flash", "mem_efficient", "math", "cudnn")
 _SET_BY_DYNAMO = ("automatic_dynamic_shapes", "assume_static_by_default")
 _INFERENCE_GUARDS: list[Any] = []  # inference mode lasts as long as its guard object
 _AUTOCAST_DEVICES = ("cpu", "cuda")
+
+
+class CannotSet(Exception):
+    """A flag does not get the value that it was given: this torch lacks the flag, or another setting decides
+    over it. The message says which."""
+
+
+class Implied(NamedTuple):
+    """What a setting is while another one has a certain value. by: the other, `inductor.numerics=strict`."""
+
+    value: Any
+    by: str
 
 
 @dataclass(frozen=True)
@@ -135,8 +148,14 @@ def config_module(name: str) -> Any:
 
 
 def config_values() -> dict[str, dict[str, Any]]:
-    """All current values of the three config modules: what a snapshot is compared with."""
-    return {name: config_module(name).get_config_copy() for name in CONFIG_MODULES}
+    """The current values of the three config modules: what a snapshot is compared with. What another setting
+    implies is not among them: to set it would have no effect now, and one when the other changes."""
+    values = {name: config_module(name).get_config_copy() for name in CONFIG_MODULES}
+    for family, settings in values.items():
+        for key in _implications(family):
+            if implied(f"{family}.{key}") is not None:
+                del settings[key]
+    return values
 
 
 def default_values() -> dict[str, dict[str, Any]]:
@@ -224,10 +243,10 @@ def seed(value: int) -> None:
         numpy.random.seed(value % 2**32)
 
 
-def apply_flags(flags: Mapping[str, Any]) -> None:
+def apply_flags(flags: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Set flags by the names users write: `inductor.cpp.simdlen`, `backends.cudnn.allow_tf32`.
 
-    Raises KeyError for a name that this torch does not have.
+    options: Inductor's, of the call of torch.compile under which the flags are to hold. Raises CannotSet.
     """
     for name, value in flags.items():
         family, _, key = name.partition(".")
@@ -235,23 +254,55 @@ def apply_flags(flags: Mapping[str, Any]) -> None:
             continue  # torch.compile's own call takes it
         if family == "backends":
             set_backend_flag(key, value)
-        elif family in CONFIG_MODULES:
-            module = config_module(family)
-            if key not in module._config:
-                raise KeyError(name)
-            setattr(module, key, value)
+        elif family in CONFIG_MODULES and key in config_module(family)._config:
+            setattr(config_module(family), key, value)
         else:
-            raise KeyError(name)
+            raise CannotSet(f"this torch has no flag {name}")
+    with config_module("inductor").patch(dict(options)) if options else nullcontext():
+        _check_in_force(flags)
+
+
+def _check_in_force(flags: Mapping[str, Any]) -> None:
+    """Raises CannotSet where a flag has another value than it was given."""
+    for name, value in flags.items():
+        if name.partition(".")[0] in CONFIG_MODULES and not same_value(now := current_flag(name), value):
+            why = found.by if (found := implied(name)) is not None else "an environment variable"
+            raise CannotSet(f"{name}={value!r} has no effect: {why} makes it {now!r}")
+
+
+def implied(name: str, value_of: Callable[[str], Any] | None = None) -> Implied | None:
+    """What a flag is by another one's value; None where it has a value of its own.
+
+    value_of: reads a flag, by default where it is now. Since torch 2.15 (`implies` of
+    torch/utils/_config_module.py): what is assigned to such a flag is kept, and not used.
+    """
+    family, _, key = name.partition(".")
+    for source, condition, value in _implications(family).get(key, ()):
+        if same_value((value_of or current_flag)(f"{family}.{source}"), condition):
+            return Implied(value, f"{family}.{source}={condition}")
+    return None
+
+
+def _implications(family: str) -> Mapping[str, Sequence[tuple[str, Any, Any]]]:
+    """Flags of a config module that others imply: (the other one, its value, this one's value) for each."""
+    if family not in CONFIG_MODULES:
+        return {}
+    found: Mapping[str, Sequence[tuple[str, Any, Any]]] = getattr(config_module(family), "_implications", {})
+    return found
 
 
 @contextmanager
 def kept(names: Iterable[str]) -> Iterator[None]:
     """Put these flags back, as far as this torch has them, when the block ends."""
     before = {name: current_flag(name) for name in names if has_flag(name)}
-    try:
-        yield
-    finally:
-        apply_flags(before)
+    with ExitStack() as stack:
+        for family in CONFIG_MODULES:
+            values = {n.partition(".")[2]: v for n, v in before.items() if n.startswith(f"{family}.")}
+            stack.enter_context(config_module(family).patch(values))
+        try:
+            yield
+        finally:
+            apply_flags({name: value for name, value in before.items() if name.startswith("backends.")})
 
 
 def current_flag(name: str) -> Any:

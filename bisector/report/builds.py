@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .blocks import Link, Paragraph, Report, Section, Span, Table, Tone, cell, items
-from .words import file_name
+from .words import conjunction, file_name
 
 Result = Mapping[str, Any]
 OUTCOMES = {"PASS": "agrees", "FAIL": "diverges", "UNRESOLVED": "cannot tell"}
@@ -34,6 +34,8 @@ def sections(builds: Mapping[str, Any]) -> Sequence[Section]:
 def _rest(builds: Mapping[str, Any]) -> Iterator[Section]:
     if builds["moved"] is not None:
         yield Section("What changed", (Paragraph(_moved(builds["moved"])),))
+    if (found := builds["changed_defaults"]) is not None and found["decisive"]:
+        yield Section("Why", tuple(Paragraph(_by_default(found, names)) for names in found["decisive"]))
     if builds["tried"]:
         rows = tuple(tuple(map(cell, row)) for row in tried(builds))
         table = Table(rows, ("build", "commit", "outcome"))
@@ -49,7 +51,13 @@ def sentence(builds: Mapping[str, Any]) -> str:
     """The answer in one sentence."""
     before, after = builds["before"], builds["after"]
     if builds["answer"] is None or before is None or after is None:
-        return f"No change is found: {builds['reason'] or 'all builds give the same'}."
+        looked_for = "difference" if builds["looked_for"] == "compiler" else "change"
+        return f"No {looked_for} is found: {builds['reason'] or 'all builds give the same'}."
+    if builds["looked_for"] == "compiler":
+        said = f"diverges with {after['name']} and agrees with {before['name']}"
+        if builds["confirmed"]:
+            return f"It depends on the C++ compiler: it {said}."
+        return f"Not confirmed: it seems that it {said}; {builds['reason']}."
     older, newer = (f"{build['name']} ({OUTCOMES[build['outcome']]})" for build in (before, after))
     said = f"{builds['looked_for']} between {older} and {newer}"
     if builds["confirmed"]:
@@ -82,6 +90,15 @@ def commits(builds: Mapping[str, Any]) -> list[str]:
         )
         for commit in builds["commits"][:MOST_COMMITS]
     ]
+
+
+def _by_default(found: Mapping[str, Any], names: Sequence[str]) -> str:
+    """A default that changed between the two builds, and with it what they give."""
+    told = conjunction([
+        f"the default of {name} changed from {found['older'][name]!r} to {found['newer'][name]!r}"
+        for name in names
+    ])
+    return f"{told[0].upper()}{told[1:]}. With the older value the newer build gives what the older one gave."
 
 
 def _moved(names: Sequence[str]) -> str:

@@ -322,5 +322,5 @@ def _versions(result: Result) -> Section:
     text = "\n".join(f"{name}: {value}" for name, value in facts.versions(result, _VERSIONS))
     said = f"Found by numbisect with {facts.probes_line(result)}."
     if kinds := result.get("not_here"):
-        said += f" There are no decisions of these kinds on this device: {conjunction(sorted(kinds))}."
+        said += f" There are no decisions of these kinds here: {conjunction(sorted(kinds))}."
     return Section("Versions", (Verbatim(text), Paragraph(said)), shown=Medium.PAGE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from bisector.errors import BadOption, BadTarget, MissingTool
 
 from ..builds.bounds import BoundKind, parse_bound
 
-INTRODUCED, FIXED = "introduced", "fixed"
+INTRODUCED, FIXED, COMPILER = "introduced", "fixed", "compiler"
 # Where uv and pip look first, too: the variables by which users name an index of their own.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 # What says where builds are, and means nothing where none is asked.
@@ -40,7 +41,8 @@ def check_packages() -> None:
 @dataclass(frozen=True)
 class Question:
     """target: the repro, empty while `minimize` has none yet. good: None walks back over releases until one
-    agrees. looked_for: whether the build that `introduced` the divergence, or the one that `fixed` it.
+    agrees. looked_for: whether the build that `introduced` the divergence, the one that `fixed` it, or which
+    C++ `compiler` shows it. compilers: those that are asked then, by name or path.
     index_urls: of releases, and of nightlies after it. cache_bytes: what the environments may take. prefetch:
     builds that are fetched before they are asked. cpu_stubs: stubs stand in for NVIDIA's libraries.
     pytorch_repo: a clone of PyTorch, for commits as bounds and for those between two nightlies. timeout_s:
@@ -59,10 +61,14 @@ class Question:
     prefetch: int = 1
     cpu_stubs: bool = False
     pytorch_repo: str | None = None
+    compilers: tuple[str, ...] = ()
     command: str = "builds"
 
     def __post_init__(self) -> None:
         """Raises BadOption for bounds that leave no range, before anything is fetched."""
+        if self.compilers:
+            self._check_compilers()
+            return
         if self.cpu_stubs:
             from bisector.builds import stubs  # reads ELF files: not imported where nobody asks for stubs
 
@@ -77,6 +83,14 @@ class Question:
             raise BadOption(f"--good and --bad are both {self.good}; name two builds")
         if self.good is None and self.looked_for == FIXED:
             raise BadOption("--find-fix needs --good, the later build that agrees; name it, such as latest")
+
+    def _check_compilers(self) -> None:
+        if self.good is not None or self.looked_for != COMPILER or self.bad != BoundKind.INSTALLED.value:
+            raise BadOption("--cxx asks of the installed build alone; leave out --good, --bad and --find-fix")
+        if len(set(self.compilers)) < 2:
+            raise BadOption("--cxx: name at least two compilers, each with a --cxx of its own")
+        if missing := [name for name in self.compilers if shutil.which(name) is None]:
+            raise BadOption(f"--cxx {missing[0]}: no such program; install it, or name another")
 
     @property
     def of_commits(self) -> bool:
@@ -111,11 +125,12 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
     if not repro.is_file():
         advice = "name a repro, or the folder of a run that has one"
         raise BadTarget(f"{target}: no repro there; {advice}")
+    of_compilers = given["compilers"] and given["looked_for"] != FIXED
     return Question(
         target=str(repro.resolve()),
         good=given["good"],
         bad=given["bad"],
-        looked_for=given["looked_for"],
+        looked_for=COMPILER if of_compilers else given["looked_for"],
         index_urls=_index_urls(given),
         repeat=given["repeat"],
         timeout_s=given["timeout"],
@@ -124,6 +139,7 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
         prefetch=given["prefetch"],
         cpu_stubs=given["cpu_stubs"],
         pytorch_repo=_clone(given),
+        compilers=tuple(given["compilers"]),
     )
 
 

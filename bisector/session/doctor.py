@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import sys
@@ -14,12 +15,14 @@ from rich.console import Console
 from rich.table import Table
 
 from bisector import processes
+from bisector.core.kinds import KINDS
 
 from . import environment
 from .build_question import INSTALL, missing_packages
 from .display import to_stdout
 
 DISK_NEEDED = 1 << 30  # bytes: the precompiled headers and kernels of a run
+TEST_S = 600.0  # for the hooks' own test, which compiles a dozen small programs to source
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ def run(folder: Path) -> int:
     """Print the findings; 0 when nothing that is needed is missing, else 2."""
     checks: list[Callable[[], Finding]] = [_torch, _compiler, _triton, _gpu, _builds, _uv, _git]
     findings = [check() for check in checks] + [_disk(folder)]
+    if not findings[0].cost:
+        findings.insert(1, _decisions())
     table = Table(box=None, show_header=True, header_style="bold")
     for column in ("part", "found", "what is missing costs"):
         table.add_column(column)
@@ -56,6 +61,21 @@ def _torch() -> Finding:
         return Finding("torch", done.out.strip())
     said = done.last_line or f"does not import: {done.how}"
     return Finding("torch", said[:80], "nothing works; install torch >= 2.11", needed=True)
+
+
+def _decisions() -> Finding:
+    """Which kinds of decision this torch lets be denied: each release moves what the hooks take hold of."""
+    done = processes.run(processes.module("bisector.inductor.hooks.tested"), TEST_S)
+    if done.status != 0:
+        said = f"the hooks cannot be tested: {done.last_line or done.how}"
+        return Finding("decisions", said[:80], "no cause is found")
+    found = json.loads(done.out)
+    off, none = found["off"], found["not_here"]
+    hooked = {kind.name for kind in KINDS.values() if kind.hooked}
+    told = f"{len(hooked - off.keys() - none.keys())} of {len(hooked)} kinds can be denied"
+    without = "; ".join(f"no {kind} here: {reason}" for kind, reason in none.items())
+    lost = "; ".join(f"{kind} is not examined: {reason}" for kind, reason in off.items())
+    return Finding("decisions", f"{told} ({without})" if without else told, lost)
 
 
 def _compiler() -> Finding:

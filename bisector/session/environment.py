@@ -69,9 +69,10 @@ def compiler_path() -> str | None:
     return shutil.which(named) if named else next(filter(None, map(shutil.which, ("g++", "clang++"))), None)
 
 
-def compiler() -> str | None:
-    """First line of the C++ compiler's --version, None where there is none."""
-    path = compiler_path()
+def compiler(name: str | None = None) -> str | None:
+    """First line of the C++ compiler's --version, None where there is none. name: of another than Inductor
+    would take."""
+    path = compiler_path() if name is None else shutil.which(name)
     if path is None:
         return None
     lines = processes.run([path, "--version"], VERSION_S).out.splitlines()

@@ -7,12 +7,13 @@ import hashlib
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 from urllib.parse import quote
 
@@ -74,13 +75,16 @@ class FakeIndex:
         wrong_hash: bool = False,
         broken: bool = False,
         binary: float = 0.0,
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> Path:
-        """A wheel and its link. difference: what compiled code is off by, None where it cannot tell."""
+        """A wheel and its link. difference: what compiled code is off by, None where it cannot tell. more:
+        further files."""
         commit = commit or version_commit(version)
         files = {
             "torch/__init__.py": init or INIT.format(difference=difference),
             "torch/lib/difference": str(binary),
             "torch/version.py": f"__version__ = {version!r}\ngit_version = {commit!r}\n",
+            **more,
         }
         parts = [f"torch-{version}", *([build] if build else []), tag]
         path = self.folder / "torch" / ("-".join(parts) + ".whl")

@@ -225,3 +225,53 @@ def test_the_report_is_printed_again_and_fits_an_issue(index: FakeIndex, url: st
     assert "The divergence was introduced between 2.10.0 (agrees) and 2.11.0 (diverges)" in text
     assert "https://github.com/pytorch/pytorch/compare/" in text
     assert "| 2.11.0 |" in (folder / "report.md").read_text()
+
+
+# A torch whose divergence is behind a setting, as the real one has them in its config modules.
+BEHIND_A_SETTING = """
+from .version import __version__, git_version
+from . import _inductor, version
+from ._inductor import config
+
+
+class Tensor:
+    def __init__(self, value):
+        self.value = value
+
+
+def __getattr__(name):
+    if name == "DIFFERENCE":
+        return 1.0 if config.{setting} else 0.0
+    raise AttributeError(name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("decisive", "alone"),
+    [("fast", [["inductor.fast"]]), ("no_such_thing", [])],
+    ids=["the default decides", "another change does"],
+)
+def test_a_default_that_changed_is_told_from_code_that_did(
+    index: FakeIndex, url: str, repro: Path, decisive: str, alone: list[list[str]]
+) -> None:
+    for version, fast in (("2.11.0", False), ("2.12.0", True)):
+        settings = {"fast": fast, "other": 3 if fast else 2, "same": 1, "no_such_thing": fast}
+        module = "\n".join(f"{name} = {value}" for name, value in settings.items())
+        listed = [name for name in settings if name != "no_such_thing"]
+        index.add(
+            version,
+            init=BEHIND_A_SETTING.format(setting=decisive),
+            more={
+                "torch/_inductor/__init__.py": "",
+                "torch/_inductor/config.py": f"{module}\n_config = {{n: globals()[n] for n in {listed}}}\n",
+            },
+        )
+    found = asked(repro, url, "--good", "2.11", "--bad", "2.12")
+    assert found["changed_defaults"] == {
+        "older": {"inductor.fast": False, "inductor.other": 2},
+        "newer": {"inductor.fast": True, "inductor.other": 3},
+        "decisive": alone,
+    }
+    text = " ".join(run("report", repro.parent / "run").stdout.split())
+    said = "The default of inductor.fast changed from False to True"
+    assert (said in text) == bool(alone)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -53,3 +57,33 @@ def test_modes_are_those_of_the_thread_and_autocast_is_named_where_it_is_on() ->
     assert (modes.grad_enabled, modes.inference_mode) == (False, False)
     assert modes.autocast_on() == [("cpu", torch.bfloat16)]
     assert torch_state.Modes.now().autocast_on() == []
+
+
+ASKED_UNDER_A_VARIABLE = """
+import sys
+import torch._functorch.config as functorch_config, torch._inductor.config as inductor_config
+from bisector.inductor import compiling, torch_state
+
+with compiling.probe_caches(threads=1):
+    print(inductor_config.fx_graph_cache, functorch_config.enable_autograd_cache)
+print(inductor_config.fx_graph_cache, functorch_config.enable_autograd_cache)
+try:
+    torch_state.apply_flags({"inductor.disabled_passes": "some_pass"})
+except torch_state.CannotSet as error:
+    print(error)
+"""
+
+
+def test_what_a_variable_forces_is_no_setting_of_a_probe_and_a_flag_that_it_overrules_is_not_set() -> None:
+    forced = {"FX_GRAPH_CACHE": "1", "AUTOGRAD_CACHE": "1", "DISABLED_PASSES": "other_pass"}
+    variables = {f"TORCHINDUCTOR_{name}": value for name, value in forced.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED_UNDER_A_VARIABLE], env=os.environ | variables, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    flag = "inductor.disabled_passes='some_pass'"
+    assert done.stdout.splitlines() == [
+        "False False",
+        "True True",
+        f"{flag} has no effect: an environment variable makes it 'other_pass'",
+    ]

@@ -158,7 +158,7 @@ def test_kinds_that_the_device_lacks_are_named_and_are_not_missing_from_the_answ
     result = samples.softmax_pair()
     result["not_here"] = {"split": "taken on cuda alone", "cudagraph": "taken on cuda alone"}
     page = render(result, REPRO)
-    assert "There are no decisions of these kinds on this device: cudagraph and split." in page
+    assert "There are no decisions of these kinds here: cudagraph and split." in page
     assert "not examined" not in page
 
 

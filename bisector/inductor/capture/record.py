@@ -93,6 +93,15 @@ class Call(GraphCall):
         values = [*self.args, *(n.meta.get("example_value") for n in self.graph.gm.graph.nodes)]
         return {value.device.type for value in values if isinstance(value, torch.Tensor)}
 
+    def setting(self, name: str) -> Any:
+        """The value of a flag around the call, by the name users write; None where this torch has no such
+        flag. Options of torch.compile are Inductor's settings for the one function."""
+        family, _, key = name.partition(".")
+        if family == "inductor" and key in self.graph.entry.options:
+            return self.graph.entry.options[key]
+        current = torch_state.current_flag(name) if torch_state.has_flag(name) else None
+        return self.state.configs.get(family, {}).get(key, current)
+
     def put_back_originals(self) -> None:
         """Give the caller's tensors what they held at the call, where the script has changed them since: the
         compiler looks at them (at a dtype; with freezing, at values), not at the copies."""

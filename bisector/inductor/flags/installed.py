@@ -28,7 +28,7 @@ _ENV_ARGUMENTS = ("env_name_default", "env_name_force")
 
 
 def facts(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """{name: {"type", "default", "value", "env"}}, of those that this torch has."""
+    """{name: {"type", "default", "value", "env", "implied_by"}}, of those that this torch has."""
     return {name: _of(name) for name in names if _has(name)}
 
 
@@ -49,13 +49,16 @@ def _of(name: str) -> dict[str, Any]:
     family, _, key = name.partition(".")
     if family not in torch_state.CONFIG_MODULES:
         value = torch_state.current_flag(name)
-        return {"type": type(value).__name__, "default": None, "value": value, "env": None}
+        kind = type(value).__name__
+        return {"type": kind, "default": None, "value": value, "env": None, "implied_by": None}
     entry = _module(family)._config[key]
+    implied = torch_state.implied(name)
     return {
         "type": _type(entry.value_type),
         "default": _plain(entry.default),
         "value": _plain(_current(_module(family), key)),
         "env": variable(name),
+        "implied_by": None if implied is None else implied.by,
     }
 
 

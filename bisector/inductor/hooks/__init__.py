@@ -13,7 +13,7 @@ from types import ModuleType
 from ...core.kinds import KINDS
 from ...errors import first_line
 from .. import control
-from .patching import HookUnavailable
+from .patching import HookUnavailable, NotTaken
 
 # Kind -> module, in the order in which they patch torch.
 _MODULES = {
@@ -64,15 +64,18 @@ def install() -> None:
             module.install()
         except HookUnavailable as missing:
             disable(kind, str(missing))
+        except NotTaken as none:
+            control.not_taken[kind] = str(none)
 
 
 def not_here(devices: Collection[str]) -> dict[str, str]:
-    """The kinds of which there is no decision on these types of device, with the reason."""
-    return {
+    """The kinds of which there is no decision in this torch or on these types of device, with the reason."""
+    elsewhere = {
         kind.name: f"taken on {' or '.join(sorted(kind.devices))} alone"
         for kind in KINDS.values()
         if kind.devices and not kind.devices & set(devices)
     }
+    return elsewhere | control.not_taken
 
 
 def disable(kind: str, reason: str = "switched off") -> None:

@@ -2,17 +2,19 @@
 
 Eager on the CPU rounds the scalar of `tensor + 1.7` and `tensor - 1.7` to the tensor's float16 or bfloat16
 before it adds (`*` does not); Inductor's lowering keeps it in float32. Patches `GraphLowering.run_node`
-(torch/_inductor/graph.py): denied, the node is lowered with the rounded scalar. Exercised on torch 2.13.
-Listed only where rounding changes the scalar.
+(torch/_inductor/graph.py): denied, the node is lowered with the rounded scalar. Listed only where rounding
+changes the scalar. From torch 2.14 on the lowering rounds as eager does. Exercised on torch 2.11 to 2.15.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._inductor import lowering
 from torch._inductor.graph import GraphLowering
 from torch.fx import Node
 
@@ -21,7 +23,7 @@ from .. import naming
 from ..control import current
 from ..tensors import dtype_name
 from . import tags
-from .patching import wrap
+from .patching import NotTaken, wrap
 
 KIND = kinds.CONST
 
@@ -29,6 +31,8 @@ _ROUNDS_SCALAR = frozenset({"aten.add", "aten.sub"})
 
 
 def install() -> None:
+    if "round_scalars_to_tensor_dtype" in inspect.signature(lowering.promote_constants).parameters:
+        raise NotTaken("Inductor rounds the scalar as eager does")
     wrap(GraphLowering, "run_node", _ask)
 
 

@@ -13,6 +13,10 @@ class HookUnavailable(Exception):
     """This torch lacks what the hook patches; the message names it."""
 
 
+class NotTaken(Exception):
+    """This torch takes no decision of the kind; the message says why."""
+
+
 def require(owner: Any, *names: str) -> None:
     """Raises HookUnavailable unless `owner` has every attribute."""
     for name in names:

@@ -138,7 +138,7 @@ def run(flags: Collection[str] = _FLAGS) -> dict[str, str | None]:
 
 
 def _try(program: TestProgram) -> dict[str, str | None]:
-    names = [kind.name for kind in program.kinds]
+    names = [kind.name for kind in program.kinds if kind.name not in control.not_taken]
     try:
         with _settings(program):
             source = _Source(program)

@@ -65,8 +65,9 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
     flags = {**options.config, **dict(candidate.flags)}
     if decisions is not None and decisions.denies(kinds.GUARD.name):
         flags = _WITHOUT_LIMIT | flags
+    without_effect: list[str] = []
     with (
-        _every_compile(flags, graphs, frozenset(case.graphs)),
+        _every_compile(flags, graphs, frozenset(case.graphs), without_effect.append),
         _caches_of_its_own(),
         nullcontext() if decisions is None else control.activate(decisions),
     ):
@@ -75,6 +76,8 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
         if decisions is not None and any(map(decisions.denies, (kinds.FRAME.name, kinds.GUARD.name))):
             arguments["fullgraph"] = False
         compiled = _run(options, case.calls, arguments)
+    if without_effect:
+        return Measurement(error=without_effect[0])
     if options.values_alone:
         compiled = replace(compiled, agreed=(), ended=None, status=0)
     found = measurement_of(outputs_of(eager, compiled, lines=options.lines), decisions, "")
@@ -90,7 +93,7 @@ def _caches_of_its_own() -> Iterator[None]:
         traces = mock.patch.object(AOTAutogradCache, "_get_tmp_dir", lambda: os.path.join(folder, "aot"))
         inductor = {"fx_graph_remote_cache": False, "compile_threads": COMPILERS}
         autograd = compiling.backward_at_once()
-        with graphs, traces, inductor_config.patch(inductor), functorch_config.patch(autograd):
+        with graphs, traces, compiling.in_force(inductor_config, inductor), functorch_config.patch(autograd):
             yield
 
 
@@ -162,20 +165,29 @@ def _leave(status: int) -> NoReturn:
 
 
 @contextmanager
-def _every_compile(flags: Mapping[str, Json], graphs: Graphs, only: Set[int]) -> Iterator[None]:
+def _every_compile(
+    flags: Mapping[str, Json], graphs: Graphs, only: Set[int], note: Callable[[str], None]
+) -> Iterator[None]:
     """The flags hold whatever the script sets, from the beginning and again as each compile begins.
 
-    only: the numbers of the graphs that Inductor compiles, the others run op by op; none: all of them.
+    only: the numbers of the graphs that Inductor compiles, the others run op by op; none: all of them. note:
+    is told why a flag has no effect: what the script raises of it would look like the compiler's answer.
     """
-    torch_state.apply_flags(dict(flags))
     original: Callable[..., Any] = torch._inductor.compile_fx.compile_fx
+
+    def apply(options: Mapping[str, Any]) -> None:
+        try:
+            torch_state.apply_flags(flags, options)
+        except torch_state.CannotSet as error:
+            note(str(error))
 
     def compile_fx(gm: Any, *args: Any, config_patches: dict[str, Any] | None = None, **kwargs: Any) -> Any:
         if graphs.current() not in (only or {graphs.current()}):
             return gm
-        torch_state.apply_flags(dict(flags))
         own = {k: v for k, v in (config_patches or {}).items() if f"inductor.{k}" not in flags}
+        apply(own)
         return original(gm, *args, config_patches=own or None, **kwargs)
 
+    apply({})
     with mock.patch.object(torch._inductor.compile_fx, "compile_fx", compile_fx):
         yield

@@ -149,7 +149,7 @@ def _warm(loaded: Loaded, request: asked.WarmUp) -> asked.Done:
 
 def _selftest(loaded: Loaded, request: asked.SelfTest) -> asked.HooksTested:
     calls = loaded.recorder.calls
-    flags = selftest.flags_on(lambda flag: any(_inductor_setting(call, flag) for call in calls))
+    flags = selftest.flags_on(lambda flag: any(call.setting(f"inductor.{flag}") for call in calls))
     torch_state.reset(loaded.recorder.start)  # the script's own settings are no part of the test
     tried = selftest.run(flags)
     if torch.cuda.is_initialized():
@@ -157,13 +157,6 @@ def _selftest(loaded: Loaded, request: asked.SelfTest) -> asked.HooksTested:
     off = {kind: reason for kind, reason in tried.items() if reason is not None}
     devices = {device for call in calls for device in call.devices()}
     return asked.HooksTested(off, hooks.not_here(devices))
-
-
-def _inductor_setting(call: Call, flag: str) -> Any:
-    """The value of an Inductor flag around the call, None where this torch has no such flag."""
-    name = f"inductor.{flag}"
-    current = torch_state.current_flag(name) if torch_state.has_flag(name) else None
-    return call.graph.entry.options.get(flag, call.state.configs.get("inductor", {}).get(flag, current))
 
 
 _JOBS: dict[type[asked.Request[Any]], Callable[[Loaded, Any], Any]] = {

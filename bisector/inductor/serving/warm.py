@@ -73,3 +73,13 @@ def apply_baseline(loaded: Loaded, config: Mapping[str, Any]) -> None:
 def unknown_flags(config: Mapping[str, Any]) -> list[str]:
     """The names in `config` that this torch does not have."""
     return [name for name in config if not torch_state.has_flag(name)]
+
+
+def without_effect(loaded: Loaded, config: Mapping[str, Any]) -> str | None:
+    """Which setting of the command line the script's own settings overrule, and how; None where none is."""
+    for call in loaded.recorder.calls:
+        for name, value in config.items():
+            found = torch_state.implied(name, call.setting)
+            if found is not None and found.value != value:
+                return f"-c {name}={value}: {found.by} makes it {found.value}; leave one of the two out"
+    return None

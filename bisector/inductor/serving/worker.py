@@ -164,6 +164,8 @@ def _start(
     if loaded.problem is not None:
         return _problem(loaded.problem, loaded.late), None
     warm.apply_baseline(loaded, options.config)
+    if overruled := warm.without_effect(loaded, options.config):
+        return _problem(overruled), None
     from ..describe import summary
 
     on_cuda = torch.cuda.is_initialized()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from bisector.builds.line import Source
 from bisector.builds.predicate import BuildResult, CannotInstall, ask
@@ -71,10 +73,19 @@ class BuildTest:
         """The outcome once more, in a fresh process, whatever is remembered of it."""
         return self._asked(name, again=True).told.outcome
 
+    def under(self, name: str, settings: Mapping[str, Any]) -> Outcome:
+        """The outcome of a build that was asked before, with these flags set."""
+        found = self._asked(name, again=True, settings=settings)
+        said = ", ".join(f"{flag}={value}" for flag, value in settings.items())
+        self.progress("builds", f"{name} with {said} {WORDS[found.told.outcome]}")
+        return found.told.outcome
+
     def foresee(self, names: Sequence[str]) -> None:
         self.source.foresee([name for name in names if name not in self.tried])
 
-    def _asked(self, name: str, again: bool = False) -> TriedBuild:
+    def _asked(
+        self, name: str, again: bool = False, settings: Mapping[str, Any] = MappingProxyType({})
+    ) -> TriedBuild:
         request = {
             "job": "build",
             "build": name,
@@ -84,19 +95,20 @@ class BuildTest:
             "timeout_s": self.question.timeout_s,
             "machine": [environment.cpu_name(), environment.compiler()],
             "again": again,
+            "settings": dict(settings),
         }
         key = key_of(request)
         if key not in self.journal.answers:
             if (reason := self.exhausted()) is not None:
                 raise BudgetSpent(reason)
             self.journal.started(key, request)
-            found = self._run(name, again)
+            found = self._run(name, again, settings)
             told = found.told.to_json()
             self.journal.done(key, {"told": told, "commit": found.commit, "same_as": found.same_as})
         answer = self.journal.answers[key]
         return TriedBuild(name, BuildResult.from_json(answer["told"]), answer["commit"], answer["same_as"])
 
-    def _run(self, name: str, again: bool) -> TriedBuild:
+    def _run(self, name: str, again: bool, settings: Mapping[str, Any]) -> TriedBuild:
         # Asked again, what it is made of needs no other look at the wheel.
         commit = self.tried[name].commit if name in self.tried else self.source.commit(name)
         if not again and (other := self._of_commit(commit)) is not None:
@@ -110,13 +122,15 @@ class BuildTest:
             commit = history.commit_of_site(where.site)
             if not again and (other := self._of_commit(commit)) is not None:
                 return other.standing_for(name)
-        told = ask(where, self.repro, self.question.timeout_s, self.question.repeat)
+        told = ask(where, self.repro, self.question.timeout_s, self.question.repeat, settings)
         if told.line and (why := self.source.strange(told.line)):
             told = BuildResult(Outcome.UNRESOLVED, told.line, why)
         return TriedBuild(name, told, commit or told.line.get("git"))
 
     def _of_commit(self, commit: str | None) -> TriedBuild | None:
         """The build of that commit that was run: nights without a change are built anew. One that could not
-        be had stands for no other."""
+        be had stands for no other, and compilers are asked of one commit."""
+        if self.question.compilers:
+            return None
         ran = (tried for tried in self.tried.values() if tried.told.line)
         return next((tried for tried in ran if commit and tried.commit == commit), None)

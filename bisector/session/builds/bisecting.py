@@ -103,10 +103,10 @@ def _descend(line: Line, asking: BuildTest, found: Found) -> None:
     for step in climb(line.rungs(), found.bracket, asking, asking.foresee):
         found.steps.append(step)
         found.bracket = step.bracket
-    _confirm(asking, found, [found.bracket.before, found.bracket.after])
+    confirm(asking, found, [found.bracket.before, found.bracket.after])
 
 
-def _confirm(asking: BuildTest, found: Found, names: Sequence[str]) -> None:
+def confirm(asking: BuildTest, found: Found, names: Sequence[str]) -> None:
     """Ask the builds that the answer names once more; one that says another thing takes it back."""
     unsteady = [name for name in names if asking.again(name) is not asking.tried[name].told.outcome]
     found.confirmed = not unsteady

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bisector.builds.line import Line
+from bisector.builds.line import Known
 from bisector.core.ladder import Step
 from bisector.core.model import Machine, Outcome
 from bisector.core.verdict import Verdict, VerdictClass
@@ -46,6 +46,7 @@ def builds_json(searched: Searched) -> dict[str, Any]:
         "confirmed": found.confirmed,
         "reason": found.reason,
         "moved": _moved(before, after),
+        "changed_defaults": None if part.defaults is None else asdict(part.defaults),
         "compare": _compare(before, after),
         "steps": [_step(step) for part in searched.parts for step in part.found.steps],
         "tried": [_build(tried) for tried in searched.tried()],
@@ -64,7 +65,7 @@ def bisect_log(question: Question, asking: BuildTest) -> str:
     return "\n".join([start, *lines]) + "\n"
 
 
-def _answer(line: Line, found: Found) -> str | None:
+def _answer(line: Known, found: Found) -> str | None:
     """How fine it is; None where there is no change."""
     return line.precision(found.bracket) if found.bracket is not None and found.steps else None
 

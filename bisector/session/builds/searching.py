@@ -11,7 +11,7 @@ from typing import Any
 from git import Repo
 
 from bisector.builds.index import Wheel, wheels
-from bisector.builds.line import Line, Source
+from bisector.builds.line import Known, Line, Source
 from bisector.builds.overlay import Overlay
 from bisector.builds.predicate import CannotInstall, Interpreter, installed
 from bisector.core.model import Outcome
@@ -27,6 +27,8 @@ from .. import environment
 from ..build_question import INTRODUCED, Question
 from .asking import BuildTest, TriedBuild
 from .bisecting import FOUND, NOTHING, Found, bisect
+from .changed_defaults import ChangedDefaults, changed_defaults
+from .compilers import Compilers, compare
 
 ENVIRONMENTS = "builds"  # folders of the run directory: of the environments,
 OVERLAY = "overlay"  # and of the checkout that lies over a binary
@@ -40,12 +42,13 @@ Progress = Callable[[str, str], None]
 
 @dataclass
 class Part:
-    """The search in one line of builds."""
+    """The search in one line of builds, or among compilers."""
 
     question: Question
-    line: Line
+    line: Known
     asking: BuildTest
     found: Found
+    defaults: ChangedDefaults | None = None
 
 
 @dataclass
@@ -78,18 +81,28 @@ class Search:
 
     def run(self) -> Searched:
         """Raises BadOption and MissingTool for what the user can see to."""
+        if self.question.compilers:
+            return self._of_compilers()
         if self.question.of_commits:
             return self._of_commits()
         repo = opened(self.question.pytorch_repo) if self.question.pytorch_repo else None
         line, source = self._index()
         with closing(source):
             found = Searched([self._part(self.question, line, source)])
+            if found.answer.found.status == FOUND:
+                found.answer.defaults = changed_defaults(found.answer.found, found.answer.asking, source)
             if found.answer.found.status == FOUND and repo is not None:
                 try:
                     self._between_builds(found, source, repo)
                 except (NumbisectError, CannotInstall) as error:  # the range of builds stands
                     found.notes.append(f"the commit: {error}")
             return found
+
+    def _of_compilers(self) -> Searched:
+        compilers = Compilers()
+        asking = self._asking(self.question, compilers)
+        found = compare(self.question.compilers, asking)
+        return Searched([Part(self.question, compilers, asking, found)])
 
     def _of_commits(self) -> Searched:
         """Each over the binary that is installed."""

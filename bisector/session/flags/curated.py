@@ -29,7 +29,7 @@ from ..output import width, write_json
 
 _PULL = "https://github.com/pytorch/pytorch/pull/"
 _BLOB = "https://github.com/pytorch/pytorch/blob/v{}/{}"
-ABSENT: Mapping[str, Any] = {"type": None, "default": None, "value": None, "env": None}
+ABSENT: Mapping[str, Any] = {"type": None, "default": None, "value": None, "env": None, "implied_by": None}
 DEVICES = ("cpu", "cuda")
 _READ_AT = "2.13.0"  # the release whose files the catalogue refers to where it names no other
 # The first backend that reads a module's flags.
@@ -161,6 +161,8 @@ def _head(row: Mapping[str, Any]) -> str:
         return f"{row['name']}: absent in this torch (since {row['since']})"
     changed = row["default"] is not None and row["default"] != row["value"]
     default = f" (default {row['default']!r})" if changed else ""
+    if row["implied_by"]:
+        default = f" (implied by {row['implied_by']})"
     return f"{row['name']} = {row['value']!r}{default}, conservative {row['conservative']!r}"
 
 

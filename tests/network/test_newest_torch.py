@@ -1,0 +1,78 @@
+"""The newest release of torch, installed beside the one that the tests run with: that the README's case is
+answered there, and what is said of settings that another setting decides over.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bisector.builds.predicate import Interpreter
+from tests.versions.matrix import answered, environments, numbisect
+
+pytestmark = pytest.mark.network
+
+NEWEST = "2.15.0"
+STRICT = {"TORCHINDUCTOR_NUMERICS": "strict"}
+IMPLIED = ("emulate_precision_casts", "eager_numerics.division_rounding", "eager_numerics.disable_ftz")
+EMULATE = f"inductor.{IMPLIED[0]}"
+ROUND_TRIP = """
+import torch
+{setting}
+
+def program(x):
+    return (x * 1.001).half().float() * 3
+
+
+x = torch.linspace(-4, 4, 512)
+torch.testing.assert_close(torch.compile(program)(x), program(x), rtol=0, atol=0)
+"""
+
+
+@pytest.fixture(scope="module")
+def newest(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
+    ((_, interpreter),) = environments([NEWEST], tmp_path_factory.mktemp("environments"))
+    return interpreter
+
+
+def test_the_case_of_the_readme_gets_the_known_answer(newest: Interpreter, tmp_path: Path) -> None:
+    found = answered("softmax_fma", newest, tmp_path)
+    assert (found.wrong, dict(found.hooks_off)) == ("", {})
+
+
+def test_a_flag_that_another_implies_is_listed_as_that(newest: Interpreter, tmp_path: Path) -> None:
+    done = numbisect(["flags", "--json", "-"], newest, tmp_path, STRICT)
+    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    implied = {name: row["value"] for name, row in rows.items() if row["implied_by"]}
+    assert implied == {f"inductor.{name}": True for name in IMPLIED}
+    assert rows[EMULATE]["implied_by"] == "inductor.numerics=strict"
+
+
+def test_a_setting_of_the_command_line_that_the_script_overrules_is_an_error(
+    newest: Interpreter, tmp_path: Path
+) -> None:
+    script = tmp_path / "strict.py"
+    script.write_text(ROUND_TRIP.format(setting='torch._inductor.config.numerics = "strict"'))
+    done = numbisect(["check", str(script), "-c", f"{EMULATE}=False"], newest, tmp_path)
+    assert done.returncode == 125
+    assert f"{EMULATE}=False: inductor.numerics=strict makes it True" in done.stderr
+
+
+@pytest.mark.parametrize("variables", [{}, STRICT], ids=["by default", "strict"])
+def test_no_flag_without_effect_is_tried_or_called_a_fix(
+    variables: dict[str, str], newest: Interpreter, tmp_path: Path
+) -> None:
+    script, out = tmp_path / "round_trip.py", tmp_path / "run"
+    script.write_text(ROUND_TRIP.format(setting=""))
+    numbisect(["flags", str(script), "--out", str(out)], newest, tmp_path, variables)
+    result = json.loads((out / "result.json").read_text())
+    acting = {flag["name"] for flag in result["flags"] if flag["told_by"] == "run"}
+    if variables:
+        assert result["verdict"]["class"] == "agrees"
+        assert not acting & {f"inductor.{name}" for name in IMPLIED}
+    else:
+        assert {flag["name"] for flag in result["flags"] if flag["role"] == "fix"} >= {
+            EMULATE, "inductor.numerics"
+        }

@@ -34,6 +34,10 @@ bench *arguments:
 bench-minifier *arguments:
     {{python}} tests/bench/against_minifier.py {{arguments}}
 
+# the worked cases on other releases of torch, as a table; 10 minutes and 1.3 GB on disk for each
+versions *arguments="2.11.0 2.12.1 2.13.0 2.14.1 2.15.0":
+    {{python}} -m tests.versions.matrix {{arguments}}
+
 # generated programs under `bisector.attach`: FOLDER [COUNT] [SEED]; those that diverge leave bundles there
 fuzz *arguments:
     {{python}} -m tests.fuzz.fuzzing {{arguments}}

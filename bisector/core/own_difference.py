@@ -23,6 +23,10 @@ UNSEEN = (
     "no call of what is compiled was seen to change or draw anything, so the two sides are not the same "
     "function, parameters or inputs"
 )
+NOT_COMPARED = (
+    "no comparison of tensors was seen to fail, and no call of what is compiled to change or draw anything, "
+    "so what the status says is not known"
+)
 
 
 def own_difference(eager: PlainRun) -> Verdict | None:
@@ -38,15 +42,17 @@ def own_difference(eager: PlainRun) -> Verdict | None:
         says = f"the script ends with status {eager.status} with compilation off too"
     else:
         return None
-    return Verdict(VerdictClass.OWN_DIFFERENCE, f"{says}; {_why(eager.calls)}", rule=Rule.SCRIPT)
+    compares = failed or eager.ended is not None
+    why = _why(eager.calls, UNSEEN if compares else NOT_COMPARED)
+    return Verdict(VerdictClass.OWN_DIFFERENCE, f"{says}; {why}", rule=Rule.SCRIPT)
 
 
-def _why(calls: Sequence[CompiledCall]) -> str:
-    """What a call does that a second call then meets, and what to change. Of several kinds the first of the
-    table: a module in training draws too, and what it changes says more."""
+def _why(calls: Sequence[CompiledCall], unseen: str) -> str:
+    """What a call does that a second call then meets, and what to change; `unseen` where none does anything.
+    Of several kinds the first of the table: a module in training draws too, and what it changes says more."""
     for kind, (does, change) in _ADVICE.items():
         for call in calls:
             if names := sorted(effect.name for effect in call.effects if effect.kind is kind):
                 said = does.format(" and ".join(names[:MOST_NAMED]))
                 return f"call {call.index + 1} (`{call.entry}`) {said}: {change}"
-    return UNSEEN
+    return unseen

@@ -61,7 +61,7 @@ def _pinned(original: Callable[..., dict[Any, float]]) -> Callable[..., dict[Any
 def _key(kernel: Any) -> str:
     """The same for a kernel in every probe that generates it with these sizes and arguments."""
     name = _COUNT.sub("", kernel.fn.__name__)
-    return f"{name} {sorted(kernel.size_hints.items())} {kernel.triton_meta.get('signature')}"
+    return f"{name} {sorted((kernel.size_hints or {}).items())} {kernel.triton_meta.get('signature')}"
 
 
 def _described(config: Any) -> dict[str, Any]:

@@ -39,6 +39,10 @@ BACKEND_FLAGS = (
     "cudnn.allow_tf32",
     "cudnn.benchmark",
     "cudnn.deterministic",
+    "fp32_precision",
+    "cuda.matmul.fp32_precision",
+    "cudnn.conv.fp32_precision",
+    "cudnn.rnn.fp32_precision",
 )
 # Their defaults as torch's documentation has them; the others have none that holds on every machine.
 _BACKEND_DEFAULTS = {
@@ -47,6 +51,17 @@ _BACKEND_DEFAULTS = {
     "cudnn.allow_tf32": True,
     "cudnn.benchmark": False,
     "cudnn.deterministic": False,
+}
+# Of the precisions by their newer names; to set one of them and read an older name raises
+# (aten/src/ATen/Context.cpp), so that a state has either.
+_PRECISION_DEFAULTS = {
+    "fp32_precision": "none",
+    "cuda.matmul.fp32_precision": "none",
+    "cudnn.conv.fp32_precision": "tf32",
+    "cudnn.rnn.fp32_precision": "tf32",
+    "mkldnn.matmul.fp32_precision": "none",
+    "mkldnn.conv.fp32_precision": "none",
+    "mkldnn.rnn.fp32_precision": "none",
 }
 # Which attention kernels eager may take (torch.nn.attention.sdpa_kernel); functions, not attributes.
 _ATTENTION = ("flash", "mem_efficient", "math", "cudnn")
@@ -99,12 +114,13 @@ class Modes:
 
 @dataclass(frozen=True)
 class TorchState(Modes):
-    """One snapshot. `configs` holds, for each config module, the settings that differ from the start."""
+    """One snapshot. `configs` holds, for each config module, the settings that differ from the start.
+    matmul_precision: None where the script has set precisions by their newer names."""
 
     default_dtype: torch.dtype
     deterministic: bool
     deterministic_warns: bool
-    matmul_precision: str
+    matmul_precision: str | None
     num_threads: int
     autocast_cache: bool
     backends: Mapping[str, Any]
@@ -132,12 +148,13 @@ class TorchState(Modes):
         """`settings`, and what else is not as torch has it by default: all that a script must set before it
         compiles, beside modes, the default dtype and the number of threads."""
         found = self.settings()
-        for name, default in _BACKEND_DEFAULTS.items():
+        newer = _PRECISION_DEFAULTS if self.matmul_precision is None else {}
+        for name, default in (_BACKEND_DEFAULTS | newer).items():
             if self.backends.get(name, default) != default:
                 found[f"backends.{name}"] = self.backends[name]
         if self.deterministic:
             found["torch.use_deterministic_algorithms"] = True
-        if self.matmul_precision != "highest":
+        if self.matmul_precision not in ("highest", None):
             found["torch.set_float32_matmul_precision"] = self.matmul_precision
         return found
 
@@ -183,7 +200,7 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> TorchState:
         default_dtype=torch.get_default_dtype(),
         deterministic=torch.are_deterministic_algorithms_enabled(),
         deterministic_warns=torch.is_deterministic_algorithms_warn_only_enabled(),
-        matmul_precision=torch.get_float32_matmul_precision(),
+        matmul_precision=_matmul_precision(),
         num_threads=torch.get_num_threads(),
         autocast_cache=torch.is_autocast_cache_enabled(),
         backends={name: value for name in BACKEND_FLAGS if (value := _read_backend(name)) is not None},
@@ -204,7 +221,8 @@ def restore(torch_state: TorchState) -> None:
     torch.set_grad_enabled(torch_state.grad_enabled)
     torch.set_default_dtype(torch_state.default_dtype)
     torch.use_deterministic_algorithms(torch_state.deterministic, warn_only=torch_state.deterministic_warns)
-    torch.set_float32_matmul_precision(torch_state.matmul_precision)
+    if torch_state.matmul_precision is not None:
+        torch.set_float32_matmul_precision(torch_state.matmul_precision)
     for device, (enabled, dtype) in torch_state.autocast.items():
         torch.set_autocast_enabled(device, enabled)
         torch.set_autocast_dtype(device, dtype)
@@ -342,6 +360,13 @@ def set_backend_flag(path: str, value: Any) -> None:
     for part in owners:
         owner = getattr(owner, part)
     setattr(owner, last, value)
+
+
+def _matmul_precision() -> str | None:
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return None
 
 
 def _read_backend(path: str) -> Any:

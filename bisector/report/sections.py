@@ -70,6 +70,7 @@ def report(result: Result, repro_source: str | None = None) -> Report:
     named = _labels(result)
     sections = [
         _summary(result),
+        _files(result),
         _reproduction(result, repro_source),
         _verdict(result),
         _causes(result, named),
@@ -84,7 +85,6 @@ def report(result: Result, repro_source: str | None = None) -> Report:
         *(builds.sections(result["builds"]) if result["builds"] is not None else ()),
         _not_established(result),
         _notes(result),
-        _files(result),
         _cost(result),
         labels.section(result),
         _versions(result),
@@ -294,7 +294,7 @@ def _files(result: Result) -> Section:
         ("result.json", "all of this, for scripts"),
     ]
     rows = tuple((cell(name), cell(use, Tone.QUIET)) for name, use in files if name)
-    read_first = (result["repro"], result.get("test"), result["report_html"])
+    read_first = (result["repro"], result.get("test"), result["report_markdown"], result["report_html"])
     few = tuple((cell(name), cell(use, Tone.QUIET)) for name, use in files if name in read_first and name)
     going_on: tuple[Block, ...] = ()
     if result["stopped_because"]:

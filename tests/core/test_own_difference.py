@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.core.own_difference import UNSEEN, own_difference
+from bisector.core.own_difference import NOT_COMPARED, UNSEEN, own_difference
 from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
 from bisector.core.verdict import VerdictClass
 
@@ -57,4 +57,4 @@ def test_a_script_that_does_not_fail_has_no_difference_of_its_own() -> None:
 def test_an_exit_status_counts_as_an_assertion_does() -> None:
     verdict = own_difference(PlainRun(status=1))
     assert verdict is not None
-    assert verdict.reason.startswith("the script ends with status 1 with compilation off too")
+    assert verdict.reason == f"the script ends with status 1 with compilation off too; {NOT_COMPARED}"

@@ -87,3 +87,25 @@ def test_what_a_variable_forces_is_no_setting_of_a_probe_and_a_flag_that_it_over
         "True True",
         f"{flag} has no effect: an environment variable makes it 'other_pass'",
     ]
+
+
+UNDER_A_NEWER_NAME = """
+import torch
+from bisector.inductor import torch_state
+
+started = torch_state.default_values()
+torch.backends.cuda.matmul.fp32_precision = "tf32"
+state = torch_state.take(started)
+print(state.matmul_precision, state.script_settings().get("backends.cuda.matmul.fp32_precision"))
+torch.backends.cuda.matmul.fp32_precision = "ieee"
+torch_state.restore(state)
+print(torch.backends.cuda.matmul.fp32_precision)
+"""
+
+
+def test_a_precision_that_is_set_by_its_newer_name_is_kept_though_the_older_one_cannot_be_read() -> None:
+    """pytorch raises on `get_float32_matmul_precision()` then."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNDER_A_NEWER_NAME], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["None tf32", "tf32"]

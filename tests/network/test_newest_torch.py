@@ -5,11 +5,14 @@ answered there, and what is said of settings that another setting decides over.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from bisector.builds.predicate import Interpreter
+from tests.session.test_flag_catalogue import unknown
 from tests.versions.matrix import answered, environments, numbisect
 
 pytestmark = pytest.mark.network
@@ -40,6 +43,16 @@ def newest(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
 def test_the_case_of_the_readme_gets_the_known_answer(newest: Interpreter, tmp_path: Path) -> None:
     found = answered("softmax_fma", newest, tmp_path)
     assert (found.wrong, dict(found.hooks_off)) == ("", {})
+
+
+def test_each_setting_is_curated_or_left_out_for_a_reason(newest: Interpreter) -> None:
+    listing = "from bisector.inductor import torch_state as s; d = s.default_values(); "
+    printing = "print(*[f'{family}.{key}' for family in d for key in d[family]])"
+    done = subprocess.run(
+        [str(newest.python), "-c", listing + printing], env={**os.environ, **newest.variables},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert unknown(done.stdout.split()) == []
 
 
 def test_a_flag_that_another_implies_is_listed_as_that(newest: Interpreter, tmp_path: Path) -> None:

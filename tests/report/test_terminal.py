@@ -55,6 +55,17 @@ def test_what_a_run_prints_fits_a_screen_and_says_what_must_be_said(name: str) -
         assert f"numbisect resume {result['run']}" in page
 
 
+@pytest.mark.parametrize("name", [n for n in samples.ALL if samples.ALL[n]()["repro"]])
+def test_a_stranger_reads_in_fifteen_lines_what_it_is_where_it_is_and_what_to_send(name: str) -> None:
+    result = samples.ALL[name]()
+    read = flat("\n".join(gist(result).splitlines()[:15]))
+    assert result["verdict"]["class"] in read
+    assert result["repro"] in read
+    assert (result["report_markdown"] or "") in read
+    if (origin := result["origin"]) is not None:
+        assert f"Starts at `{origin['node']}`" in read
+
+
 def test_of_the_fixes_a_screen_has_the_best_with_one_line_to_paste() -> None:
     result = samples.softmax_pair()
     page = gist(result)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.version import Version
 
 from bisector.core.kinds import KINDS
@@ -60,6 +63,24 @@ def test_this_torch_has_every_flag_since_the_release_that_the_entry_names(
     assert [row["name"] for row in listed] == [flag.name for flag in catalogue()]
     wrong = [r["name"] for r in listed if r["present"] != (Version(r["since"]) <= installed)]
     assert wrong == []
+
+
+CURATED = {flag.name for flag in catalogue()}
+OTHERS: Mapping[str, list[str]] = yaml.safe_load(Path(__file__).with_name("other_settings.yaml").read_text())
+LEFT_OUT = [pattern for patterns in OTHERS.values() for pattern in patterns]
+
+
+def unknown(settings: Iterable[str]) -> list[str]:
+    """The settings that are neither curated nor left out for a reason."""
+    return sorted(s for s in set(settings) - CURATED if not any(fnmatchcase(s, p) for p in LEFT_OUT))
+
+
+def test_each_setting_of_this_torch_is_curated_or_left_out_for_a_reason() -> None:
+    torch_state = pytest.importorskip("bisector.inductor.torch_state")
+    known = {f"{family}.{key}" for family, keys in torch_state.default_values().items() for key in keys}
+    assert len(known) > 600
+    assert unknown(known) == []
+    assert [pattern for pattern in LEFT_OUT if pattern in CURATED] == []
 
 
 def test_the_file_that_an_entry_refers_to_names_the_flag() -> None:

@@ -13,13 +13,17 @@ pytest.importorskip("torch")
 
 from bisector.inductor import autotuned, compiling
 
+SIZES = {"x": 4, "r0_": 512}
+
 
 class Kernel:
     """Stands in for Inductor's `CachingAutotuner`; `seconds` is what a timing says of each block size."""
 
-    def __init__(self, number: int, seconds: dict[int, float]) -> None:
+    def __init__(
+        self, number: int, seconds: dict[int, float], size_hints: dict[str, int] | None = SIZES
+    ) -> None:
         self.fn = SimpleNamespace(__name__=f"triton_red_fused_sum_{number}")
-        self.size_hints = {"x": 4, "r0_": 512}
+        self.size_hints = size_hints
         self.triton_meta = {"signature": {"in_ptr0": "*fp32"}}
         configs = [SimpleNamespace(kwargs={"R0_BLOCK": b}, num_warps=4, num_stages=1) for b in seconds]
         self.launchers = [Launcher(c) for c in configs]
@@ -58,6 +62,11 @@ def test_the_first_choice_holds_for_the_same_kernel_under_another_number(file: P
     later = Kernel(3, {256: 1.0, 512: 2.0})
     assert later.chosen() == 512
     assert later.timed == 0
+
+
+def test_a_kernel_without_sizes_such_as_a_user_s_own_is_pinned_too(file: Path) -> None:
+    assert Kernel(0, {256: 2.0, 512: 1.0}, None).chosen() == 512
+    assert Kernel(1, {256: 1.0, 512: 2.0}, None).chosen() == 512
     assert len(file.read_text().splitlines()) == 1
 
 

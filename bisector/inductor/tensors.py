@@ -19,13 +19,49 @@ def as_list(returned: Any) -> list[Any]:
     return list(returned) if isinstance(returned, (tuple, list)) else [returned]
 
 
-def snapshot(values: Sequence[Any]) -> list[Any]:
+class KeptStorages:
+    """Copies of storages for snapshots that are kept and never written to: one that holds what it held when
+    it was copied last is not copied again. Parameters are inputs of each call, and seldom change."""
+
+    def __init__(self) -> None:
+        self._copies: dict[tuple[int, int, torch.device], torch.UntypedStorage] = {}
+        self.bytes = 0
+
+    def copied(self, storage: torch.UntypedStorage) -> torch.UntypedStorage:
+        if self._holds(storage):
+            return self._copies[_place(storage)]
+        self.bytes += storage.nbytes()
+        made = self._copies[_place(storage)] = storage.clone()
+        return made
+
+    def missing(self, values: Iterable[Any]) -> int:
+        """Bytes that a snapshot of these values would copy."""
+        plain = [v for v in values if isinstance(v, torch.Tensor) and _is_plain(v)]
+        storages = {_place(v.untyped_storage()): v.untyped_storage() for v in plain}
+        others = [v for v in values if isinstance(v, torch.Tensor) and not _is_plain(v)]
+        return nbytes(others) + sum(s.nbytes() for s in storages.values() if not self._holds(s))
+
+    def _holds(self, storage: torch.UntypedStorage) -> bool:
+        earlier = self._copies.get(_place(storage))
+        return earlier is not None and torch.equal(_as_bytes(earlier), _as_bytes(storage))
+
+
+def _place(storage: torch.UntypedStorage) -> tuple[int, int, torch.device]:
+    return storage.data_ptr(), storage.nbytes(), storage.device
+
+
+def _as_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore[call-overload, no-any-return]
+
+
+def snapshot(values: Sequence[Any], kept: KeptStorages | None = None) -> list[Any]:
     """Detached copies of the tensors among `values`; other values as they are.
 
-    Tensors that share a storage share one in the copy too, and every copy keeps its strides and offset.
+    Tensors that share a storage share one in the copy too, and every copy keeps its strides and offset. kept:
+    what earlier snapshots hold, for one that is not written to.
     """
     storages: dict[int, Any] = {}
-    return [_copy(v, storages) if isinstance(v, torch.Tensor) else v for v in values]
+    return [_copy(v, storages, kept) if isinstance(v, torch.Tensor) else v for v in values]
 
 
 def fresh(values: Sequence[Any], requires_grad: Sequence[bool]) -> list[Any]:
@@ -42,9 +78,14 @@ def grad_flags(values: Iterable[Any]) -> list[bool]:
     return [isinstance(value, torch.Tensor) and value.requires_grad for value in values]
 
 
-def _copy(tensor: torch.Tensor, storages: dict[int, Any]) -> torch.Tensor:
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether it is strided memory and nothing else."""
     plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
-    if not plain or tensor.is_quantized or tensor.device.type == "meta":
+    return plain and not tensor.is_quantized and tensor.device.type != "meta"
+
+
+def _copy(tensor: torch.Tensor, storages: dict[int, Any], kept: KeptStorages | None) -> torch.Tensor:
+    if not _is_plain(tensor):
         return tensor.detach().clone()
     detached = tensor.detach()
     storage = detached.untyped_storage()
@@ -54,7 +95,7 @@ def _copy(tensor: torch.Tensor, storages: dict[int, Any]) -> torch.Tensor:
             tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
         )
     if key not in storages:
-        storages[key] = storage.clone()
+        storages[key] = storage.clone() if kept is None else kept.copied(storage)
     copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     copy.set_(storages[key], detached.storage_offset(), detached.shape, detached.stride())
     if tensor.is_conj():

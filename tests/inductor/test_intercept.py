@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from bisector.inductor.capture import record
 from bisector.inductor.capture.load import Loaded, LoadOptions, load
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
@@ -209,6 +210,32 @@ def test_each_graph_and_each_call_of_it_is_recorded(run: Any) -> None:
     assert len(loaded.recorder.graphs) == 2
     assert [g.skipped_calls for g in loaded.recorder.graphs] == [2, 2]
     assert [c.args[0][0].item() for c in loaded.recorder.calls if c.graph.index == 0] == [0, 1, 2, 3]
+
+
+STEPS = """
+    weight = torch.nn.Parameter(torch.ones(1000))
+    step = torch.compile(lambda x: (x * weight.sum()).sum())
+    for number in range(3):
+        step(x + number)
+        if number == 1:
+            weight.data.mul_(2)
+"""
+
+
+def test_a_parameter_that_did_not_change_is_kept_once(run: Any) -> None:
+    recorder = run(STEPS).recorder
+    weights = [next(a for a in call.args if a.numel() == 1000) for call in recorder.calls]
+    assert [weight[0].item() for weight in weights] == [1, 1, 2]
+    assert weights[0].data_ptr() == weights[1].data_ptr() != weights[2].data_ptr()
+    assert 8000 < recorder.kept.bytes < 9000
+
+
+def test_inputs_for_which_there_is_no_room_are_the_problem_that_is_told(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(record, "SHARE", 0)
+    assert "take 0.0 GiB, more than there is room for; compile a part" in run(STEPS).nothing
 
 
 def test_inputs_are_those_before_the_call_also_where_it_writes_into_them(run: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from bisector.inductor.tensors import digest, fresh, lies_as_new, nbytes, snapshot
+from bisector.inductor.tensors import KeptStorages, digest, fresh, lies_as_new, nbytes, snapshot
 
 
 def base() -> Any:
@@ -66,6 +66,19 @@ def test_a_view_of_other_bits_shares_them_in_the_copy() -> None:
     floats, ints = snapshot([x, x.view(torch.int32)])
     ints.zero_()
     assert floats.eq(0).all()
+
+
+def test_a_kept_snapshot_shares_what_did_not_change_with_the_one_before() -> None:
+    kept = KeptStorages()
+    weight, x = torch.arange(4.0), torch.ones(2)
+    first = snapshot([weight, x], kept)
+    weight[0] = -0.0  # equal to what was there, and not the same bits
+    x.data.fill_(1.0)
+    assert kept.missing([weight, x]) == 16
+    second = snapshot([weight, x], kept)
+    assert kept.bytes == 16 + 8 + 16
+    assert second[1].data_ptr() == first[1].data_ptr()
+    assert (first[0][0].signbit().item(), second[0][0].signbit().item()) == (False, True)
 
 
 def test_what_is_no_tensor_stays_what_it_is() -> None:

@@ -184,10 +184,14 @@ def _problem(options: LoadOptions, loaded: Loaded) -> str | None:
 
 
 def _nothing(options: LoadOptions, loaded: Loaded) -> str:
-    """Something was compiled, and no call of it came to a graph."""
-    compiled = loaded.recorder.entries[0].name
-    why = f": {loaded.ended}" if loaded.ended else " is never called, or has nothing that Dynamo captures"
+    """Something was compiled, and no call of it came to a graph, or was kept."""
     name = os.path.basename(options.target)
+    compiled = loaded.recorder.entries[0].name
+    if too_large := loaded.recorder.too_large:
+        size = f"{too_large / (1 << 30):.1f} GiB"
+        said = f"inputs and parameters of the compiled `{compiled}` take {size}, more than there is room for"
+        return f"{name}: {said}; compile a part of it, such as one layer"
+    why = f": {loaded.ended}" if loaded.ended else " is never called, or has nothing that Dynamo captures"
     return f"{name}: the compiled `{compiled}`{why}; call it once with real inputs"
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +20,9 @@ from .restarts import restart_as_the_compiler_would
 # Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls
 # already show whether it diverges; later ones are looked at only up to this number and memory.
 CALLS_PER_GRAPH = 4
-MEMORY_LIMIT = 4 << 30  # bytes of inputs kept over all calls
+MEMORY_LIMIT = 4 << 30  # bytes of inputs that are kept over all calls, and more where there is room:
+_AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
+SHARE = 0.3  # of the memory that is free; a probe has a copy of its call's inputs, and its results
 
 
 @dataclass
@@ -64,6 +68,14 @@ class GraphCall:
         for index, output in enumerate(outputs):
             if isinstance(output, torch.Tensor) and output.requires_grad:
                 output.register_hook(functools.partial(_keep_gradient, self.grad_outputs, index))
+
+
+def _free(args: Sequence[Any]) -> int:
+    """Bytes that are free where the tensors are, and so their copies will be."""
+    if any(isinstance(arg, torch.Tensor) and arg.is_cuda for arg in args):
+        return int(torch.cuda.mem_get_info()[0])
+    told = _AVAILABLE.search(Path("/proc/meminfo").read_text())
+    return int(told[1]) << 10 if told else 0
 
 
 def _keep_gradient(kept: dict[int, torch.Tensor], index: int, grad: torch.Tensor) -> None:
@@ -154,7 +166,8 @@ class Recorder:
         self.graphs: list[GraphRecord] = []
         self.calls: list[Call] = []
         self.comparisons: list[Comparison] = []
-        self.bytes_held = 0
+        self.kept = tensors.KeptStorages()
+        self.too_large = 0  # bytes of the smallest inputs for which there was no room
         self.notes: list[str] = []
         self.seeded: set[str] = set()  # the libraries whose generators the script seeded
         self.unseeded = False  # it drew random numbers, and nobody set one
@@ -216,16 +229,14 @@ class Recorder:
         return record_graph
 
     def _begin(self, graph: GraphRecord, args: tuple[Any, ...]) -> Call | None:
-        size = tensors.nbytes(args)
         many = len(graph.calls) >= CALLS_PER_GRAPH and self.made - 1 != self.wanted
-        if many or self.bytes_held + size > MEMORY_LIMIT:
+        if many or not self._has_room(args):
             graph.skipped_calls += 1
             return None
-        self.bytes_held += size
         call = Call(
             index=len(self.calls),
             graph=graph,
-            args=tensors.snapshot(args),
+            args=tensors.snapshot(args, self.kept),
             requires_grad=tensors.grad_flags(args),
             state=torch_state.take(self.start),
             originals=list(args),
@@ -234,6 +245,16 @@ class Recorder:
         graph.calls.append(call)
         self.calls.append(call)
         return call
+
+    def _has_room(self, args: Sequence[Any]) -> bool:
+        """Whether the inputs that are kept may grow by these."""
+        if self.kept.bytes + tensors.nbytes(args) <= MEMORY_LIMIT:
+            return True
+        missing = self.kept.missing(args)
+        if missing <= SHARE * _free(args):
+            return True
+        self.too_large = min(missing, self.too_large or missing)
+        return False
 
     def _end(self, call: Call, outputs: Any) -> None:
         flat = tensors.as_list(outputs)

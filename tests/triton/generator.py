@@ -20,10 +20,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from bisector.core.model import Base
-from bisector.inductor import hooks, source_capture
+from bisector.inductor import hooks, pretended, source_capture
 from bisector.inductor.control import Control, activate
 from bisector.inductor.hooks import triton_selftest
-from tests.triton import pretended, programs
+from tests.triton import programs
 
 _KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)''', device_str", re.DOTALL)
 

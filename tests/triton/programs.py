@@ -45,6 +45,11 @@ def inlined_half(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x * y).float() * 3
 
 
+def scale_codes(x: torch.Tensor) -> torch.Tensor:
+    """pytorch#178045: exponents of a microscaling format, rounded up."""
+    return (torch.ceil(torch.log2(x)).clamp(-127, 127) + 127).to(torch.uint8)
+
+
 Program = Callable[..., Any]
 F, H = torch.float32, torch.float16
 PROGRAMS: dict[str, tuple[Program, list[tuple[int, ...]], torch.dtype]] = {
@@ -57,5 +62,6 @@ PROGRAMS: dict[str, tuple[Program, list[tuple[int, ...]], torch.dtype]] = {
     "divided": (divided, [(1024,), (1024,)], F),
     "inlined_half": (inlined_half, [(1024,), (1024,)], H),
     "quotient": (quotient, [(1024,), (1024,)], F),
+    "scale_codes": (scale_codes, [(1024,)], F),
     "halves": (halves, [(64, 64), (64, 64)], H),
 }

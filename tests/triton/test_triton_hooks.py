@@ -247,6 +247,14 @@ def test_a_half_that_is_inlined_is_rounded_before_it_is_widened(generate: Genera
     assert not re.search(rounding, default.ptx[0]) and re.search(rounding, denied.ptx[0])
 
 
+def test_a_pattern_that_is_for_cuda_alone_is_a_decision_under_its_name(generate: Generator) -> None:
+    default = generate("scale_codes")
+    (member,) = default.of_kind("match")
+    assert "e8m0" in member and "check_fn" not in member
+    denied = generate("scale_codes", [member])
+    assert "log2" not in default.arithmetic and "log2" in denied.arithmetic
+
+
 def test_the_self_test_finds_that_every_hook_of_the_backend_bites(generate: Generator) -> None:
     assert generate.ask("selftest")["selftest"] == {
         "fma on Triton": None, "vec on Triton": None, "cast on Triton": None, "reductions on Triton": None

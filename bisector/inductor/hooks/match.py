@@ -2,8 +2,9 @@
 
 Patches `PatternMatcherPass.apply` (torch/_inductor/pattern_matcher.py), which gives each pattern entry an
 `extra_check` that asks. Exercised on torch 2.13. Denied there, a match is no match, so counts and loops
-that apply a pattern to a fixpoint stay right. PATTERN is the entry's own name, else its handler's. Entries
-that another kind has claimed (`prepack`) are asked for under that kind.
+that apply a pattern to a fixpoint stay right. PATTERN is the entry's own name, else that of the function
+whose graph is looked for, else its handler's. Entries that another kind has claimed (`prepack`) are asked for
+under that kind.
 """
 
 from __future__ import annotations
@@ -134,10 +135,21 @@ def _state(graph: Graph, match: Any) -> object:
 def _pattern_name(entry: Any) -> str:
     if own := getattr(entry, "pattern_name", None):
         return _ALTERNATIVE.sub("", own)
+    if searched := _searched(entry.extra_check):
+        return searched
     handler = getattr(entry, "handler", None) or entry.extra_check
     handler = getattr(handler, "__wrapped__", handler)
     # A partial or a callable object has no name: its class must do.
     return getattr(handler, "__qualname__", type(handler).__name__).replace("<locals>.", "")
+
+
+def _searched(check: Callable[..., Any]) -> str:
+    """The name of the function whose graph is looked for: `register_replacement` has it in the closure of its
+    check, which is one function for all patterns. Empty for other checks."""
+    code = getattr(check, "__code__", None)
+    cells = dict(zip(code.co_freevars, check.__closure__ or (), strict=True)) if code is not None else {}
+    searched = cells["search_fn"].cell_contents if "search_fn" in cells else None
+    return getattr(searched, "__name__", "")
 
 
 def _replaces_random(entry: Any) -> bool:

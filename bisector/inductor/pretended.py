@@ -1,7 +1,8 @@
 """A CUDA device that is not there, so that Inductor on a CPU generates Triton code and Triton compiles it.
 
 For a process of its own: what is patched here holds for all of it. Nothing can be run. The names are
-private to torch 2.13; another release may need others.
+private to torch, exercised on 2.13; another release may need others. Triton is needed, which no other module
+imports: it is installed with the extra `gpu-sim`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ import torch._inductor.config as inductor_config
 import triton
 from torch._dynamo import device_interface
 from torch._inductor.fx_passes import joint_graph, post_grad
+from torch._subclasses.fake_tensor import FakeTensorMode
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.tools.disasm import get_sass
 
-CAPABILITY = 90
+H100 = 90  # its compute capability, as in sm_90
 # Fake tensors ask the device guard, which a build of torch for the CPU does not have.
 GUARD = """
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -37,10 +39,10 @@ _visible = False
 
 
 class Driver(DriverBase):  # type: ignore[misc]
-    """Names a target for the compiler; launches nothing."""
+    """Names a target for the compiler; launches nothing. capability: as in sm_90."""
 
-    def __init__(self) -> None:
-        self.target = GPUTarget("cuda", CAPABILITY, 32)
+    def __init__(self, capability: int) -> None:
+        self.target = GPUTarget("cuda", capability, 32)
 
     @classmethod
     def is_active(cls) -> bool:
@@ -62,17 +64,18 @@ class Driver(DriverBase):  # type: ignore[misc]
         return 0
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
-        return divmod(CAPABILITY, 10)
+        return divmod(self.target.arch, 10)
 
     def get_benchmarker(self) -> Callable[..., Any]:
         raise NotImplementedError("there is no device to time anything on")
 
 
-def install(folder: Path) -> None:
-    """Patch this process. folder: where the compiled guard goes."""
+def install(folder: Path, architecture: int = H100) -> None:
+    """Patch this process. folder: where the compiled guard goes. architecture: the compute capability that
+    code is generated for, 80 for sm_80; all else that Inductor asks of the device is an H100's."""
     ctypes.CDLL(str(_built_guard(folder)))
-    triton.runtime.driver.set_active(Driver())
-    capability = divmod(CAPABILITY, 10)
+    triton.runtime.driver.set_active(Driver(architecture))
+    capability = divmod(architecture, 10)
     properties = SimpleNamespace(
         name="NVIDIA H100", major=capability[0], minor=capability[1], multi_processor_count=132, warp_size=32,
         max_threads_per_multi_processor=2048, max_threads_per_block=1024, regs_per_multiprocessor=65536,
@@ -103,9 +106,10 @@ def install(folder: Path) -> None:
         owner.get_device_properties = staticmethod(lambda device=None: properties)
     interface.device_count = staticmethod(lambda: 1)
     device_interface.caching_worker_device_properties["cuda"] = [properties]
-    for module in (joint_graph, post_grad):
+    modules: list[Any] = [joint_graph, post_grad]
+    for module in modules:
         if hasattr(module, "lazy_init"):
-            module.lazy_init = _for_cpu(module.lazy_init)
+            module.lazy_init = _on_fakes(module.lazy_init)
     with visible():
         from torch.utils import _triton
 
@@ -125,12 +129,13 @@ def _built_guard(folder: Path) -> Path:
     return library
 
 
-def _for_cpu(lazy_init: Callable[..., Any]) -> Callable[..., Any]:
-    """Patterns are traced on example tensors, which cannot be made on the device."""
+def _on_fakes(lazy_init: Callable[..., Any]) -> Callable[..., Any]:
+    """Patterns are traced on example tensors of the device, which are fakes here. Were they registered for
+    the CPU, those for CUDA alone would be missing (torch/_inductor/fx_passes/misc_patterns.py)."""
 
     def init(input_device: Any = None, *more: Any) -> Any:
-        with visible(False):
-            return lazy_init(torch.device("cpu"), *more)
+        with FakeTensorMode(), visible(False):
+            return lazy_init(torch.device("cuda", 0), *more)
 
     return init
 
@@ -153,7 +158,7 @@ def settings(**more: Any) -> Iterator[None]:
         "fx_graph_cache": False, "compile_threads": 1, "shape_padding": False,
         "use_static_triton_launcher": False, "use_static_cuda_launcher": False,
     }  # fmt: skip
-    present = {k: v for k, v in named.items() if k in inductor_config._config}
+    present = {k: v for k, v in named.items() if k in inductor_config._config}  # type: ignore[attr-defined]
     with inductor_config.patch(present | more):
         yield
 

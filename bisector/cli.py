@@ -247,6 +247,18 @@ def builds(target: str, **given: Any) -> int:
 
 
 @main.command()
+@click.argument("target", type=PATH)
+@click.option("--arch", default="sm_90", show_default=True, help="The GPU to compile for: sm_80, sm_90.")
+@click.option("--call", type=click.IntRange(min=1), help="The recorded call, from 1.  [default: 1]")
+@click.option("--json", "json_path", metavar="FILE", type=PATH, help="As JSON; - for stdout.")
+def contractions(target: str, **given: Any) -> int:
+    """Which products are contracted into sums in the code for a GPU. None is needed: nothing is run on it."""
+    from .session import contractions as listed
+
+    return listed.contractions(target, given)
+
+
+@main.command()
 @click.argument("paths", metavar="PATH...", type=PATH, nargs=-1)
 @click.option("--watch", metavar="DIR", multiple=True, help="Go on with what appears there, until Ctrl-C.")
 @click.option("--ray", metavar="ADDRESS", help="Run the jobs on this Ray cluster.")

@@ -1,0 +1,152 @@
+"""`python -m bisector.inductor.gpu_code.listing`: the contractions in the code that a script's call would get
+on a GPU. Its argument: ContractionsAsked as JSON; out: ContractionsFound.
+
+A process of its own, because of what `pretended` patches. The script runs on the CPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ... import wire
+from ...core.contracted import Contraction, ContractionsAsked, ContractionsFound, Site
+from ...core.messages import LoadOptions
+from .. import hooks
+from ..capture import load
+from ..capture.record import Call
+from . import contractions, generated, pretended
+from .generated import GeneratedCode, Kernel, Value
+
+# Settings of torch that forbid contraction, the narrower one first.
+SETTINGS: tuple[Mapping[str, Any], ...] = (
+    {"eager_numerics.division_rounding": True},
+    {"emulate_precision_casts": True},
+)
+
+
+def listing(request: ContractionsAsked, folder: Path) -> ContractionsFound:
+    loaded = load.load(LoadOptions(request.target, threads=torch.get_num_threads()))
+    if loaded.problem is not None or not loaded.recorder.calls:
+        return ContractionsFound(problem=loaded.problem or loaded.nothing or "no compiled call was recorded")
+    if request.call >= len(loaded.recorder.calls):
+        return ContractionsFound(problem=f"there are {len(loaded.recorder.calls)} recorded calls")
+    pretended.install(folder, request.architecture)
+    return of_call(loaded.recorder.calls[request.call], folder)
+
+
+def of_call(call: Call, folder: Path) -> ContractionsFound:
+    """In a process with a pretended device. folder: for what is compiled."""
+    return _Listing(call, folder).found()
+
+
+@dataclass
+class _Listing:
+    """What one call's code has. Kernels that are the same in two compiles are looked at once."""
+
+    call: Call
+    folder: Path
+    known: dict[str, list[Contraction]] = field(default_factory=dict)
+    left: dict[str, set[Identity]] = field(default_factory=dict)
+
+    def found(self) -> ContractionsFound:
+        code = generated.of_call(self.call)
+        sites = [self._site(code, kernel, c) for kernel in code.kernels for c in self._contractions(kernel)]
+        return ContractionsFound(tuple(kernel.name for kernel in code.kernels), tuple(sites))
+
+    def _contractions(self, kernel: Kernel) -> list[Contraction]:
+        if kernel.source not in self.known:
+            compiled = partial(generated.compiled, folder=self.folder)
+            self.known[kernel.source] = contractions.contractions(kernel.name, kernel.source, compiled)
+        return self.known[kernel.source]
+
+    def _site(self, code: GeneratedCode, kernel: Kernel, contraction: Contraction) -> Site:
+        consumer, product = _joined(kernel, contraction)
+        identity = _identity(kernel, contraction)
+        denied = (d for d in _levers(code, kernel, consumer, product) if identity not in self._without(d))
+        settings = (_said(values) for values in SETTINGS if identity not in self._under(values))
+        return Site(
+            contraction,
+            product.handle if product else "",
+            consumer.handle if consumer else "",
+            (product or consumer or _NOWHERE).where,
+            tuple(denied),
+            tuple(settings),
+        )
+
+    def _without(self, decision: str) -> set[Identity]:
+        return self._left(decision, lambda: generated.of_call(self.call, denied=(decision,)))
+
+    def _under(self, values: Mapping[str, Any]) -> set[Identity]:
+        return self._left(_said(values), lambda: generated.of_call(self.call, settings=values))
+
+    def _left(self, name: str, code: Callable[[], GeneratedCode]) -> set[Identity]:
+        """What is contracted in other code of the call."""
+        if name not in self.left:
+            self.left[name] = {_identity(k, c) for k in code().kernels for c in self._contractions(k)}
+        return self.left[name]
+
+
+Joined = tuple[Value | None, Value | None]  # the sum, and its product
+Identity = tuple[str, str, str]  # the compiler, sum and product, by which other code is searched for it
+IN_KERNEL = "in-kernel"  # of the decision of a whole kernel
+_NOWHERE = Value("", "", "", "")
+
+
+def _said(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"inductor.{name}={value}" for name, value in values.items())
+
+
+def _joined(kernel: Kernel, found: Contraction) -> Joined:
+    """What adds and what is multiplied, as far as the kernel's variables are calls of the graph."""
+    made, reads = contractions.operands(found.text)
+    products = (kernel.values[name] for name in reads if name in kernel.values)
+    product = next((value for value in products if value.op in ("mul", "square", "truediv")), None)
+    return kernel.values.get(made), product
+
+
+def _identity(kernel: Kernel, contraction: Contraction) -> Identity:
+    consumer, product = _joined(kernel, contraction)
+    return contraction.by, consumer.handle if consumer else "", product.handle if product else ""
+
+
+def _levers(
+    code: GeneratedCode, kernel: Kernel, consumer: Value | None, product: Value | None
+) -> Iterator[str]:
+    """Decisions that may be the contraction: that of the product, and those of the kernel; all of them where
+    it is not known which calls are joined, as in a reduction."""
+    nodes = {value.node for value in kernel.values.values()}
+    for decision in code.decisions:
+        kind, _, rest = decision.partition(":")
+        detail, _, node = rest.rpartition("@")
+        of_kernel = detail.startswith(IN_KERNEL) and node in nodes
+        of_product = product is not None and node == product.node
+        of_sum = consumer is not None and detail.startswith(consumer.handle)
+        unknown = product is None or consumer is None
+        if kind == "fma" and (unknown or of_kernel or (of_product and of_sum)):
+            yield decision
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the script and the compilers print is no answer
+    request = wire.load(ContractionsAsked, json.loads(sys.argv[1]))
+    hooks.install()
+    with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder  # what another run left names other files
+        found = listing(request, Path(folder))
+    out.write(json.dumps(wire.dump(found)))
+    out.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -132,7 +132,7 @@ def _site(graph_so_far: Graph | None) -> str | None:
 def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
     def maybe_handle_decomp(mode: Any, op: OpOverload, args: Any, kwargs: Any) -> Any:
         control = current(KIND.name)
-        asked = control is not None and op in mode.decomposition_table and mode.decomp_layers == 0
+        asked = control is not None and op in _table(mode) and mode.decomp_layers == 0
         asked = asked and not _draws(op, args, kwargs)
         asked = asked and (is_choice(op) or _lays_out_otherwise(op, args, kwargs))
         node = _site(mode.tracer.graph) if asked else None
@@ -151,6 +151,16 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return maybe_handle_decomp
+
+
+def _table(mode: Any) -> Mapping[OpOverload, Any]:
+    """The decompositions that are in force. Before torch 2.13 they are the module's: in 2.11 a dictionary, in
+    2.12 a variable of the context."""
+    found: Any = getattr(mode, "decomposition_table", None)
+    if found is None:
+        found = vars(proxy_tensor)["CURRENT_DECOMPOSITION_TABLE"]
+    table: Mapping[OpOverload, Any] = found if isinstance(found, Mapping) else found.get({})
+    return table
 
 
 def _keep_whole(original: Callable[..., bool]) -> Callable[..., bool]:

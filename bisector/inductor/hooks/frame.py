@@ -4,7 +4,7 @@ Patches `ConvertFrameAssert.__call__` (torch/_dynamo/convert_frame.py), which co
 about to run, and `InliningInstructionTranslator.check_inlineable` (torch/_dynamo/symbolic_convert.py), which
 is asked of each function that is called in a traced one: denied there, the trace breaks at the call. Python
 then runs all that the function calls too, as with `torch.compiler.disable`. Functions of torch and of
-Python's library are left alone. Exercised on torch 2.13.
+Python's library are left alone. Exercised on torch 2.11 to 2.15.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def _compiled(original: Callable[..., ConvertFrameReturn]) -> Callable[..., Conv
         if control is None or decision is None:
             return original(self, frame, *args, **kwargs)
         if control.refuses(decision):
-            return ConvertFrameReturn(_TO_PYTHON, skip_reason="left to Python")
+            skipped = ConvertFrameReturn(_TO_PYTHON)
+            skipped.skip_reason = "left to Python"  # before torch 2.13 nobody reads it
+            return skipped
         made = original(self, frame, *args, **kwargs)
         if made.guarded_code is not None:
             control.take(decision)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,7 @@ def numbisect(
 def answered(case: str, interpreter: Interpreter, folder: Path) -> Answered:
     """What numbisect says of a worked case with that interpreter's torch."""
     out = folder / case
+    shutil.rmtree(out, ignore_errors=True)  # of an earlier matrix
     done = numbisect(
         ["minimize", str(ROOT / "repros" / case / "case.py"), "--out", str(out)], interpreter, folder
     )

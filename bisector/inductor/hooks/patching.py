@@ -21,7 +21,13 @@ def require(owner: Any, *names: str) -> None:
     """Raises HookUnavailable unless `owner` has every attribute."""
     for name in names:
         if not hasattr(owner, name):
-            raise HookUnavailable(f"{getattr(owner, '__qualname__', owner.__name__)} has no {name}")
+            raise HookUnavailable(f"{_name(owner)} has no {name}")
+
+
+def _name(owner: Any) -> str:
+    """Of a class or a module; a group of settings has none."""
+    found = (getattr(owner, attribute, None) for attribute in ("__qualname__", "__name__"))
+    return next(filter(None, found), type(owner).__name__)
 
 
 def wrap(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

@@ -94,7 +94,7 @@ def _choose_scalar(original: Callable[..., Any]) -> Callable[..., Any]:
         else:
             ops = [instance for leaf in leaves for instance in _op_instances(leaf)]
             vectorize = any(loops) or any(control.allows(_op_id(name, node)) for name, node in ops)
-        return tiling if vectorize else ([], [], tiling[2])
+        return tiling if vectorize else ([], [], *tiling[2:])
 
     return select_tiling
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bisector.core.fix_source import python_literal
 from bisector.core.kinds import KINDS
-from bisector.core.model import detail_of, kind_of, middle_of
+from bisector.core.model import detail_of, kind_of, middle_of, node_of
 
 from . import family
 from .words import (
@@ -133,11 +133,16 @@ def _only_places(result: Result) -> bool:
 
 
 def _names(members: Sequence[str]) -> str:
+    return conjunction(_first(list(_told_apart(members).values())))
+
+
+def _told_apart(members: Sequence[str]) -> dict[str, str]:
+    """Each decision in a few words, with as much more as tells them apart."""
     names = short = [short_decision(member) for member in members]
-    for tell_apart in (detail_of, middle_of):
+    for more in (detail_of, middle_of, node_of):
         if len(set(names)) < len(names):
-            names = [f"{name} ({tell_apart(member)})" for name, member in zip(short, members, strict=True)]
-    return conjunction(_first(names))
+            names = [f"{name} ({more(member)})" for name, member in zip(short, members, strict=True)]
+    return dict(zip(members, names, strict=True))
 
 
 def _first(items: list[str]) -> list[str]:
@@ -149,10 +154,24 @@ def _because_of_causes(causes: Sequence[Sequence[str]]) -> str:
     said = [_names(members) + (" together" if len(members) > 1 else "") for members in causes]
     if len(causes) == 1:
         return f", because of {said[0]}"
+    common = [member for member in causes[0] if all(member in cause for cause in causes)]
+    others = [[member for member in cause if member not in common] for cause in causes]
+    if common and all(others):
+        return _with_one_of(common, others)
     listed = "; ".join(_first([f"({position}) {text}" for position, text in enumerate(said, 1)]))
     if _apart(causes):
         return f", for {len(causes)} independent reasons: {listed}"
     return f", for {len(causes)} reasons, each of which is enough: {listed}"
+
+
+def _with_one_of(common: Sequence[str], others: Sequence[Sequence[str]]) -> str:
+    """Of causes that share decisions: those, and what each has besides."""
+    names = _told_apart(list(dict.fromkeys(member for members in others for member in members)))
+    each = _first([conjunction([names[member] for member in members]) for members in others])
+    listed = conjunction(each, "or")
+    if any(len(members) > 1 for members in others):
+        listed = "any of: " + "; ".join(f"({number}) {text}" for number, text in enumerate(each, 1))
+    return f", because of {_names(common)} together with {listed}"
 
 
 def _apart(causes: Sequence[Sequence[str]]) -> bool:

@@ -101,10 +101,40 @@ def test_a_verdict_without_a_reference_still_names_the_cause() -> None:
 
 def test_causes_that_share_a_decision_are_not_called_independent() -> None:
     result = samples.two_causes()
-    shared = result["causes"][0]["decisions"][0]
-    result["causes"][1]["decisions"] = [*result["causes"][1]["decisions"], shared]
-    assert "for 2 reasons, each of which is enough: (1)" in sentences.answer(result)
-    assert sentences.cause_heading(result["causes"]).startswith("2 that share decisions; either is enough")
+    for cause, more in zip(result["causes"], (["inline:aten.mul@y", "lower:aten.mul@z"], []), strict=True):
+        cause["decisions"] = [*cause["decisions"], "fuse:y@z", *more]
+    result["causes"].append(result["causes"][1] | {"decisions": ["inline:aten.mul@y", "lower:aten.mul@z"]})
+    assert "for 3 reasons, each of which is enough: (1)" in sentences.answer(result)
+    assert sentences.cause_heading(result["causes"]).startswith("3 that share decisions; any one is enough")
+
+
+@pytest.mark.parametrize(
+    ("causes", "told"),
+    [
+        (
+            [["cast:float16@half", "inline:aten.mul@half"], ["cast:float16@half", "fuse:rounded@half"]],
+            "the elided cast of `half` together with the recomputation of `half` or the fusion of `half`",
+        ),
+        (
+            [
+                ["pass:reinplace@post_grad", "pass:no_op@joint"],
+                ["pass:no_op@post_grad", "pass:reinplace@post_grad"],
+            ],
+            "the graph pass `reinplace` together with the graph pass `no_op` (joint) or the graph pass "
+            "`no_op` (post_grad)",
+        ),
+        (
+            [["fma:a@b", "inline:aten.mul@b"], ["fma:a@b", "fuse:c@d", "inline:aten.add@d"]],
+            "the FMA contraction of `b` together with any of: (1) the recomputation of `b`; (2) the fusion "
+            "of `d` and the recomputation of `d`",
+        ),
+    ],
+)
+def test_what_causes_share_is_said_once(causes: list[list[str]], told: str) -> None:
+    result = samples.two_causes()
+    first = result["causes"][0]
+    result["causes"] = [first | {"decisions": decisions} for decisions in causes]
+    assert f", because of {told}." in sentences.answer(result)
 
 
 def test_of_what_raises_no_report_speaks_of_values() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -230,3 +231,33 @@ def test_a_job_that_kills_the_worker_is_blamed_and_the_others_are_answered(
         lab.journal.close()
 
 
+
+
+def test_generated_modules_and_the_constants_in_them_do_not_outlive_their_job(
+    tmp_path: Path, undisturbed: None, compiler: None
+) -> None:
+    import torch
+    from torch._inductor.codecache import PyCodeCache
+
+    from bisector.inductor import execute
+    from bisector.inductor.capture import load
+    from bisector.inductor.serving.pristine import Pristine
+
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\nlayer = torch.nn.Linear(64, 64)\nwith torch.no_grad():\n"
+        "    torch.compile(layer)(torch.ones(2, 64))\n"
+    )
+    loaded = load.load(load.LoadOptions(str(script), threads=1))
+    pristine, call = Pristine(loaded), loaded.recorder.calls[0]
+    frozen = Candidate.with_flags({"inductor.freezing": True})
+    for _ in range(2):
+        pristine.restore()
+        subject = execute.prepare(call, WHOLE, None)
+        with execute.active(execute.control_for(frozen), threads=1), torch.no_grad():
+            execute.compile_subject(subject, frozen)
+        made = list(PyCodeCache.modules)
+        assert made
+    pristine.restore()
+    assert PyCodeCache.modules == []
+    assert not {module.__name__ for module in made} & sys.modules.keys()

@@ -18,6 +18,7 @@ import torch
 import torch._dynamo.utils
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from torch._inductor import async_compile, decomposition, lowering, metrics
+from torch._inductor.codecache import PyCodeCache
 
 from ...errors import first_line
 from .. import control, torch_state
@@ -47,6 +48,7 @@ class Pristine:
         torch._dynamo.reset()
         self.kernels.restore()  # a reset forgets the user's own Triton kernels, which the graphs name
         async_compile.CompiledTritonKernels.cache_clear()  # by source: knows nothing of libdevice
+        _forget_generated()
         torch._dynamo.utils.counters.clear()
         metrics.reset()
         _put_back(os.environ, self.environ)
@@ -73,6 +75,14 @@ class Pristine:
         except RuntimeError as error:
             return first_line(error)
         return None
+
+
+def _forget_generated() -> None:
+    """Modules of generated code hold the constants of a frozen graph, in memory or on the device."""
+    for module in PyCodeCache.modules:
+        if sys.modules.get(module.__name__) is module:
+            del sys.modules[module.__name__]
+    PyCodeCache.cache_clear()
 
 
 class Attributes:

@@ -75,6 +75,9 @@ def probe_caches(threads: int) -> Iterator[None]:
     On CUDA the backward graph is compiled together with the forward one: autograd would have it compiled in
     a thread of its own for the device, where none of a probe's settings hold, these neither.
     """
+    # Processes that compile Triton kernels keep the settings of the probe that they last compiled for
+    # (torch/_inductor/runtime/compile_tasks.py): the next one's kernels would link its library.
+    threads = 1 if torch.cuda.is_initialized() else threads
     inductor = {**CACHES_OFF, "compile_threads": threads}
     autograd = {"enable_autograd_cache": False} | backward_at_once()
     with in_force(inductor_config, inductor), in_force(functorch_config, autograd):

@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from bisector.inductor import torch_state
+from bisector.inductor import compiling, torch_state
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 
@@ -109,3 +109,12 @@ def test_a_precision_that_is_set_by_its_newer_name_is_kept_though_the_older_one_
         [sys.executable, "-c", UNDER_A_NEWER_NAME], check=True, capture_output=True, text=True
     )
     assert done.stdout.splitlines() == ["None tf32", "tf32"]
+
+
+@pytest.mark.parametrize(("on_cuda", "threads"), [(False, 3), (True, 1)])
+def test_on_cuda_no_pool_of_compilers_outlives_a_probe(
+    on_cuda: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: on_cuda)
+    with compiling.probe_caches(threads=3):
+        assert torch._inductor.config.compile_threads == threads

@@ -38,7 +38,8 @@ def defaults(where: Interpreter) -> Defaults:
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
         command = [str(where.python), "-c", _PROGRAM]
         done = processes.run(command, IMPORT_S, folder=folder, environment=environment_of(where, folder))
-    found: Defaults = json.loads(done.out.splitlines()[-1]) if done.status == 0 else {}
+    said = next(reversed(done.out.splitlines()), "")
+    found: Defaults = json.loads(said) if done.status == 0 and said else {}
     return found
 
 

@@ -253,9 +253,9 @@ def builds(target: str, **given: Any) -> int:
 @click.option("--json", "json_path", metavar="FILE", type=PATH, help="As JSON; - for stdout.")
 def contractions(target: str, **given: Any) -> int:
     """Which products are contracted into sums in the code for a GPU. None is needed: nothing is run on it."""
-    from .session import contractions as listed
+    from .session import contractions_command
 
-    return listed.contractions(target, given)
+    return contractions_command.contractions(target, given)
 
 
 @main.command()

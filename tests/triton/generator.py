@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import traceback
 from contextlib import nullcontext
@@ -18,14 +17,15 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from triton.tools.disasm import get_sass
 
 from bisector.core.model import Base
-from bisector.inductor import hooks, pretended, source_capture
+from bisector.inductor import hooks, source_capture
 from bisector.inductor.control import Control, activate
+from bisector.inductor.gpu_code import pretended
+from bisector.inductor.gpu_code.generated import KERNEL, assembly
 from bisector.inductor.hooks import triton_selftest
 from tests.triton import programs
-
-_KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)''', device_str", re.DOTALL)
 
 
 def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -42,12 +42,11 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
             nullcontext() if control is None else activate(control),
         ):
             sources = source_capture.source_only(lambda: torch.compile(program, dynamic=False)(*inputs))
-    kernels = _KERNEL.findall("\n".join(sources))
+    kernels = KERNEL.findall("\n".join(sources))
     ptx, sass = [], []
     if request["ptx"]:
-        with pretended.settings(), pretended.visible():
-            made = [pretended.compiled(name, source, folder) for name, source in kernels]
-            ptx, sass = [p for p, _ in made], [s for _, s in made]
+        made = [assembly(source, folder) for _, source in kernels]
+        ptx, sass = [asm["ptx"] for asm in made], [get_sass(asm["cubin"]) for asm in made]
     ids = [d.id for d in control.decisions()] if control is not None else []
     return {"ids": ids, "kernels": kernels, "ptx": ptx, "sass": sass, "off": hooks.disabled()}
 

@@ -26,8 +26,11 @@ Compile = Callable[[str], str]  # of a kernel's source: PTX
 
 def contractions(kernel: str, source: str, compiled: Compile) -> list[Contraction]:
     """Of one kernel, in the order of its lines."""
-    lines = source.splitlines()
-    made = {LLVM: _by_llvm(source, compiled), PTXAS: _by_ptxas(compiled(source))}
+    lines, ptx = source.splitlines(), compiled(source)
+    made = {
+        LLVM: _extra(of_ptx(ptx), of_ptx(compiled(without_fusion(source)))),
+        PTXAS: _extra(of_sass(assembled(ptx)), of_sass(assembled(rounded(ptx)))),
+    }
     found = [
         Contraction(kernel, by, line, lines[line - 1].strip(), tuple(map(str, those)))
         for by, extra in made.items()
@@ -42,24 +45,13 @@ def without_fusion(source: str) -> str:
     return source.replace(_ON, _OFF)
 
 
-def _by_llvm(source: str, compiled: Compile) -> Iterator[tuple[int, list[Instruction]]]:
-    both = (source, without_fusion(source))
-    fused, apart = (list(contracting(of_ptx(compiled(text)))) for text in both)
-    return _extra(fused, apart)
-
-
-def _by_ptxas(ptx: str) -> Iterator[tuple[int, list[Instruction]]]:
-    fused, apart = (list(contracting(of_sass(assembled(text)))) for text in (ptx, rounded(ptx)))
-    return _extra(fused, apart)
-
-
 def _extra(
     fused: Sequence[Instruction], apart: Sequence[Instruction]
 ) -> Iterator[tuple[int, list[Instruction]]]:
-    """By line the instructions that one program has more than the other; of equal opcodes the first ones."""
-    known = Counter((made.line, made.opcode) for made in apart)
+    """By line what contracts in one program and has no match in the other; of equal opcodes the first."""
+    known = Counter((made.line, made.opcode) for made in contracting(apart))
     by_line: dict[int, list[Instruction]] = {}
-    for made in reversed(fused):  # what stays is taken from the end
+    for made in reversed(list(contracting(fused))):  # what stays is taken from the end
         place = (made.line, made.opcode)
         if known[place]:
             known[place] -= 1

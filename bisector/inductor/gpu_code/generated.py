@@ -31,7 +31,7 @@ from ..hooks import cpp_ops, triton_ops
 from . import pretended
 from .machine_code import FILE
 
-_KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)''', device_str", re.DOTALL)
+KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)''', device_str", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,20 @@ def of_call(
             sources = source_capture.source_only(
                 lambda: compiling.compile_graph(gm, args, TracingContext(mode), "inductor", {})
             )
-    kernels = [Kernel(n, s, by_name.get(n, {})) for n, s in _KERNEL.findall("\n".join(sources))]
+    kernels = [Kernel(n, s, by_name.get(n, {})) for n, s in KERNEL.findall("\n".join(sources))]
     return GeneratedCode(kernels, [decision.id for decision in control.decisions()])
 
 
 def compiled(source: str, folder: Path) -> str:
-    """The PTX of one kernel, for its first configuration. Its lines are those of a file named FILE: Triton
-    keeps PTX by what is compiled, under the name of the file that had it first."""
+    """The PTX of one kernel, for its first configuration."""
+    ptx: str = assembly(source, folder)["ptx"]
+    return ptx
+
+
+def assembly(source: str, folder: Path) -> Mapping[str, Any]:
+    """What Triton makes of one kernel, for its first configuration: its `ptx` and `cubin` among others. Lines
+    are those of a file named FILE: Triton keeps this by what is compiled, under the name of the file that had
+    it first."""
     from torch._inductor.runtime import triton_helpers
 
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
@@ -103,8 +110,8 @@ def compiled(source: str, folder: Path) -> str:
         spec.loader.exec_module(module)
         kernel = next(made for made in vars(module).values() if hasattr(made, "compile_results"))
         kernel.precompile(warm_cache_only=True)
-    ptx: str = kernel.compile_results[0].kernel.asm["ptx"]
-    return ptx
+    made: Mapping[str, Any] = kernel.compile_results[0].kernel.asm
+    return made
 
 
 def _on_device(arg: Any) -> Any:
@@ -114,7 +121,7 @@ def _on_device(arg: Any) -> Any:
 
 
 def _moved(gm: GraphModule) -> GraphModule:
-    """With what names a device in the graph on the pretended one, and its constants as fakes there."""
+    """With the pretended device wherever the graph names one."""
 
     def device(value: Any) -> Any:
         return torch.device("cuda", 0) if isinstance(value, torch.device) else value

@@ -1,8 +1,8 @@
 """A CUDA device that is not there, so that Inductor on a CPU generates Triton code and Triton compiles it.
 
 For a process of its own: what is patched here holds for all of it. Nothing can be run. The names are
-private to torch, exercised on 2.13; another release may need others. Triton is needed, which no other module
-imports: it is installed with the extra `gpu-sim`.
+private to torch, exercised on 2.13; another release may need others. Triton is needed, which nothing outside
+of this folder imports: it is installed with the extra `gpu-sim`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import torch
 import torch._inductor.config as inductor_config
@@ -24,7 +23,6 @@ from torch._inductor.fx_passes import joint_graph, post_grad
 from torch._subclasses.fake_tensor import FakeTensorMode
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
-from triton.tools.disasm import get_sass
 
 H100 = 90  # its compute capability, as in sm_90
 # Fake tensors ask the device guard, which a build of torch for the CPU does not have.
@@ -161,22 +159,3 @@ def settings(**more: Any) -> Iterator[None]:
     present = {k: v for k, v in named.items() if k in inductor_config._config}  # type: ignore[attr-defined]
     with inductor_config.patch(present | more):
         yield
-
-
-def compiled(name: str, source: str, folder: Path) -> tuple[str, str]:
-    """The PTX and the machine code of one generated kernel, for its first configuration."""
-    import importlib.util
-
-    from torch._inductor.runtime import triton_helpers
-
-    path = folder / f"{name}_{abs(hash(source))}.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with mock.patch.object(triton_helpers, "set_driver_to_gpu", lambda: None):
-        spec.loader.exec_module(module)
-        kernel = getattr(module, name)
-        kernel.precompile(warm_cache_only=True)
-    asm = kernel.compile_results[0].kernel.asm
-    return asm["ptx"], get_sass(asm["cubin"])

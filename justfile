@@ -17,7 +17,7 @@ test *arguments:
 # all tests that need no GPU, network or browser, those that take minutes too, and a table of them by file
 nightly:
     rm -f .nightly.xml
-    -{{python}} -m pytest -q -m "not gpu and not network and not browser" --junitxml=.nightly.xml
+    -{{python}} -m pytest -q -m "not gpu and not network and not browser and not compilers" --junitxml=.nightly.xml
     {{python}} -m tests.bench.by_file .nightly.xml
 
 lint:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
+
+from packaging.version import Version
 
 from bisector.core.model import kind_of
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a case, decisions by their kind. decisive: the kinds that a repair needs no other
-    kind beside; how many convolutions one takes is the library's affair, which picks its kernels by the CPU.
-    flags: those that the first flag fix sets."""
+    """What is known of a case, decisions by their kind: how many convolutions are denied is the library's
+    affair, which picks its kernels by the CPU. flags: those that the first flag fix sets."""
 
     cause: set[frozenset[str]]
-    decisive: set[str]
     verdict: str
     flags: set[str]
     most_ops: int
     most_elements: int | None = None
+
+    @property
+    def repairs(self) -> set[frozenset[str]]:
+        """The smallest sets that take something from each cause."""
+        chosen = {frozenset(one) for one in product(*self.cause)}
+        return {one for one in chosen if not any(other < one for other in chosen)}
 
 
 def pair(*members: str) -> frozenset[str]:
@@ -30,14 +37,21 @@ EMULATE, CONTRACT = "emulate_precision_casts", "cpp.enable_floating_point_contra
 SIMDLEN, LAYOUT = "cpp.simdlen", "layout_optimization"
 KNOWN = {
     "fp16_round_trip": Known(
-        {pair("cast", "inline"), pair("cast", "fuse")}, {"cast"}, "elided-rounding", {EMULATE}, 3, 64
+        {pair("cast", "inline"), pair("cast", "fuse")}, "elided-rounding", {EMULATE}, 3, 64
     ),
-    "softmax_fma": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),
-    "softmax_remat": Known({pair("inline", "fma")}, {"inline", "fma"}, "compiled-worse", {CONTRACT}, 5, 64),
-    "e8m0_gelu": Known({pair("vec")}, {"vec"}, "amplified-rounding", {SIMDLEN}, 7, 64),
-    "e8m0_encoder": Known({pair("layout")}, {"layout"}, "amplified-rounding", {LAYOUT}, 5),
+    "softmax_fma": Known({pair("inline", "fma")}, "compiled-worse", {CONTRACT}, 5, 64),
+    "softmax_remat": Known({pair("inline", "fma")}, "compiled-worse", {CONTRACT}, 5, 64),
+    "e8m0_gelu": Known({pair("vec")}, "amplified-rounding", {SIMDLEN}, 7, 64),
+    "e8m0_encoder": Known({pair("layout")}, "amplified-rounding", {LAYOUT}, 5),
     "e8m0_two_causes": Known(
-        {pair("layout"), pair("vec")}, set(), "amplified-rounding", {LAYOUT, SIMDLEN}, 6
+        {pair("layout"), pair("vec")}, "amplified-rounding", {LAYOUT, SIMDLEN}, 6
+    ),
+}
+# Up to 2.12 a pattern of the joint graph drops the two casts too, whatever emulate_precision_casts says
+# (pointless_convert in torch/_inductor/fx_passes/joint_graph.py).
+BEFORE_2_13 = {
+    "fp16_round_trip": Known(
+        {pair("match"), pair("cast", "inline"), pair("cast", "fuse")}, "elided-rounding", set(), 3, 64
     ),
 }
 
@@ -53,6 +67,8 @@ AMPLIFIERS = {
 
 def has_the_known_answer(name: str, result: dict[str, Any]) -> None:
     known = KNOWN[name]
+    if Version(result["environment"]["torch"]) < Version("2.13"):
+        known = BEFORE_2_13.get(name, known)
     assert result["exit_status"] == 0
     assert result["verdict"]["class"] == known.verdict
     causes = [c["decisions"] for c in result["causes"] if c["confirmed"]]
@@ -60,9 +76,8 @@ def has_the_known_answer(name: str, result: dict[str, Any]) -> None:
     repairs = [r["decisions"] for r in result["repairs"] if r["confirmed"]]
     assert repairs, "no repair was confirmed"
     kinds = {frozenset(kind_of(d) for d in repair) for repair in repairs}
-    assert frozenset.union(*(one for one in kinds if len(one) == 1), frozenset()) == known.decisive
-    if not known.decisive:
-        assert kinds == {frozenset.union(*known.cause)}
+    assert kinds <= known.repairs
+    assert {one for one in known.repairs if len(one) == 1} <= kinds
 
 
 def its_first_flag_fix_sets_the_known_flags(name: str, result: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .evidence import Evidence
 from .judge import EPS
@@ -96,7 +97,8 @@ def leaning(output: OutputMeasurement, redrawn: Sequence[Measurement], amplified
         return Leaning.INCONCLUSIVE if amplified or gain(output) <= AMPLIFIED else Leaning.WORSE
     margin = WORSE_AMPLIFIED if amplified else WORSE
     if is_few(output):
-        return _over_draws(output.path, redrawn, margin)
+        drawn = Drawn.of(output.path, redrawn)
+        return Leaning.INCONCLUSIVE if drawn is None else drawn.leaning(margin)
     return _apart(output, margin)
 
 
@@ -113,26 +115,43 @@ def leaning_here(output: OutputMeasurement) -> Leaning:
     return _apart(output, WORSE)
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """An output on other inputs: those for which there is a reference and the two runs differ.
+
+    eager, compiled: rms error of all draws together; least: the part of both that the last rounding makes.
+    """
+
+    outputs: tuple[OutputMeasurement, ...]
+    eager: float
+    compiled: float
+    least: float
+
+    @classmethod
+    def of(cls, path: str, redrawn: Sequence[Measurement]) -> Drawn | None:
+        """None where they are too few to tell anything."""
+        outputs = [o for m in redrawn for o in m.outputs if o.path == path and is_known(o) and o.n_diff]
+        if len(outputs) < LEAST_DRAWS:
+            return None
+        return cls(
+            tuple(outputs),
+            _pooled([o.rms_error_eager or 0.0 for o in outputs]),
+            _pooled([o.rms_error_compiled or 0.0 for o in outputs]),
+            _pooled([o.rms_rounding or 0.0 for o in outputs]),
+        )
+
+    def leaning(self, margin: float) -> Leaning:
+        """Told where nearly all draws lean to one side and the errors of all together do too."""
+        together = _side(self.eager, self.compiled, self.least, margin)
+        if together is Leaning.ALIKE:
+            return Leaning.ALIKE
+        leaning = [_apart(output, 1.0) for output in self.outputs].count(together)
+        return together if leaning >= CONSISTENT * len(self.outputs) else Leaning.INCONCLUSIVE
+
+
 def _is_its_own_reference(output: OutputMeasurement) -> bool:
     own = output.rms_error_eager == 0.0 and output.reference_nonfinite_eager == 0
     return own and output.dtype in ("float64", "complex128")
-
-
-def _over_draws(path: str, redrawn: Sequence[Measurement], margin: float) -> Leaning:
-    """Told where nearly all draws lean to one side and the errors of all together do too."""
-    found = [o for m in redrawn for o in m.outputs if o.path == path and is_known(o) and o.n_diff]
-    sides = [_apart(output, 1.0) for output in found]
-    worse, better = sides.count(Leaning.WORSE), sides.count(Leaning.BETTER)
-    if len(found) < LEAST_DRAWS:
-        return Leaning.INCONCLUSIVE
-    eager = _pooled([o.rms_error_eager or 0.0 for o in found])
-    compiled = _pooled([o.rms_error_compiled or 0.0 for o in found])
-    least = _pooled([o.rms_rounding or 0.0 for o in found])
-    together = _side(eager, compiled, least, margin)
-    if together is Leaning.ALIKE:
-        return Leaning.ALIKE
-    leaning = worse if together is Leaning.WORSE else better
-    return together if leaning >= CONSISTENT * len(found) else Leaning.INCONCLUSIVE
 
 
 def _pooled(errors: Sequence[float]) -> float:

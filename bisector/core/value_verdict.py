@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from .accuracy import (
     AMPLIFIED,
     FEW,
+    Drawn,
     Leaning,
     gain,
     is_exact,
@@ -131,8 +132,17 @@ class ValueVerdict:
         ):
             for output, found in leanings:
                 if found is wanted:
-                    return self._told(kind, _errors(output, found), Rule.ACCURACY, **_figures(output))
+                    return self._by_accuracy(kind, output, found)
         return self._by_rounding([o for o, _ in leanings], amplified_by)
+
+    def _by_accuracy(self, kind: VerdictClass, output: OutputMeasurement, found: Leaning) -> Verdict:
+        """With the errors on other inputs, where those on these inputs say something else."""
+        drawn = None
+        if is_few(output) and leaning_here(output) is not found:
+            drawn = Drawn.of(output.path, self.evidence.redrawn)
+        return self._told(
+            kind, _errors(output, found, drawn), Rule.ACCURACY, **_figures(output), **_figures_of(drawn)
+        )
 
     def _leaning(self, output: OutputMeasurement, chance: bool) -> Leaning:
         if is_exact(output):
@@ -185,8 +195,7 @@ class ValueVerdict:
                 f"float64 reference (rms error {_errors_of(untold)})"
             )
             return self._told(VerdictClass.UNRESOLVED, reason, Rule.ACCURACY, **_figures(untold))
-        reason = _errors(known[0], Leaning.ALIKE)
-        return self._told(VerdictClass.EQUALLY_ACCURATE, reason, Rule.ACCURACY, **_figures(known[0]))
+        return self._by_accuracy(VerdictClass.EQUALLY_ACCURATE, known[0], Leaning.ALIKE)
 
     def _rounds_alike(self, output: OutputMeasurement) -> bool:
         """Whether the two errors are alike, here or over other inputs, or nothing but rounding arises."""
@@ -225,8 +234,13 @@ class ValueVerdict:
         return None
 
 
-def _errors(output: OutputMeasurement, how: Leaning) -> str:
+def _errors(output: OutputMeasurement, how: Leaning, drawn: Drawn | None) -> str:
     text = f"{output.path}: compiled is {how.value} the float64 reference"
+    if drawn is not None:
+        return (
+            f"{text} over {len(drawn.outputs)} other inputs (rms error {drawn.compiled:.3g}, eager "
+            f"{drawn.eager:.3g}); which of the two is nearer on these is chance"
+        )
     if output.reference_nonfinite_compiled or output.reference_nonfinite_eager:
         return (
             f"{text}: {output.reference_nonfinite_compiled} elements are not finite where it is "
@@ -237,6 +251,16 @@ def _errors(output: OutputMeasurement, how: Leaning) -> str:
 
 def _errors_of(output: OutputMeasurement) -> str:
     return f"{output.rms_error_compiled:.3g}, eager {output.rms_error_eager:.3g}"
+
+
+def _figures_of(drawn: Drawn | None) -> dict[str, float]:
+    if drawn is None:
+        return {}
+    return {
+        "other_inputs": float(len(drawn.outputs)),
+        "rms_error_compiled_on_others": drawn.compiled,
+        "rms_error_eager_on_others": drawn.eager,
+    }
 
 
 def _figures(output: OutputMeasurement) -> dict[str, float]:

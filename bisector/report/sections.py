@@ -153,7 +153,7 @@ def _verdict(result: Result) -> Section | None:
     gist = list(blocks)
     if verdict["reason"] and verdict["reason"] not in sentences.answer(result):
         blocks.append(Paragraph(stopped(verdict["reason"])))
-        if verdict.get("rule") != "accuracy":  # the table has it
+        if verdict.get("rule") != "accuracy" or "other_inputs" in verdict["figures"]:  # else the table has it
             gist.append(blocks[-1])
     if differing:
         blocks.append(facts.outputs_table(differing[:MAX_OUTPUTS]))

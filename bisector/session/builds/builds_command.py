@@ -95,9 +95,8 @@ def _moved(before: TriedBuild | None, after: TriedBuild | None) -> list[str] | N
 
 
 def _compare(before: TriedBuild | None, after: TriedBuild | None) -> str | None:
-    if before is None or after is None or not before.commit or not after.commit:
-        return None
-    return COMPARE.format(before.commit, after.commit)
+    ends = [build.commit for build in (before, after) if build is not None and build.commit]
+    return COMPARE.format(*ends) if len(set(ends)) == 2 else None
 
 
 def _step(step: Step) -> dict[str, Any]:

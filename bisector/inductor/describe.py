@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch._inductor import cpu_vec_isa
+from torch._inductor import cpp_builder, cpu_vec_isa
+from torch._inductor.exc import InvalidCxxCompiler
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -64,9 +65,18 @@ def _recorded(call: Call) -> RecordedCall:
 
 def machine() -> Machine:
     """Versions and devices as torch sees them."""
-    isa = cpu_vec_isa.pick_vec_isa()
+    isa = str(cpu_vec_isa.pick_vec_isa() or "scalar") if has_compiler() else None
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return Machine(torch.__version__, torch.version.git_version, str(isa) if isa else "scalar", gpu)
+    return Machine(torch.__version__, torch.version.git_version, isa, gpu)
+
+
+def has_compiler() -> bool:
+    """Whether Inductor finds a C++ compiler: what it compiles for a GPU needs none."""
+    try:
+        cpp_builder.get_cpp_compiler()
+    except InvalidCxxCompiler:
+        return False
+    return True
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:

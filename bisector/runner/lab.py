@@ -48,6 +48,8 @@ class Lab:
     more probes never starts one. `name` tells apart labs that share a journal.
     `on_answer(request, answer, known)` is told of every answer. `left_s()` is what is left of the budget,
     None where there is none. `doubts(reason)` raises where a failure is the machine's: it answers nothing.
+    `labs` are all of the run. Of a subject on a GPU one worker lives at a time: each holds all of the model
+    there, and some devices are set to take one process.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Lab:
         left_s: Callable[[], float | None] = lambda: None,
         doubts: Callable[[str], None] = lambda reason: None,
         trace: Trace = SILENT,
+        labs: Sequence[Lab] = (),
     ) -> None:
         self.options = options
         self.journal = journal
@@ -71,6 +74,8 @@ class Lab:
         self.left_s = left_s
         self.doubts = doubts
         self.trace = trace
+        self.labs = labs
+        self.has_the_device = False  # whether its subject is on a GPU
         self.worker: Worker | None = None
         self.ready = False  # whether the worker has said hello
         self.starts = 0  # since the last answer
@@ -88,9 +93,15 @@ class Lab:
         return self._noted(wire.load(Recorded, self.journal.answers[key]))
 
     def start_early(self) -> None:
-        """Start the worker for questions that come later; not where the journal shows that they came."""
-        if self.worker is None and self.key(Record()) not in self.journal.answers:
+        """Start the worker for questions that come later; not where the journal shows that they came, nor
+        where another one must end for it."""
+        asked = self.key(Record()) in self.journal.answers
+        if self.worker is None and not asked and not self._one_at_a_time:
             self._start_worker()
+
+    @property
+    def _one_at_a_time(self) -> bool:
+        return any(lab.has_the_device for lab in self.labs)
 
     def ask(self, request: Request[Answer]) -> Answer | Failed:
         return self.ask_all([request])[0]
@@ -183,6 +194,9 @@ class Lab:
             raise WorkerLost("the worker process keeps dying; see worker.log in the run directory")
         if changed := changed_files(self.journal.files):
             raise WorkerLost(f"{changed} while the run was at work; start again")
+        for other in self.labs if self._one_at_a_time else ():
+            if other is not self:
+                other.close()
         self.starts += 1
         self.worker, self.ready = Worker(replace(self.options, left_s=self.left_s())), False
         return self.worker
@@ -216,6 +230,7 @@ class Lab:
         """A worker that cannot fork runs one request at a time: more would only wait, and share its end."""
         if hello.one_at_a_time:
             self.jobs = 1
+        self.has_the_device = hello.on_cuda
         return hello
 
     def close(self) -> None:

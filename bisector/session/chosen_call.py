@@ -22,6 +22,7 @@ from bisector.core.verdict import VerdictClass
 from bisector.errors import BadTarget
 from bisector.subject.targets import TargetKind
 
+from . import environment
 from .criteria import criterion_of_call, criterion_of_comparisons, criterion_of_script
 from .divergence import Divergence
 from .run import Session
@@ -96,6 +97,8 @@ def _seen(session: Session, beside: Beside) -> Seen:
         session.progress("capture", f"again with {names}, which the script sets before it imports torch")
         session.begin_again("again", environment=hello.environment)
         hello = session.lab.hello()
+    if environment.has_gpu() and any("cpu" in call.devices for call in hello.calls):
+        environment.check_compiler()
     if hello.nothing is not None:
         return _without_calls(session, hello, hello.nothing)
     chosen = choose(session.lab, session.options, session.study, beside)

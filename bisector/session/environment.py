@@ -79,6 +79,11 @@ def compiler(name: str | None = None) -> str | None:
     return lines[0] if lines else path
 
 
+def has_gpu() -> bool:
+    """Whether NVIDIA's driver is there. What a script compiles for a GPU needs no C++ compiler."""
+    return Path("/dev/nvidiactl").exists()
+
+
 def check_compiler() -> None:
     """Raises MissingTool where there is no C++ compiler, or one that cannot build an empty program."""
     path = compiler_path()

@@ -98,7 +98,8 @@ class Session:
     progress: Progress
 
     def __post_init__(self) -> None:
-        environment.check_compiler()
+        if not environment.has_gpu():
+            environment.check_compiler()
         self.trace = Trace.begun(self.options.trace)
         self.trace.process("numbisect")
         self.clock = Clock(self.options.budget_s, self.trace)
@@ -185,7 +186,7 @@ class Session:
             trace=self.trace.path,
         )  # fmt: skip
         limits = self.timeout_s, self._answered, name, self.clock.left_s, environment.doubts
-        self.labs.append(Lab(worker, self.journal, o.jobs, *limits, self.trace))
+        self.labs.append(Lab(worker, self.journal, o.jobs, *limits, self.trace, self.labs))
         return self.labs[-1]
 
     def _answered(self, request: Request[Any], answer: Any, known: Known) -> None:

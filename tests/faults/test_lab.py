@@ -15,9 +15,12 @@ from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
 from bisector.core.recorded import Recorded
 from bisector.errors import CannotWrite, MissingTool, OutOfTime
 from bisector.runner import lab as labs
+from bisector.runner import rundir
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
 from bisector.session import environment
+from bisector.session.pipeline import begin
+from bisector.session.run import Options, Session
 
 NOTHING: dict[str, Any] = {"off": {}, "not_here": {}}
 HELLO = Recorded((), True, 0, "", 0, (), Machine("2"))
@@ -123,6 +126,24 @@ def test_a_compiler_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         environment.check_compiler()
     monkeypatch.delenv("CXX")
     environment.check_compiler()
+
+
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_a_script_for_the_cpu_needs_a_compiler_on_a_machine_with_a_gpu_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_gpu: bool
+) -> None:
+    monkeypatch.setattr(environment, "has_gpu", lambda: has_gpu)
+    script = "import torch\n@torch.compile\ndef f(x): return x + 1\nf(torch.ones(4))\n"
+    (tmp_path / "script.py").write_text(script)
+    options = Options(str(tmp_path / "script.py"))
+    run = rundir.create(options.target, str(tmp_path / "run"), options.to_json())
+    monkeypatch.setenv("CXX", str(tmp_path / "none"))
+    with pytest.raises(MissingTool, match=r"no C\+\+ compiler"):
+        session = Session(run, options, lambda stage, text: None)
+        try:
+            begin(session)
+        finally:
+            session.close()
 
 
 def test_a_script_that_spends_the_budget_ends_the_search_with_what_it_has(made: Callable[..., Lab]) -> None:

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch._inductor import output_code
 
 from bisector.core.case import WHOLE
-from bisector.inductor import collecting, describe, execute
+from bisector.core.model import Candidate
+from bisector.inductor import collecting, describe, execute, probing
 from bisector.inductor.capture.load import LoadOptions, load
+from bisector.inductor.hooks import cudagraph
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 
@@ -89,3 +92,27 @@ except IndexError:
     assert described.n_ops == 3
     assert [described.node(node.name).shape for node in described.calls] == [(2, 3), (2, 3), (2,)]
     assert described.aten == ("aten.index_select", "aten.exp", "aten.sum")
+
+
+@pytest.mark.parametrize(("records", "runs"), [(False, 1), (True, 3)])
+def test_a_program_with_recorded_graphs_runs_until_they_are_replayed(
+    records: bool, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def post_compile(inputs: Any, graph: Any, cudagraphs: Any, *rest: Any) -> None:
+        cudagraphs.value = records  # as torch does where it finds a reason not to record
+
+    ran: list[int] = []
+
+    def compile_subject(*given: Any) -> Any:
+        cudagraph._counted(post_compile)([], None, output_code.BoxedBool(True), {}, None)
+        return program
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        ran.append(1)
+        return x + len(ran)
+
+    monkeypatch.setattr(probing, "compile_subject", compile_subject)
+    call = subject_of(tmp_path, f"def fn(x): return x + {runs}\ntorch.compile(fn)(torch.zeros(4))").call
+    found = probing.probe(call, WHOLE, Candidate(), None)
+    assert len(ran) == runs
+    assert [output.n_diff for output in found.outputs] == [0], "the last run is measured"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch._inductor.config as inductor_config
-from torch._inductor import output_code
+from torch._inductor import cudagraph_trees, output_code
 from torch._inductor.choices import InductorChoices
 from torch._inductor.codegen.common import BackendFeature
 from torch._inductor.codegen.cpp import CppScheduling
@@ -144,6 +144,27 @@ def test_each_recorded_graph_is_a_decision_and_is_not_recorded_where_it_is_denie
     assert not recorded(deny(members[0]), False, [])
     assert recorded(deny(members[0]), True, [])
     assert recorded(None, False, [])
+
+
+def test_the_manager_of_recordings_is_made_for_a_backward_that_is_compiled_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No GPU: the container that would make it is a stand-in; torch's own function looks for it there."""
+    made = SimpleNamespace(set_to_running_backward=lambda: ran.append("manager"))
+    container, ran = SimpleNamespace(tree_manager=None), []
+
+    def get_tree_manager() -> Any:
+        container.tree_manager = made
+        return made
+
+    container.get_tree_manager = get_tree_manager
+    monkeypatch.setattr(cudagraph_trees, "get_container", lambda index: container)
+    graph = SimpleNamespace(
+        fx_kwargs={"is_backward": True}, current_callable=lambda inputs: ran.append("graph")
+    )
+    output_code.maybe_handle_backward_generation(graph, SimpleNamespace(value=0))  # type: ignore[arg-type]
+    graph.current_callable([])
+    assert ran == ["manager", "graph"]
 
 
 def test_a_graph_that_torch_itself_does_not_record_is_no_decision() -> None:

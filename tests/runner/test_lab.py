@@ -124,9 +124,11 @@ def lab(journal: Journal, told: list[tuple[str, Known]]) -> Lab:
     return new_lab(journal, told)
 
 
-def new_lab(journal: Journal, told: list[tuple[str, Known]], name: str = "") -> Lab:
+def new_lab(
+    journal: Journal, told: list[tuple[str, Known]], name: str = "", labs: Sequence[Lab] = ()
+) -> Lab:
     options = WorkerOptions(LoadOptions("case.py"))
-    return Lab(options, journal, 2, 5.0, lambda r, a, known: told.append((r.name, known)), name)
+    return Lab(options, journal, 2, 5.0, lambda r, a, known: told.append((r.name, known)), name, labs=labs)
 
 
 def requests(names: str) -> list[Ask]:
@@ -162,6 +164,23 @@ def test_an_early_start_needs_no_worker_where_the_journal_has_its_hello(
     again.start_early()
     assert again.worker is None
     assert len(plan.asked) == 1
+
+
+@pytest.mark.parametrize("on_cuda", [False, True])
+def test_of_the_workers_of_a_run_one_at_a_time_is_on_a_gpu(
+    plan: Plan, journal: Journal, on_cuda: bool
+) -> None:
+    plan.hellos = [hello("1", on_cuda=on_cuda)]
+    labs: list[Lab] = []
+    labs += [new_lab(journal, [], name, labs) for name in ("", "confirm")]
+    first, second = labs
+    first.ask(Ask("a"))
+    second.start_early()
+    assert (second.worker is None) is on_cuda
+    assert second.ask(Ask("a")) == Named("a")
+    assert (first.worker is None) is on_cuda
+    assert first.ask(Ask("b")) == Named("b")
+    assert (second.worker is None) is on_cuda
 
 
 def test_equal_requests_are_run_once(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,6 +35,18 @@ class Kernel:
         self.timed += 1
         return {each: self.seconds[each.config.kwargs["R0_BLOCK"]] for each in self.launchers}
 
+    def coordinate_descent_tuning(self, launcher: Launcher, *args: Any) -> Launcher:
+        """Twice as many warps, here."""
+        self.timed += 1
+        tuned = copy.deepcopy(launcher.config)
+        tuned.num_warps *= 2
+        return self._precompile_config(tuned).make_launcher()
+
+    def _precompile_config(self, config: Any) -> Any:
+        return SimpleNamespace(make_launcher=lambda: Launcher(config))
+
+    lock = contextlib.nullcontext()
+
     def chosen(self) -> int:
         timings = self.benchmark_all_configs()
         block: int = min(timings, key=lambda each: timings[each]).config.kwargs["R0_BLOCK"]
@@ -49,12 +63,13 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     from torch._inductor.runtime import triton_heuristics
 
     monkeypatch.setattr(triton_heuristics, "CachingAutotuner", Kernel)
-    original = Kernel.benchmark_all_configs
+    original, tuning = Kernel.benchmark_all_configs, Kernel.coordinate_descent_tuning
     monkeypatch.setattr(autotuned, "_file", None)
     monkeypatch.setattr(compiling, "CACHES_OFF", dict(compiling.CACHES_OFF))
     autotuned.pin(str(tmp_path / "choices"))
     yield tmp_path / "choices"
     Kernel.benchmark_all_configs = original  # type: ignore[method-assign]
+    Kernel.coordinate_descent_tuning = tuning  # type: ignore[method-assign]
 
 
 def test_the_first_choice_holds_for_the_same_kernel_under_another_number(file: Path) -> None:
@@ -68,6 +83,16 @@ def test_a_kernel_without_sizes_such_as_a_user_s_own_is_pinned_too(file: Path) -
     assert Kernel(0, {256: 2.0, 512: 1.0}, None).chosen() == 512
     assert Kernel(1, {256: 1.0, 512: 2.0}, None).chosen() == 512
     assert len(file.read_text().splitlines()) == 1
+
+
+def test_what_coordinate_descent_came_to_is_taken_again(file: Path) -> None:
+    first, second = Kernel(0, {256: 1.0}), Kernel(2, {256: 1.0})
+    tuned = first.coordinate_descent_tuning(first.launchers[0])
+    again = second.coordinate_descent_tuning(second.launchers[0])
+    assert (first.timed, second.timed) == (1, 0)
+    assert (tuned.config.num_warps, again.config.num_warps) == (8, 8)
+    assert again.config.kwargs == {"R0_BLOCK": 256}
+    assert again.config.found_by_coordesc, "torch tunes no more what is marked so"
 
 
 def test_another_signature_is_another_kernel(file: Path) -> None:
@@ -99,7 +124,8 @@ def test_inductors_own_memory_of_choices_is_left_alone_where_none_are_pinned() -
         assert inductor_config.autotune_local_cache
 
 
-def test_the_patched_method_is_there_in_this_torch() -> None:
+def test_the_patched_methods_are_there_in_this_torch() -> None:
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-    assert hasattr(CachingAutotuner, "benchmark_all_configs")
+    for method in ("benchmark_all_configs", *autotuned.REFINING):
+        assert hasattr(CachingAutotuner, method)

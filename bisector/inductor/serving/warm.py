@@ -13,7 +13,7 @@ import torch._inductor.config as inductor_config
 from torch._inductor import cpu_vec_isa
 
 from ...processes import die_with
-from .. import hooks, source_capture, torch_state
+from .. import describe, hooks, source_capture, torch_state
 from ..capture.load import Loaded
 
 
@@ -21,12 +21,18 @@ def warm_up() -> None:
     """Install the hooks and run Inductor's front half once.
 
     One tiny compile registers the lazily built patterns, whose own compiles would otherwise show up as
-    decisions of the subject.
+    decisions of the subject. Without a C++ compiler it is one for the GPU, if there is any.
     """
     inductor_config.compile_threads = 1  # no pool of processes: hooks and forks do not reach it
     hooks.install()
-    _try_vector_isas()
-    source_capture.source_only(lambda: torch.compile(_tiny)(torch.ones(8, 8)))
+    if describe.has_compiler():
+        _try_vector_isas()
+        device = "cpu"
+    elif torch.cuda.is_available():
+        device = "cuda"
+    else:
+        return
+    source_capture.source_only(lambda: torch.compile(_tiny)(torch.ones(8, 8, device=device)))
     torch._dynamo.reset()
 
 

@@ -148,7 +148,10 @@ def _start(
     trace.span("in the worker", "import torch", begun)
     with trace.spent("in the worker", "warm up"):
         warm.warm_up()
-    if options.first and not torch.cuda.is_initialized():  # the warm-up brings CUDA up where there is one
+    from .. import describe
+
+    # The warm-up brings CUDA up where there is one.
+    if options.first and not torch.cuda.is_initialized() and describe.has_compiler():
         warm.build_header()
     load_options = replace(options.load, threads=threads)
     if options.left_s is not None:
@@ -166,12 +169,10 @@ def _start(
     warm.apply_baseline(loaded, options.config)
     if overruled := warm.without_effect(loaded, options.config):
         return _problem(overruled), None
-    from ..describe import summary
-
     on_cuda = torch.cuda.is_initialized()
     one_at_a_time = on_cuda if options.forks is None else not options.forks
     return replace(
-        summary(loaded), files=tuple(read), on_cuda=on_cuda, one_at_a_time=one_at_a_time
+        describe.summary(loaded), files=tuple(read), on_cuda=on_cuda, one_at_a_time=one_at_a_time
     ), loaded
 
 

@@ -54,6 +54,11 @@ truth *arguments:
 browser:
     {{python}} -m pytest -m browser -n 0 tests/report
 
+# on a machine with an NVIDIA GPU: the tests that need it, and what it computes, recorded under tests/goldens/gpu
+gpu:
+    {{python}} -m pytest -n 0 -m gpu tests/gpu
+    {{python}} -m tests.gpu.record
+
 # the worked cases run again: the journals that tests replay, the shipped repros and reports; shows what changed
 record *cases:
     {{python}} -m tests.replay.recording {{cases}}

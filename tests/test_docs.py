@@ -55,7 +55,7 @@ RUN_ELSEWHERE = {
     "python -m pytest": ".ci/run",
     "numbisect minimize repros/softmax_fma/case.py": ".ci/run",
     "numbisect contractions repros/softmax_remat/case.py --arch sm_90": (
-        "tests/triton/test_contractions.py::test_the_command_of_the_docs_lists_contractions_of_the_worked_case"
+        "tests/triton/test_contractions_command.py::test_the_command_of_the_docs_lists_contractions_of_the_worked_case"
     ),
     f"python {SHOWN_RUN}/repro.py": f"{WORKED}::test_the_repro_diverges_alone_and_its_fix_repairs_it",
     f"python {SHOWN_RUN}/repro.py --fixed": f"{WORKED}::test_the_repro_diverges_alone_and_its_fix_repairs_it",

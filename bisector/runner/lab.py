@@ -27,8 +27,9 @@ MOST_AT_A_TIME = 16
 # that is asked alone.
 WIDTH = 6
 
-# Somebody else may have done that, the kernel say when memory was short: it is asked once more.
-KILLED = ("signal 9 (SIGKILL)", "Killed signal terminated")
+# Somebody else may have done that, the kernel say when memory was short; or torch itself, whose pool of
+# threads is not always there yet in a forked process ("Invalid thread pool"): it is asked once more.
+CHANCE = ("signal 9 (SIGKILL)", "Killed signal terminated", "signal 6 (SIGABRT)")
 
 LOST = Failed("crash: the worker process died, more than once")
 OnAnswer = Callable[[Request[Any], Any, "Known"], None]
@@ -145,7 +146,7 @@ class Lab:
             key = keys[index]
             if reason := _failure(reply):
                 self.doubts(reason)
-                if any(said in reason for said in KILLED) and not self.journal.losses.get(key):
+                if any(said in reason for said in CHANCE) and not self.journal.losses.get(key):
                     in_flight.discard(key)
                     self.journal.lost(key)
                     return

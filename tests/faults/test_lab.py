@@ -76,8 +76,11 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[.
     journal.close()
 
 
-def test_a_probe_that_somebody_killed_is_asked_once_more(made: Callable[..., Lab]) -> None:
-    lab = made(Reply(1, error=KILLED), Reply(2, NOTHING))
+@pytest.mark.parametrize("reason", [KILLED, "crash: signal 6 (SIGABRT)"])
+def test_a_probe_that_somebody_killed_or_torch_aborted_is_asked_once_more(
+    reason: str, made: Callable[..., Lab]
+) -> None:
+    lab = made(Reply(1, error=reason), Reply(2, NOTHING))
     assert lab.ask(SelfTest()) == HooksTested({}, {})
     assert FakeWorker.asked == 2
 

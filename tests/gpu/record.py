@@ -1,12 +1,14 @@
 """`python -m tests.gpu.record`: what this GPU computes for each case, kept under tests/goldens/gpu/.
 
 For the default compile, the plain baseline and each denied decision of the Triton backend: the settings,
-the generated code and the bits of every output, beside the inputs and eager's outputs. Needs a CUDA device.
+the generated code and the bits of every output, beside the inputs and eager's outputs. Needs a CUDA device;
+`NUMBISECT_TEST_DEVICE=cpu python -m tests.gpu.record FOLDER` tries all but that on a CPU.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -41,7 +43,7 @@ def record(script: Path, folder: Path) -> None:
     subject = execute.prepare(call, WHOLE, None)
     _save(folder / "inputs.npz", dict(zip(subject.names, subject.edited.args, strict=True)))
     _save(folder / "eager.npz", execute.run(subject, execute.eager_program(subject)))
-    index: dict[str, Any] = {"machine": machine(), "triton": _triton(), "compiles": {}}
+    index: dict[str, Any] = {"machine": wire.dump(machine()), "triton": _triton(), "compiles": {}}
     listed: list[str] = []
     for name, candidate in _candidates(listed):
         pristine.restore()
@@ -95,6 +97,6 @@ def main(folder: Path = GOLDENS) -> None:
 
 
 if __name__ == "__main__":
-    if not torch.cuda.is_available():
+    if not torch.cuda.is_available() and os.environ.get("NUMBISECT_TEST_DEVICE") != "cpu":
         raise SystemExit("no CUDA device: there is nothing to record")
     main(*map(Path, sys.argv[1:]))

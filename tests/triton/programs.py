@@ -36,6 +36,10 @@ def quotient(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x / y + 1) * y
 
 
+def both(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x / y + x * y
+
+
 def halves(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     rounded = x * y
     return rounded, (rounded.float() * 3).sum(-1)
@@ -62,6 +66,7 @@ PROGRAMS: dict[str, tuple[Program, list[tuple[int, ...]], torch.dtype]] = {
     "divided": (divided, [(1024,), (1024,)], F),
     "inlined_half": (inlined_half, [(1024,), (1024,)], H),
     "quotient": (quotient, [(1024,), (1024,)], F),
+    "both": (both, [(1024,), (1024,)], F),
     "scale_codes": (scale_codes, [(1024,)], F),
     "halves": (halves, [(64, 64), (64, 64)], H),
 }

@@ -132,11 +132,34 @@ def test_the_assembler_does_not_contract_what_was_denied(generate: Generator) ->
     assert generate("two_products", kernel, ptx=True).count("FFMA") == 0
 
 
-def test_what_the_assembler_contracts_next_to_a_division_belongs_to_the_kernel(generate: Generator) -> None:
-    default, denied = (generate("quotient", m, ptx=True) for m in ([], ["fma:in-kernel@mul"]))
-    assert default.of_kind("fma") == ["fma:in-kernel@mul"]
+@pytest.mark.parametrize("member", ["fma:add@truediv", "fma:in-kernel@mul"])
+def test_what_the_assembler_contracts_next_to_a_division_is_a_decision_of_its_own_and_of_the_kernel(
+    generate: Generator, member: str
+) -> None:
+    default, denied = (generate("quotient", m, ptx=True) for m in ([], [member]))
+    assert default.of_kind("fma") == denied.of_kind("fma") == ["fma:add@truediv", "fma:in-kernel@mul"]
     assert default.count("fma.rn.f32") == 0
     assert default.count("FFMA") > denied.count("FFMA")
+    assert denied.options("enable_fp_fusion") == [member == "fma:add@truediv"]
+
+
+def test_over_the_plain_baseline_a_quotient_is_contracted_where_its_kernel_may_be(
+    generate: Generator,
+) -> None:
+    one_kernel = ["inline:aten.div@truediv", "inline:aten.add@add", "vec:division@truediv"]
+    site, kernel = "fma:add@truediv", "fma:in-kernel@mul"
+    neither, of_site, of_kernel, both = (
+        generate("quotient", [*one_kernel, *more], base="plain", ptx=True).count("FFMA")
+        for more in ([], [site], [kernel], [site, kernel])
+    )
+    assert neither == of_site == of_kernel < both
+
+
+def test_a_product_beside_a_denied_quotient_is_still_contracted(generate: Generator) -> None:
+    default, denied = (generate("both", m, ptx=True) for m in ([], ["fma:add@truediv"]))
+    assert default.of_kind("fma") == ["fma:add@truediv", "fma:add@mul", "fma:in-kernel@add"]
+    assert default.count("fma.rn.f32") == denied.count("fma.rn.f32") > 0
+    assert generate("both", ["fma:add@truediv", "fma:add@mul"], ptx=True).count("fma.rn.f32") == 0
 
 
 def test_the_rounding_of_a_product_does_not_flush_denormals(generate: Generator) -> None:

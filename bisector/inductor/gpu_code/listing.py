@@ -24,6 +24,7 @@ from ...core.messages import LoadOptions
 from .. import hooks
 from ..capture import load
 from ..capture.record import Call
+from ..hooks import fma
 from . import contractions, generated, pretended
 from .generated import GeneratedCode, Kernel, Value
 
@@ -109,9 +110,12 @@ def _said(values: Mapping[str, Any]) -> str:
 def _joined(kernel: Kernel, found: Contraction) -> Joined:
     """What adds and what is multiplied, as far as the kernel's variables are calls of the graph."""
     made, reads = contractions.operands(found.text)
-    products = (kernel.values[name] for name in reads if name in kernel.values)
-    product = next((value for value in products if value.op in ("mul", "square", "truediv")), None)
-    return kernel.values.get(made), product
+    read = [kernel.values[name] for name in reads if name in kernel.values]
+    quotients = [value for value in read if value.op == fma.QUOTIENT]
+    products = [value for value in read if value.op in fma.PRODUCTS]
+    # The product that ends a quotient is there for ptxas alone.
+    seen = products if found.by == contractions.LLVM else [*quotients, *products]
+    return kernel.values.get(made), seen[0] if seen else None
 
 
 def _identity(kernel: Kernel, contraction: Contraction) -> Identity:

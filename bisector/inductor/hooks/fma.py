@@ -29,6 +29,8 @@ from . import cpp_ops, tags
 from .patching import require, wrap
 
 KIND = kinds.FMA
+PRODUCTS = ("mul", "square")  # ops of a loop body
+QUOTIENT = "truediv"  # a product too where a compiler divides by a reciprocal: on Triton
 
 
 @dataclass
@@ -80,14 +82,15 @@ class _Use:
 
     @property
     def decision(self) -> Decision:
-        product, consumer = tags.described(self.maker), tags.described(self.consumer)
-        text = f"the product of {product} is contracted into {consumer}"
+        maker, consumer = tags.described(self.maker), tags.described(self.consumer)
+        what = "quotient" if self.product.name == QUOTIENT else "product"
+        text = f"the {what} of {maker} is contracted into {consumer}"
         return tags.decision(KIND.name, self.maker, text, self.detail)
 
 
 def _use(value: Any, body: Any, consumer: Node, copy: int) -> _Use | None:
     """The use of `value` by `consumer`, if it is a product that can be contracted there."""
-    product = _seen().products.get(str(value))
+    product = product_behind(value)
     if product is None or getattr(value, "dtype", None) not in (torch.float, torch.double):
         return None
     maker = _maker(body) or product.tag
@@ -110,14 +113,19 @@ def _round_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         operands = [v if u is None or allowed else _rounded_product(u.product) for v, u, allowed in kept]
         return write(replace(op, args=tuple(operands)))
     result = write(op)
-    remember_product(result, op)
+    if op.name in PRODUCTS:
+        remember_product(result, op)
     return result
 
 
 def remember_product(result: Any, op: cpp_ops.Op) -> None:
     """`result` is the variable that holds what `op` computes, in the kernel at hand."""
-    if op.name in ("mul", "square"):
-        _seen().products[str(result)] = op
+    _seen().products[str(result)] = op
+
+
+def product_behind(value: Any) -> cpp_ops.Op | None:
+    """The op that computes a variable of the kernel at hand, where it is a product."""
+    return _seen().products.get(str(value))
 
 
 def product_in(value: Any, body: Any, consumer: Node, copy: int) -> tuple[cpp_ops.Op | None, bool]:
@@ -133,7 +141,8 @@ def _maker(body: Any) -> tags.Tag | None:
     """Who emitted the product that this op of the loop body is, through casts and stored buffers."""
     while isinstance(body, Node) and body.target in ("to_dtype", "load"):
         body = _seen().stored.get(str(body.args[1])) if body.target == "load" else body.args[1]
-    return tags.tag_of(body) if isinstance(body, Node) and body.target in ("mul", "square") else None
+    multiplies = isinstance(body, Node) and body.target in (*PRODUCTS, QUOTIENT)
+    return tags.tag_of(body) if multiplies else None
 
 
 def _rounded_product(product: cpp_ops.Op) -> Any:

@@ -9,10 +9,15 @@ Rules for `triton_ops`; exercised on torch 2.13 up to machine code, with a prete
   of the product from `mul.rn`, which neither LLVM nor ptxas contracts. `libdevice.mul_rn` is the same
   instruction with denormals flushed to zero, which the denial must not change as well. Over the plain
   baseline, in a kernel without contraction, an allowed product is contracted by an explicit `tl.fma`.
+- One quotient, by the same names. An approximate division ends with a product that ptxas alone sees, and
+  contracts. Denied, the consumer is the rounded sum `add.rn`, which takes up no product: not where another
+  product may be contracted into it, which LLVM has done before. Over the plain baseline it needs its kernel's
+  contraction too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -78,20 +83,22 @@ def _contract_operands(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
     tag = op.tag
     if op.name not in ("add", "sub") or tag is None:
         result = write(op)
-        if op.name in ("mul", "square"):
+        if op.name in fma.PRODUCTS or _is_approximate_quotient(op):
             fma.remember_product(result, op)
         return result
     triples = zip(op.args, op.body.args[1:], tag.copies[1:], strict=True)
     found = [_product_in(value, body, tag.node, copy) for value, body, copy in triples]
     operands = [
-        value if product is None or allowed else _rounded_product(product, value)
+        value if product is None or allowed or _is_quotient(product) else _rounded_product(product, value)
         for value, (product, allowed) in zip(op.args, found, strict=True)
     ]
-    place = next((i for i, (product, allowed) in enumerate(found) if product is not None and allowed), None)
-    product = None if place is None else found[place][0]
-    if place is None or product is None or not _must_be_explicit():
-        return write(replace(op, args=tuple(operands)))
-    return _contracted(op, _factors(product), operands[1 - place], place)
+    products = [(i, p) for i, (p, allowed) in enumerate(found) if p is not None and allowed]
+    place, product = next(((i, p) for i, p in products if not _is_quotient(p)), (0, None))
+    if product is not None and _must_be_explicit():
+        return _contracted(op, _factors(product), operands[1 - place], place)
+    denied = any(p is not None and not allowed and _is_quotient(p) for p, allowed in found)
+    result = write(replace(op, args=tuple(operands)))
+    return _rounded(op.name, operands, result) if denied and not products else result
 
 
 def _must_be_explicit() -> bool:
@@ -110,8 +117,11 @@ def _contracted(op: cpp_ops.Op, factors: tuple[Any, Any], other: Any, place: int
 
 
 def _summand(value: Any, body: Any, consumer: Node) -> Any:
-    """What a sum over a loop or a block adds up: the rounded copy of a product where that is denied."""
+    """What a sum over a loop or a block adds up: the rounded copy of a product where that is denied. A
+    quotient belongs to the kernel there: Triton itself writes the sum."""
     if not triton_ops.is_triton(V.kernel) or not _listing():
+        return value
+    if (behind := fma.product_behind(value)) is None or _is_quotient(behind):
         return value
     product, allowed = _product_in(value, body, consumer, 0)
     return value if product is None or allowed else _rounded_product(product, value)
@@ -127,13 +137,28 @@ def _factors(product: cpp_ops.Op) -> tuple[Any, Any]:
     return product.args[0], product.args[-1]
 
 
+def _is_quotient(op: cpp_ops.Op) -> bool:
+    return op.name == fma.QUOTIENT
+
+
+def _is_approximate_quotient(op: cpp_ops.Op) -> bool:
+    in_float32 = all(getattr(arg, "dtype", None) == torch.float32 for arg in op.args)
+    return _is_quotient(op) and in_float32 and not config.eager_numerics.division_rounding
+
+
 def _rounded_product(product: cpp_ops.Op, value: Any) -> Any:
-    """The product that `value` holds once more, by an instruction that is never contracted."""
-    first, second = _factors(product)
-    name, suffix, letter = _TYPES[value.dtype]
+    """The product that `value` holds once more."""
+    return _rounded("mul", _factors(product), value)
+
+
+def _rounded(name: str, operands: Sequence[Any], value: Any) -> Any:
+    """The sum, difference or product that `value` holds once more, by an instruction that neither LLVM nor
+    ptxas contracts (PTX ISA, "add", "mul": with an explicit rounding)."""
+    first, second = operands
+    triton_type, suffix, letter = _TYPES[value.dtype]
     code = (
-        f"tl.inline_asm_elementwise('mul.rn.{suffix} $0, $1, $2;', '={letter},{letter},{letter}', "
-        f"[{first}, {second}], dtype=tl.{name}, is_pure=True, pack=1)"
+        f"tl.inline_asm_elementwise('{name}.rn.{suffix} $0, $1, $2;', '={letter},{letter},{letter}', "
+        f"[{first}, {second}], dtype=tl.{triton_type}, is_pure=True, pack=1)"
     )
     kernel = V.kernel
     return kernel.cse.generate(kernel.compute, code, dtype=value.dtype, shape=value.shape)

@@ -14,8 +14,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bisector import processes
+from bisector import processes, wire
 from bisector.core.kinds import KINDS
+from bisector.core.protocol import HooksTested
 
 from . import environment
 from .build_question import INSTALL, missing_packages
@@ -69,8 +70,8 @@ def _decisions() -> Finding:
     if done.status != 0:
         said = f"the hooks cannot be tested: {done.last_line or done.how}"
         return Finding("decisions", said[:80], "no cause is found")
-    found = json.loads(done.out)
-    off, none = found["off"], found["not_here"]
+    found = wire.load(HooksTested, json.loads(done.out))
+    off, none = found.off, found.not_here
     hooked = {kind.name for kind in KINDS.values() if kind.hooked}
     told = f"{len(hooked - off.keys() - none.keys())} of {len(hooked)} kinds can be denied"
     without = "; ".join(f"no {kind} here: {reason}" for kind, reason in none.items())

@@ -62,3 +62,13 @@ def test_the_command_of_the_docs_lists_contractions_of_the_worked_case(tmp_path:
     sites = json.loads(out.read_text())["sites"]
     assert sites
     assert all(site["contraction"]["instructions"] for site in sites)
+
+
+def test_a_script_that_names_a_gpu_is_told_what_to_change(tmp_path: Path) -> None:
+    script = tmp_path / "case.py"
+    script.write_text("import torch\ntorch.compile(torch.sin)(torch.ones(4, device='cuda'))\n")
+    command = [sys.executable, "-m", "bisector", "contractions", str(script), "--arch", "sm_90"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "the script names a GPU: put its tensors on the CPU" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

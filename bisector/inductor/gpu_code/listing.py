@@ -28,6 +28,10 @@ from ..hooks import fma
 from . import contractions, generated, pretended
 from .generated import GeneratedCode, Kernel, Value
 
+# What torch says to a script that names a GPU where there is none (torch/cuda/__init__.py).
+NO_GPU = ("not compiled with CUDA", "No CUDA GPUs are available", "no NVIDIA driver")
+ON_CPU = "the script names a GPU: put its tensors on the CPU; the code that is looked at is that for --arch"
+
 # Settings of torch that forbid contraction, the narrower one first.
 SETTINGS: tuple[Mapping[str, Any], ...] = (
     {"eager_numerics.division_rounding": True},
@@ -38,7 +42,8 @@ SETTINGS: tuple[Mapping[str, Any], ...] = (
 def listing(request: ContractionsAsked, folder: Path) -> ContractionsFound:
     loaded = load.load(LoadOptions(request.target, threads=torch.get_num_threads()))
     if loaded.problem is not None or not loaded.recorder.calls:
-        return ContractionsFound(problem=loaded.problem or loaded.nothing or "no compiled call was recorded")
+        problem = loaded.problem or loaded.nothing or "no compiled call was recorded"
+        return ContractionsFound(problem=ON_CPU if any(said in problem for said in NO_GPU) else problem)
     if request.call >= len(loaded.recorder.calls):
         return ContractionsFound(problem=f"there are {len(loaded.recorder.calls)} recorded calls")
     pretended.install(folder, request.architecture)

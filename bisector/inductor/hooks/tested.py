@@ -1,28 +1,37 @@
-"""Prints which kinds of decision can be denied in the installed torch: `python -m
-bisector.inductor.hooks.tested`, as JSON.
+"""Which kinds of decision can be denied: `python -m bisector.inductor.hooks.tested` prints it of the
+installed torch, as JSON.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 
+from ... import wire
+from ...core.protocol import HooksTested
 from .. import hooks
 from . import script_selftest, selftest, triton_selftest
 
 
-def run() -> dict[str, Mapping[str, str]]:
-    """off: kinds whose hooks do not work here; not_here: kinds of which there are no decisions here; each
-    with the reason. A kind that needs a setting is tried too."""
+def told(tried: Mapping[str, str | None], devices: Collection[str]) -> HooksTested:
+    """tried: by kind why its hooks do not work, None where they do. devices: types, of the subject; where
+    CUDA is up, the hooks of its kernels are tried too."""
+    on_triton = triton_selftest.run() if torch.cuda.is_initialized() else {}
+    off = {kind: reason for kind, reason in {**tried, **on_triton}.items() if reason is not None}
+    return HooksTested(off, hooks.not_here(devices))
+
+
+def main() -> None:
+    """A kind that needs a setting is tried too."""
     hooks.install()
-    on_cuda = torch.cuda.is_available()
-    tried = selftest.run() | script_selftest.run() | (triton_selftest.run() if on_cuda else {})
-    off = {kind: reason for kind, reason in tried.items() if reason is not None}
-    return {"off": off, "not_here": hooks.not_here({"cuda", "cpu"} if on_cuda else {"cpu"})}
+    tried = selftest.run() | script_selftest.run()
+    if torch.cuda.is_available():
+        torch.cuda.init()
+    json.dump(wire.dump(told(tried, {"cpu", *(["cuda"] if torch.cuda.is_available() else [])})), sys.stdout)
 
 
 if __name__ == "__main__":
-    json.dump(run(), sys.stdout)
+    main()

@@ -19,7 +19,7 @@ from ...core.program import PROGRAM, WHOLE_SCRIPT
 from ...core.recorded import Recorded, RecordedCall
 from .. import describe, formula, hooks, torch_state
 from ..flags import installed, reads
-from ..hooks import script_selftest, selftest, triton_selftest
+from ..hooks import script_selftest, selftest, tested
 from .program_probe import probe
 
 WHOLE_PROGRAM = "the script is studied as a whole, not graph by graph"
@@ -60,10 +60,7 @@ def _selftest(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTe
     tried = script_selftest.run()
     if options.rung not in kinds.FRAME.rungs:  # decisions within a graph are taken
         tried |= selftest.run(selftest.flags_on(lambda flag: options.config.get(f"inductor.{flag}")))
-    if torch.cuda.is_initialized():
-        tried |= triton_selftest.run()
-    off = {kind: reason for kind, reason in tried.items() if reason is not None}
-    return asked.HooksTested(off, hooks.not_here({"cuda"} if torch.cuda.is_initialized() else {"cpu"}))
+    return tested.told(tried, {"cuda"} if torch.cuda.is_initialized() else {"cpu"})
 
 
 def _flags(options: ProgramOptions, request: asked.ReadFlags) -> asked.Settings:

@@ -31,7 +31,7 @@ from ..flags import fix_trials, installed, reads
 from ..flags.codes import code_of, sources_of
 from ..following import follow
 from ..following.varying import first_varying
-from ..hooks import selftest, triton_selftest
+from ..hooks import selftest, tested
 
 
 def answer(loaded: Loaded, request: asked.Request[Any]) -> Json:
@@ -151,12 +151,7 @@ def _selftest(loaded: Loaded, request: asked.SelfTest) -> asked.HooksTested:
     calls = loaded.recorder.calls
     flags = selftest.flags_on(lambda flag: any(call.setting(f"inductor.{flag}") for call in calls))
     torch_state.reset(loaded.recorder.start)  # the script's own settings are no part of the test
-    tried = selftest.run(flags)
-    if torch.cuda.is_initialized():
-        tried |= triton_selftest.run()
-    off = {kind: reason for kind, reason in tried.items() if reason is not None}
-    devices = {device for call in calls for device in call.devices()}
-    return asked.HooksTested(off, hooks.not_here(devices))
+    return tested.told(selftest.run(flags), {device for call in calls for device in call.devices()})
 
 
 _JOBS: dict[type[asked.Request[Any]], Callable[[Loaded, Any], Any]] = {

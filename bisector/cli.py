@@ -43,6 +43,7 @@ _WRITING: list[Callable[[Any], Any]] = [
     click.option("--out", metavar="DIR", type=PATH, help="Run directory; all that the run writes is in it."),
     click.option("--json", "json_path", metavar="FILE", type=PATH, help="Result as JSON; - for stdout."),
 ]
+_TRUST = click.option("--trust", is_flag=True, help="The target may be unpickled, which can run code.")
 _PROBING: list[Callable[[Any], Any]] = [
     *_WRITING,
     click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (with --atol)."),
@@ -68,7 +69,7 @@ _PROBING: list[Callable[[Any], Any]] = [
     click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole run."),
     click.option("--entry", metavar="NAME", help="The compiled function to examine."),
     click.option("--call", type=click.IntRange(min=1), help="The compiled call to examine, from 1."),
-    click.option("--trust", is_flag=True, help="The target may be unpickled, which can run code."),
+    _TRUST,
 ]
 _BUILDS_ARE: list[Callable[[Any], Any]] = [
     click.option(
@@ -251,6 +252,7 @@ def builds(target: str, **given: Any) -> int:
 @click.option("--arch", default="sm_90", show_default=True, help="The GPU to compile for: sm_80, sm_90.")
 @click.option("--call", type=click.IntRange(min=1), help="The recorded call, from 1.  [default: 1]")
 @click.option("--json", "json_path", metavar="FILE", type=PATH, help="As JSON; - for stdout.")
+@_TRUST
 def contractions(target: str, **given: Any) -> int:
     """Which products are contracted into sums in the code for a GPU. None is needed: nothing is run on it."""
     from .session import contractions_command

@@ -39,9 +39,11 @@ class Site:
 
 @dataclass(frozen=True)
 class ContractionsAsked:
-    """architecture: the compute capability, 90 for sm_90. call: from 0, among the recorded ones."""
+    """kind: what the target is, as in LoadOptions. architecture: the compute capability, 90 for sm_90. call:
+    from 0, among the recorded ones."""
 
     target: str
+    kind: str
     architecture: int
     call: int = 0
 

@@ -136,10 +136,10 @@ class ValueVerdict:
         return self._by_rounding([o for o, _ in leanings], amplified_by)
 
     def _by_accuracy(self, kind: VerdictClass, output: OutputMeasurement, found: Leaning) -> Verdict:
-        """With the errors on other inputs, where those on these inputs say something else."""
-        drawn = None
-        if is_few(output) and leaning_here(output) is not found:
-            drawn = Drawn.of(output.path, self.evidence.redrawn)
+        """With the errors on other inputs, where they tell it and those on these inputs do not."""
+        drawn, redrawn = None, self.evidence.redrawn
+        if is_few(output) and leaning_here(output) is not found and leaning(output, redrawn, False) is found:
+            drawn = Drawn.of(output.path, redrawn)
         return self._told(
             kind, _errors(output, found, drawn), Rule.ACCURACY, **_figures(output), **_figures_of(drawn)
         )

@@ -13,6 +13,7 @@ from typing import Any
 from bisector import processes, wire
 from bisector.core.contracted import ContractionsAsked, ContractionsFound, Site
 from bisector.errors import BadOption, BadTarget, MissingTool
+from bisector.subject.targets import recognise
 
 from .display import to_stdout
 from .output import write_json
@@ -30,9 +31,9 @@ def contractions(target: str, given: Mapping[str, Any]) -> int:
         raise BadOption(f"--arch {given['arch']}: write it as sm_80 or sm_90")
     if find_spec("triton") is None:
         raise MissingTool(INSTALL)
-    if not Path(target).is_file():
-        raise BadTarget(f"{target}: no such script")
-    asked = ContractionsAsked(str(Path(target).resolve()), int(architecture[1]), (given["call"] or 1) - 1)
+    named = recognise(Path(target).resolve(), given["trust"])
+    call = (given["call"] or 1) - 1
+    asked = ContractionsAsked(str(named.path), named.kind.value, int(architecture[1]), call)
     found = _found(asked)
     if found.problem:
         raise BadTarget(found.problem)

@@ -40,7 +40,7 @@ SETTINGS: tuple[Mapping[str, Any], ...] = (
 
 
 def listing(request: ContractionsAsked, folder: Path) -> ContractionsFound:
-    loaded = load.load(LoadOptions(request.target, threads=torch.get_num_threads()))
+    loaded = load.load(LoadOptions(request.target, request.kind, threads=torch.get_num_threads()))
     if loaded.problem is not None or not loaded.recorder.calls:
         problem = loaded.problem or loaded.nothing or "no compiled call was recorded"
         return ContractionsFound(problem=ON_CPU if any(said in problem for said in NO_GPU) else problem)

@@ -85,3 +85,23 @@ def test_somebody_else_is_looked_after_while_the_work_runs() -> None:
     looked: list[float] = []
     assert run_in_thread(lambda: time.sleep(0.5), "work", None, lambda: looked.append(0.0)) is Ran.ENDED
     assert len(looked) >= 2
+
+
+CHILD = """
+import os, torch
+from bisector.inductor.serving import worker
+
+worker._imported()
+plain, called = torch.set_num_threads, []
+torch.set_num_threads = lambda number: (called.append(number), plain(number))
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if called == [1] else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert called == []
+"""
+
+
+def test_a_forked_child_has_its_pool_of_threads_before_anything_runs_in_it() -> None:
+    ran = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr

@@ -107,6 +107,9 @@ def _imported() -> int:
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    # The first call in a forked child replaces the parent's pool of threads, without a lock: of two threads
+    # that begin there at once, one may find none (caffe2/utils/threadpool/pthreadpool-cpp.cc).
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(torch.get_num_threads()))
     return threads
 
 

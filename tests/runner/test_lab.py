@@ -308,18 +308,19 @@ SCRIPT = """
 import torch
 def double(x):
     return x * 2
-torch.compile(double)(torch.arange(4.0))
+torch.compile(double)({})
 """
 ABOUT = About(0, WHOLE, None, {})
 PROBE = RunProbe(ABOUT, Candidate(backend="eager"))
 
 
+@pytest.mark.parametrize("inputs", ["torch.arange(4.0)", "torch.randn(4)"], ids=["fixed", "unseeded"])
 def test_a_real_worker_that_is_killed_is_started_again_and_says_the_same(
-    tmp_path: Path, journal: Journal
+    inputs: str, tmp_path: Path, journal: Journal
 ) -> None:
     pytest.importorskip("torch")
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script.write_text(SCRIPT.format(inputs))
     lab = Lab(
         WorkerOptions(LoadOptions(str(script)), log=str(tmp_path / "log")),
         journal,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from .accuracy import (
     AMPLIFIED,
     FEW,
+    WORSE,
     Drawn,
     Leaning,
     gain,
@@ -137,9 +138,11 @@ class ValueVerdict:
 
     def _by_accuracy(self, kind: VerdictClass, output: OutputMeasurement, found: Leaning) -> Verdict:
         """With the errors on other inputs, where they tell it and those on these inputs do not."""
-        drawn, redrawn = None, self.evidence.redrawn
-        if is_few(output) and leaning_here(output) is not found and leaning(output, redrawn, False) is found:
-            drawn = Drawn.of(output.path, redrawn)
+        drawn = None
+        if is_few(output) and leaning_here(output) is not found:
+            drawn = Drawn.of(output.path, self.evidence.redrawn)
+        if drawn is not None and drawn.leaning(WORSE) is not found:
+            drawn = None
         return self._told(
             kind, _errors(output, found, drawn), Rule.ACCURACY, **_figures(output), **_figures_of(drawn)
         )
@@ -236,15 +239,15 @@ class ValueVerdict:
 
 def _errors(output: OutputMeasurement, how: Leaning, drawn: Drawn | None) -> str:
     text = f"{output.path}: compiled is {how.value} the float64 reference"
-    if drawn is not None:
-        return (
-            f"{text} over {len(drawn.outputs)} other inputs (rms error {drawn.compiled:.3g}, eager "
-            f"{drawn.eager:.3g}); which of the two is nearer on these is chance"
-        )
     if output.reference_nonfinite_compiled or output.reference_nonfinite_eager:
         return (
             f"{text}: {output.reference_nonfinite_compiled} elements are not finite where it is "
             f"(eager: {output.reference_nonfinite_eager})"
+        )
+    if drawn is not None:
+        return (
+            f"{text} over {len(drawn.outputs)} other inputs (rms error {drawn.compiled:.3g}, eager "
+            f"{drawn.eager:.3g}); which of the two is nearer on these is chance"
         )
     return f"{text} (rms error {_errors_of(output)})"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from ..core.case import Case
@@ -31,7 +30,7 @@ from .repeating import repeated
 Program = Callable[..., Any]
 Lookup = Callable[[str], tuple[OutputMeasurement, ...] | None]  # what a program of this digest gave before
 
-Watch = Callable[[Callable[..., Any], Outputs], None]
+Watch = Callable[[Program, Outputs], None]
 
 
 def _nothing_known(digest: str) -> None:
@@ -59,7 +58,7 @@ def probe(
         return Measurement(error=f"eager fails: {first_line(error)}")
     others: list[tuple[OutputMeasurement, ...]] = []
 
-    def again(program: Callable[..., Any], first: Outputs) -> None:
+    def again(program: Program, first: Outputs) -> None:
         if isinstance(eager, dict):
             told = repeated(subject, program, eager, first, runs)
             others.extend(other.against_eager.outputs for other in told.others)
@@ -95,7 +94,7 @@ def compiled_measurement(
     with source_capture.collected(known) as sources:
         try:
             with active(decisions):
-                program = _warmed(subject, partial(compile_subject, subject, candidate))
+                program = _warmed(subject, candidate)
                 compiled: Outputs | Exception = run(subject, program)
                 if watch is not None and isinstance(eager, dict) and isinstance(compiled, dict):
                     watch(program, compiled)
@@ -121,10 +120,10 @@ def compiled_measurement(
 WARM_UPS = 2  # runs before a recorded graph is replayed: see `cudagraph.recorded`
 
 
-def _warmed(subject: Subject, compiled: Callable[[], Program]) -> Program:
+def _warmed(subject: Subject, candidate: Candidate) -> Program:
     """The compiled program, run until CUDA graphs that it has are replayed, as a user's program has them."""
     before = cudagraph.recorded()
-    program = compiled()
+    program = compile_subject(subject, candidate)
     for _ in range(WARM_UPS if cudagraph.recorded() > before else 0):
         run(subject, program)
     return program

@@ -193,6 +193,16 @@ def test_errors_that_are_alike_over_all_draws_are_equally_accurate_though_not_he
     assert found.figures["other_inputs"] == 24
 
 
+def test_elements_that_are_not_finite_tell_more_than_other_inputs() -> None:
+    default = measured(diverging(0.0, 0.0, reference_nonfinite_compiled=2, **FEW))
+    found = verdict(default, redrawn=draws(*[(0.1, 4.0)] * 24))
+    assert found.kind is VerdictClass.COMPILED_WORSE
+    assert found.reason == (
+        "output[0]: compiled is farther from the float64 reference: 2 elements are not finite where it is "
+        "(eager: 0)"
+    )
+
+
 def test_integers_have_no_rounding() -> None:
     wrong = diverging(3.0, 3.0, dtype="int64", n_diff=90)
     found = verdict(measured(wrong), nudged=measured(off_by(1.0, dtype="int64", n_diff=2)))

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from bisector.builds.predicate import Interpreter
-from tests.network.test_newest_torch import newest  # noqa: F401
 from tests.versions.matrix import numbisect
 
 pytestmark = pytest.mark.network
@@ -63,7 +62,7 @@ torch.testing.assert_close(torch.compile(program)(x), program(x))
     ],
 )
 def test_a_newer_setting_that_decides_is_named(
-    newest: Interpreter,  # noqa: F811
+    newest: Interpreter,
     tmp_path: Path,
     flag: str,
     diverging: object,

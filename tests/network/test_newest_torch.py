@@ -13,11 +13,10 @@ import pytest
 
 from bisector.builds.predicate import Interpreter
 from tests.session.test_flag_catalogue import unknown
-from tests.versions.matrix import answered, environments, numbisect
+from tests.versions.matrix import answered, numbisect
 
 pytestmark = pytest.mark.network
 
-NEWEST = "2.15.0"
 STRICT = {"TORCHINDUCTOR_NUMERICS": "strict"}
 IMPLIED = ("emulate_precision_casts", "eager_numerics.division_rounding", "eager_numerics.disable_ftz")
 EMULATE = f"inductor.{IMPLIED[0]}"
@@ -32,12 +31,6 @@ def program(x):
 x = torch.linspace(-4, 4, 512)
 torch.testing.assert_close(torch.compile(program)(x), program(x), rtol=0, atol=0)
 """
-
-
-@pytest.fixture(scope="module")
-def newest(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
-    ((_, interpreter),) = environments([NEWEST], tmp_path_factory.mktemp("environments"))
-    return interpreter
 
 
 def test_the_case_of_the_readme_gets_the_known_answer(newest: Interpreter, tmp_path: Path) -> None:

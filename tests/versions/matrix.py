@@ -30,6 +30,7 @@ from bisector.builds import index
 from bisector.builds.environments import Environments
 from bisector.builds.predicate import Interpreter
 from bisector.core.kinds import KINDS
+from bisector.session import environment
 from tests.known import KNOWN, has_the_known_answer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +54,7 @@ def environments(versions: Sequence[str], folder: Path) -> Iterator[tuple[str, I
     """Each release of torch with this numbisect, made in the folder where it is not there."""
     url = os.environ.get("UV_DEFAULT_INDEX", PYPI_SIMPLE_ENDPOINT)
     files = {wheel.version.public: wheel for wheel in index.wheels(url)}
-    made = Environments(folder, LIMIT, cpu_stubs=not Path("/dev/nvidiactl").exists())
+    made = Environments(folder, LIMIT, cpu_stubs=not environment.has_gpu())
     for version in versions:
         interpreter = made.interpreter(files[version])
         _install(interpreter.python)

@@ -27,10 +27,11 @@ def told(tried: Mapping[str, str | None], devices: Collection[str]) -> HooksTest
 def main() -> None:
     """A kind that needs a setting is tried too."""
     hooks.install()
-    tried = selftest.run() | script_selftest.run()
+    tried, devices = selftest.run() | script_selftest.run(), ["cpu"]
     if torch.cuda.is_available():
         torch.cuda.init()
-    json.dump(wire.dump(told(tried, {"cpu", *(["cuda"] if torch.cuda.is_available() else [])})), sys.stdout)
+        devices.append("cuda")
+    json.dump(wire.dump(told(tried, devices)), sys.stdout)
 
 
 if __name__ == "__main__":

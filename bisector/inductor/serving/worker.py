@@ -143,6 +143,7 @@ def _start(
     from ..flags import reads
 
     reads.watch()
+    from .. import describe
     from ..capture import load as loading
     from . import warm
 
@@ -151,8 +152,6 @@ def _start(
     trace.span("in the worker", "import torch", begun)
     with trace.spent("in the worker", "warm up"):
         warm.warm_up()
-    from .. import describe
-
     # The warm-up brings CUDA up where there is one.
     if options.first and not torch.cuda.is_initialized() and describe.has_compiler():
         warm.build_header()

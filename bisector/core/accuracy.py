@@ -103,10 +103,13 @@ def leaning(output: OutputMeasurement, redrawn: Sequence[Measurement], amplified
 
 
 def is_within_rounding(output: OutputMeasurement, gain: float) -> bool:
-    """Whether compiled is within a few steps of its dtype from the reference, at the scale of the output.
+    """Whether compiled is within a few steps of its dtype from the reference: each element by steps of its
+    own size, where that is known, else at the scale of the output.
 
     gain: how many times as large relative errors get on the way to it.
     """
+    if output.steps_error_compiled is not None:
+        return output.steps_error_compiled <= STEPS * gain
     return (output.rms_error_compiled or 0.0) <= STEPS * EPS.get(output.dtype, 0.0) * output.scale * gain
 
 
@@ -159,8 +162,25 @@ def _pooled(errors: Sequence[float]) -> float:
 
 
 def _apart(output: OutputMeasurement, margin: float) -> Leaning:
+    """By the error of the whole, to which large elements contribute most, and by that of each element at its
+    own size. Where one of the two does not lean the other tells; where they lean to other sides neither
+    does."""
     eager, compiled = output.rms_error_eager or 0.0, output.rms_error_compiled or 0.0
-    return _side(eager, compiled, output.rms_rounding or 0.0, margin)
+    whole = _side(eager, compiled, output.rms_rounding or 0.0, margin)
+    if output.steps_error_eager is None or output.steps_error_compiled is None:
+        return whole
+    own = _side(output.steps_error_eager, output.steps_error_compiled, output.steps_rounding or 0.0, margin)
+    # Of errors of a few steps each element's own is chance.
+    if own is Leaning.ALIKE or max(output.steps_error_eager, output.steps_error_compiled) <= STEPS:
+        return whole
+    return own if whole in (own, Leaning.ALIKE) else Leaning.INCONCLUSIVE
+
+
+def is_small(output: OutputMeasurement) -> bool:
+    """Whether compiled is off by no more than a well-conditioned program rounds."""
+    if output.steps_error_compiled is not None:
+        return output.steps_error_compiled <= AMPLIFIED
+    return gain(output) <= AMPLIFIED
 
 
 def _side(eager: float, compiled: float, least: float, margin: float) -> Leaning:

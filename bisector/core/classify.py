@@ -42,10 +42,10 @@ def classify(
             return unsteady
     if default.outcome is Outcome.PASS:
         agrees = default.reason if raised else "every output agrees within tolerance"
-        return Verdict(VerdictClass.AGREES, agrees)
+        return Verdict(VerdictClass.AGREES, agrees, compared=default.compared)
     if evidence.alike is not None and judge(evidence.alike, criterion).outcome is Outcome.PASS:
         return Verdict(VerdictClass.RANDOM, DRAWS_OTHERS, default.signatures, Rule.DRAWN_ALIKE)
-    if judge(evidence.again, criterion).outcome is not Outcome.PASS and not own_random:
+    if _is_apart(evidence.again, criterion) and not own_random:
         reason = (
             "eager draws random numbers and differs from itself; torch.compile draws others. "
             "With `-c fallback_random=True` both draw the same"
@@ -82,7 +82,7 @@ def _eager_differs(
     evidence: Evidence, criterion: Criterion, signatures: tuple[Signature, ...]
 ) -> Verdict | None:
     """Where the same run of eager gives other values, so that nothing can be compared with it."""
-    if not signatures or judge(evidence.restored, criterion).outcome is Outcome.PASS:
+    if not signatures or not _is_apart(evidence.restored, criterion):
         return None
     named = next(iter(evidence.undefined.items()), None)
     if named is not None:
@@ -136,6 +136,11 @@ def _wrong_in_every_run(
     runs = [evidence.default, *(other.against_eager for other in evidence.repeated.others)]
     found = [ValueVerdict(replace(evidence, default=run), criterion, signatures, followed) for run in runs]
     return found[0].verdict().reason if all(one.is_wrong for one in found) else ""
+
+
+def _is_apart(eager_again: Measurement | None, criterion: Criterion) -> bool:
+    """Whether another run of eager is not known to agree with the first."""
+    return eager_again is not None and judge(eager_again, criterion).outcome is not Outcome.PASS
 
 
 def _outcome(measurement: Measurement, criterion: Criterion) -> Outcome:

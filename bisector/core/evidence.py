@@ -49,9 +49,9 @@ class Evidence:
 
     default: the default compile against eager, with errors against a float64 run that obeys the casts that
     the program wrote. again: eager against eager with the generators running on; restored: with them put
-    back. nudged: eager against eager with each node moved by one ulp. notes: why there is no reference, or
-    which ops ran narrow. alike: where random numbers are drawn, the compile that was told to draw them as
-    eager does.
+    back; each None where it is known by other runs, or nothing that differs asks for it. nudged: eager
+    against eager with each node moved by one ulp. notes: why there is no reference, or which ops ran narrow.
+    alike: where random numbers are drawn, the compile that was told to draw them as eager does.
 
     widest: the default compile with errors against a float64 run that obeys no cast; None where the program
     casts nothing to a narrower dtype. repeated: the compiled program run again. redrawn: the same program on
@@ -60,12 +60,13 @@ class Evidence:
     that differ at no element but such as change with an undefined value. coarsest: machine epsilon of the
     coarsest float dtype that eager computes in. undeclared: what an operator of the program's
     own does that it does not declare, and what to change; "" where none does. undeclared_paths: outputs that
-    change in eager where such operators do as they declare, and an exception that says so.
+    change in eager where such operators do as they declare, and an exception that says so. executed: the
+    compile in which every cast to a narrower dtype is executed; None where none was seen to be left out.
     """
 
     default: Measurement
-    again: Measurement
-    restored: Measurement
+    again: Measurement | None
+    restored: Measurement | None
     nudged: tuple[Measurement, ...]
     notes: tuple[str, ...]
     alike: Measurement | None = None
@@ -77,6 +78,7 @@ class Evidence:
     coarsest: float = 0.0
     undeclared: str = ""
     undeclared_paths: tuple[str, ...] = ()
+    executed: Measurement | None = None
 
     @classmethod
     def without(cls, failed: Measurement) -> Evidence:

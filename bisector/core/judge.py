@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from .compared import Compared
 from .criterion import Criterion
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Raised, Signature
 
@@ -78,7 +79,8 @@ def judge(
 
     same: the signatures under study. A divergence that shares none of them (by family and kind, since
     a smaller graph has other outputs) is another bug: UNRESOLVED, so that no search slips on to it. Nor do
-    two runs that both raise agree in the values that are studied.
+    two runs that both raise agree in the values that are studied. Nor do runs of which nothing was compared,
+    or not all.
 
     Strides alone make a divergence only where nothing else does, and the criterion asks for them. Runs of one
     program that do not have one outcome are UNRESOLVED.
@@ -105,15 +107,28 @@ def judge(
         side = "eager" if raised[0].eager else "compiled"
         reason = f"{side} raises {raised[0].eager or raised[0].compiled}"
         return ProbeResult(Outcome.UNRESOLVED, reason, measurement, tuple(found))
+    if not found and (unseen := _not_compared(measurement)):
+        return ProbeResult(Outcome.UNRESOLVED, unseen, measurement)
     if not found:
         both = f"both raise {raised[0].compiled}" if raised else "every output agrees"
-        return ProbeResult(Outcome.PASS, both, measurement)
+        compared = Compared(values=len(measurement.outputs) + measurement.same)
+        return ProbeResult(Outcome.PASS, both, measurement, compared=compared)
     signatures = tuple(found)
     if studied is not None and not studied & {_alike(signature) for signature in signatures}:
         return ProbeResult(
             Outcome.UNRESOLVED, f"another signature: {reasons[0]}", measurement, signatures
         )
     return ProbeResult(Outcome.FAIL, "; ".join(reasons), measurement, signatures)
+
+
+NOTHING_COMPARED = "the two runs gave nothing that could be compared"
+
+
+def _not_compared(measurement: Measurement) -> str:
+    """Why outputs that agree prove nothing; empty where they do."""
+    if measurement.unseen:
+        return measurement.unseen
+    return "" if measurement.outputs or measurement.same else NOTHING_COMPARED
 
 
 def _other_strides(measurement: Measurement) -> tuple[list[Signature], list[str]]:

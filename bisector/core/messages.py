@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from .backends import INDUCTOR
 from .model import Json
+from .printed import PrintedLine
 
 
 class Lines:
@@ -75,7 +76,7 @@ class ProgramOptions:
     threads: int = 1
     config: Mapping[str, Json] = field(default_factory=dict)
     rung: str = INDUCTOR
-    lines: tuple[int, ...] = ()
+    lines: tuple[PrintedLine, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .compared import Compared, must_prove
+
 Json = Any  # a value that json.dumps takes
 
 
@@ -146,7 +148,9 @@ class OutputMeasurement:
     and for dtypes that are no floating-point numbers.
     rms_error_*: root mean square distance to the float64 reference, None where there is none;
     rms_rounding: that of the reference itself once it is rounded to the dtype: no program is nearer;
-    reference_nonfinite_*: elements whose finiteness differs from the reference's.
+    steps_*: the same three, each element's error in units of what rounding alone may make of it: a step of
+    the dtype at its own size, and what one step at each operation moves it by; reference_nonfinite_*:
+    elements whose finiteness differs from the reference's.
     """
 
     index: int
@@ -174,6 +178,9 @@ class OutputMeasurement:
     rms_error_eager: float | None = None
     rms_error_compiled: float | None = None
     rms_rounding: float | None = None
+    steps_error_eager: float | None = None
+    steps_error_compiled: float | None = None
+    steps_rounding: float | None = None
     reference_nonfinite_eager: int = 0
     reference_nonfinite_compiled: int = 0
 
@@ -187,6 +194,8 @@ class Measurement:
     vanished: members of the candidate that this compile never asked about.
     code: a digest of the generated source, normalised; equal digests are the same program.
     others: the outputs of further runs of the same program, where any gave other bits, against eager's.
+    same: values that were compared beside the outputs, and are equal: names, counts and the like. unseen:
+    what was not compared, and why, so that outputs which agree prove nothing; None where all of it was.
     """
 
     outputs: tuple[OutputMeasurement, ...] = ()
@@ -197,6 +206,8 @@ class Measurement:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     others: tuple[tuple[OutputMeasurement, ...], ...] = ()
+    same: int = 0
+    unseen: str | None = None
 
 
 @dataclass(frozen=True)
@@ -233,9 +244,14 @@ class Signature:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """A judged measurement."""
+    """A judged measurement. compared: of one that agrees, which is none without it (NothingCompared)."""
 
     outcome: Outcome
     reason: str
     measurement: Measurement = field(default_factory=Measurement)
     signatures: tuple[Signature, ...] = ()
+    compared: Compared | None = None
+
+    def __post_init__(self) -> None:
+        if self.outcome is Outcome.PASS:
+            must_prove(self.compared)

@@ -1,11 +1,16 @@
 """What two runs of a script print, line by line: which lines say other things, and how far their numbers are
 apart.
+
+What moves from run to run (a time, an address) is not left out by how it looks, but because two runs with
+compilation off differ there: a number of seconds may be the script's result.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Protocol
 
@@ -20,26 +25,78 @@ class Prints(Protocol):
     def said(self) -> tuple[str, ...]: ...
 
 
+@dataclass(frozen=True)
+class PrintedLine:
+    """A line that counts. number: from 0, those on stderr from SAID on. moving: which of its numbers move
+    from run to run, by their order in the line, and do not count."""
+
+    number: int
+    moving: tuple[int, ...] = ()
+
+    @property
+    def is_of_stderr(self) -> bool:
+        return self.number >= SAID
+
+
+@dataclass(frozen=True)
+class Moving:
+    """What moves between runs of one program. numbers: by line, by their order in it; lines: those of which
+    the words move."""
+
+    numbers: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    lines: frozenset[int] = frozenset()
+
+    def counted(self, lines: Iterable[int]) -> tuple[PrintedLine, ...]:
+        """Of these lines those whose words stay, without the numbers that move."""
+        still = (line for line in lines if line not in self.lines)
+        return tuple(PrintedLine(line, tuple(sorted(self.numbers.get(line, ())))) for line in still)
+
+
+STILL = Moving()
+
+
+def moving(*pairs: tuple[Prints, Prints]) -> Moving:
+    """What differs between two runs of one program, in any of the pairs."""
+    numbers, lines = dict[int, frozenset[int]](), set[int]()
+    for one, two in pairs:
+        for line, (a, b) in _lines(one, two):
+            if a is None or b is None or _words(a) != _words(b):
+                lines |= {line} if a != b else set()
+                continue
+            moved = {i for i, (x, y) in enumerate(zip(_found(a), _found(b), strict=True)) if x != y}
+            if moved:
+                numbers[line] = numbers.get(line, frozenset()) | moved
+    return Moving(numbers, frozenset(lines))
+
+
+def apart(one: Prints, two: Prints, still: Moving = STILL) -> tuple[int, ...]:
+    """The printed lines that differ in words or in numbers: floats by more than what a float32 sum is off,
+    whole numbers at all. still: what moves by itself, and is left out."""
+    texts = {line: pair for line, pair in _lines(one, two) if pair[0] != pair[1]}
+    return tuple(line.number for line in still.counted(texts) if _differs(line, *texts[line.number]))
+
+
+def differing(one: Prints, two: Prints, counted: Collection[PrintedLine]) -> tuple[int, ...]:
+    """Of the lines that count, those that say other things."""
+    texts = dict(_lines(one, two))
+    found = (n.number for n in counted if n.number in texts and _differs(n, *texts[n.number]))
+    return tuple(sorted(found))
+
+
+def every_line(one: Prints, two: Prints) -> tuple[int, ...]:
+    """The numbers of all lines that either of them printed."""
+    return tuple(line for line, _ in _lines(one, two))
+
+
 def differing_line(line: int, eager: Prints, compiled: Prints) -> str:
     """What each of them prints there, in a sentence."""
     off, on = (_told(text) for text in dict(_lines(eager, compiled))[line])
-    where = f"line {line % SAID + 1} of its output{' on stderr' if is_of_stderr(line) else ''}"
+    where = f"line {line % SAID + 1} of its output{' on stderr' if line >= SAID else ''}"
     return f"{where}: it prints {on}, with compilation off {off}"
-
-
-def is_of_stderr(line: int) -> bool:
-    """Whether the line of this number is printed on stderr."""
-    return line >= SAID
 
 
 def _told(text: str | None) -> str:
     return "nothing" if text is None else f"`{text}`"
-
-
-def apart(one: Prints, two: Prints) -> tuple[int, ...]:
-    """The printed lines that differ in words or, by more than what a float32 sum is off, in numbers. Those
-    on stderr are numbered from SAID on."""
-    return tuple(i for i, (a, b) in _lines(one, two) if a != b and _say_other_things(a, b))
 
 
 def _lines(one: Prints, two: Prints) -> list[tuple[int, tuple[str | None, str | None]]]:
@@ -50,24 +107,26 @@ def _lines(one: Prints, two: Prints) -> list[tuple[int, tuple[str | None, str | 
 
 SAID = 1 << 20
 MOST_LINES = 10_000  # that are compared of what a script prints
-NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\binf\b|\bnan\b)")
-_WHOLE = re.compile(r"[-+]?\d+")
-# What a line says of the process and not of the program: addresses, times of the day, durations, and the name
-# that torch.compile's wrapper gives to the module within (torch/_dynamo/eval_frame.py).
-_OF_THE_RUN = re.compile(
-    r"\b0x[0-9a-fA-F]+\b|\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?\b"
-    r"|\b\d+(?:\.\d*)?(?:e-?\d+)?\s?(?:ns|us|µs|ms|s|sec|seconds)\b"
+# A decimal number, or an address, a digest or a time of the day, which are compared as they are written.
+NUMBER = re.compile(
+    r"0[xX][0-9a-fA-F]+|\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"
+    r"|[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\binf\b|\bnan\b)"
 )
+_WHOLE = re.compile(r"[-+]?\d+")
+AS_WRITTEN = r"0[xX]|\d+:"
+# The name that torch.compile's wrapper gives to the module within (torch/_dynamo/eval_frame.py).
 _WRAPPER = "_orig_mod."
 PRINTED_ALIKE = 1e-4  # relative: torch prints four digits
 NOTHING = 1e-5  # of a difference or a sum that cancels; atol of torch.testing.assert_close for float32
 NEARLY_ALIKE = 1e-2  # relative: rounding that grew may make as much of a number
 
 
-def _say_other_things(a: str | None, b: str | None) -> bool:
+def _differs(line: PrintedLine, a: str | None, b: str | None) -> bool:
+    """a, b: what two runs print there."""
     if a is None or b is None or _words(a) != _words(b):
         return True
-    return any(not _alike(x, y, PRINTED_ALIKE) for x, y in _numbers(a, b))
+    pairs = enumerate(zip(_found(a), _found(b), strict=True))
+    return any(not _alike(x, y, PRINTED_ALIKE) for i, (x, y) in pairs if i not in line.moving)
 
 
 def is_near(line: int, one: Prints, two: Prints) -> bool:
@@ -75,30 +134,39 @@ def is_near(line: int, one: Prints, two: Prints) -> bool:
     a, b = dict(_lines(one, two))[line]
     if a is None or b is None or _words(a) != _words(b):
         return False
-    counts = [x != y and bool(_WHOLE.fullmatch(x)) for x, y in zip(_found(a), _found(b), strict=True)]
-    return not any(counts) and all(_alike(x, y, NEARLY_ALIKE) for x, y in _numbers(a, b))
-
-
-def _meant(line: str) -> str:
-    """The line without what it says of the process alone."""
-    return _OF_THE_RUN.sub("", line.replace(_WRAPPER, ""))
+    return all(_alike(x, y, NEARLY_ALIKE) for x, y in zip(_found(a), _found(b), strict=True))
 
 
 def _words(line: str) -> str:
     """The line with each number replaced, and without spaces: how many there are depends on the numbers."""
-    return "".join(NUMBER.sub("#", _meant(line)).split())
+    return "".join(NUMBER.sub("#", line.replace(_WRAPPER, "")).split())
 
 
 def _found(line: str) -> list[str]:
-    return NUMBER.findall(_meant(line))
+    """Its numbers, in their order."""
+    return NUMBER.findall(line.replace(_WRAPPER, ""))
 
 
-def _numbers(a: str, b: str) -> list[tuple[float, float]]:
-    """The numbers of two lines of the same words, by their places."""
-    return [(float(x), float(y)) for x, y in zip(_found(a), _found(b), strict=True)]
-
-
-def _alike(x: float, y: float, relative: float) -> bool:
-    if x == y or (math.isnan(x) and math.isnan(y)):
+def _alike(x: str, y: str, relative: float) -> bool:
+    """Whether two printed numbers may be one: whole ones are exact, and NaN is like nothing but NaN."""
+    if x == y:
         return True
-    return max(abs(x), abs(y)) <= NOTHING or math.isclose(x, y, rel_tol=relative)
+    if any(re.match(AS_WRITTEN, one) for one in (x, y)) or all(_WHOLE.fullmatch(one) for one in (x, y)):
+        return False
+    a, b = float(x), float(y)
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return max(abs(a), abs(b)) <= NOTHING or math.isclose(a, b, rel_tol=relative)
+
+
+# What a script writes of itself where something is not as it should be.
+_COMPLAINT = re.compile(
+    r"\b(?:mismatch\w*|wrong|fail(?:s|ed|ure|ures)?|not (?:equal|close|ok)|differs?|diverge[sd]?|bug|false)\b"
+    r"|✗|❌",
+    re.IGNORECASE,
+)
+
+
+def complaint(run: Prints) -> str:
+    """The first printed line that says that something is not as it should be; empty where none does."""
+    return next((line.strip() for line in (*run.printed, *run.said) if _COMPLAINT.search(line)), "")

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .compared import Compared, must_prove
 from .criterion import Criterion
 from .evidence import Evidence
 from .judge import divergence, judge, raises_told
 from .model import DivergenceKind, Json, Measurement, Outcome, OutputMeasurement, Raised
-from .printed import MOST_LINES, apart, differing_line, is_near
+from .printed import MOST_LINES, PrintedLine, differing, differing_line, is_near
 
 PROGRAM = -1  # in the place of a call's index: the whole script
 WHOLE_SCRIPT = "the whole script"  # in the place of the digest of its inputs
@@ -26,10 +27,21 @@ class Mode(enum.Enum):
     COMPILED = "compiled"  # as it is; what it gives is measured against what was kept
     EAGER_BESIDE = "eager beside eager"  # compilation is off; each call is run again on the same inputs
     COMPILED_BESIDE = "compiled beside eager"  # as it is; each call is run in eager too, on the same inputs
+    COMPILED_KEPT = "compiled, kept"  # as it is; what each call was given and gave is kept
+    SUBSTITUTED = "eager with the compiled values"  # compilation is off; each call gives what was kept
 
     @property
     def is_compiled(self) -> bool:
-        return self in (Mode.COMPILED, Mode.COMPILED_BESIDE)
+        return self in (Mode.COMPILED, Mode.COMPILED_BESIDE, Mode.COMPILED_KEPT)
+
+
+class EffectKind(enum.Enum):
+    """What a call does beside giving values."""
+
+    MUTATES = "changes an argument in place"
+    MAKES_LAZY = "makes the parameters of a lazy module"
+    CHANGES_STATE = "changes parameters or buffers"
+    DRAWS = "draws random numbers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +49,9 @@ class RunOptions:
     """How a plain run is made.
 
     seed: where the script sets none. backend: in the place of the script's own, where that does more. until:
-    of the modes that run a call beside eager, the last such call, by its place; the script ends after it.
+    the last call that is looked at, by its place; the script ends after it.
+    slow: where each call gives what it gave compiled, it takes as long, too. put_back: what a call does that
+    is undone before the next one; codes: where the functions are written of which that holds, as `file:line`.
     early, late: lines of Python that a fix consists of: before torch is imported, and before the first call
     of something compiled, since the script may register lowerings of its own until then. disabled: lines of
     `def`, from 1, that get the decorator `torch.compiler.disable`. anew: numbers of calls, from 1, before
@@ -48,6 +62,9 @@ class RunOptions:
     seed: int
     backend: str | None = None
     until: int | None = None
+    slow: bool = False
+    put_back: EffectKind | None = None
+    codes: tuple[str, ...] = ()
     early: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
     disabled: tuple[int, ...] = ()
@@ -68,15 +85,6 @@ class PlainOptions(RunOptions):
     root: str
 
 
-class EffectKind(enum.Enum):
-    """What a call does beside giving values."""
-
-    MUTATES = "changes an argument in place"
-    MAKES_LAZY = "makes the parameters of a lazy module"
-    CHANGES_STATE = "changes parameters or buffers"
-    DRAWS = "draws random numbers"
-
-
 @dataclass(frozen=True)
 class Effect:
     """name: of the argument, parameter or buffer."""
@@ -91,9 +99,10 @@ class CompiledCall:
 
     outputs: what it returned, what its arguments held afterwards, and, before the next call, the gradients,
     parameters and buffers. Of a run with compilation off they are empty. raised: type and message, by it or
-    by a backward pass before the next call. unseen: which of its values could not be compared, and why.
+    by a backward pass before the next call. unseen: which of its values could not be compared, and why. same:
+    how many values beside the outputs are the same: names, numbers and the like.
 
-    effects: what else it did, of a run with compilation off.
+    effects: what else it did, of a run with compilation off; code: where it is written, as `file:line`.
 
     beside: what the call gave, against eager on the very inputs that it had, where that was run too;
     beside_unseen: why that says nothing, or not all.
@@ -104,7 +113,9 @@ class CompiledCall:
     outputs: tuple[OutputMeasurement, ...] = ()
     raised: str | None = None
     unseen: str | None = None
+    same: int = 0
     effects: tuple[Effect, ...] = ()
+    code: str = ""
     beside: Evidence | None = None
     beside_unseen: str = ""
 
@@ -113,20 +124,25 @@ class CompiledCall:
 class PlainRun:
     """One run of the script.
 
-    agreed: the answers of its own comparisons of tensors. environment: variables that it had changed when it
-    imported torch. ended: the exception that ended it; status: None where its time was up. printed: the
-    lines on stdout; said: those that it printed on stderr, where the libraries' own are left out. backends:
-    what it gave to torch.compile, as rungs.
+    agreed: the answers of its own comparisons of tensors; refuted: how many of them raised. environment:
+    variables that it had changed when it imported torch. ended: the exception that ended it; status: None
+    where its time was up. printed: the lines on stdout; said: those that it printed on stderr, where the
+    libraries' own are left out. backends: what it gave to torch.compile, as rungs. parted: of a run in which
+    each call gave what it gave compiled, the first call that was given something else than in the compiled
+    run, and at: what; empty where that could not be compared.
     """
 
     calls: tuple[CompiledCall, ...] = ()
     agreed: tuple[bool, ...] = ()
+    refuted: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     ended: str | None = None
     status: int | None = None
     printed: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+    parted: int | None = None
+    at: str = ""
 
     @property
     def unfinished(self) -> str:
@@ -143,10 +159,11 @@ Event = Mapping[str, Any]
 def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[Event]) -> PlainRun:
     """The run with what was noted while it ran (`inductor/program/watching.py`). calls: those that were
     noted; events: all else, in order."""
-    agreed, backends, said, late = list[bool](), list[str](), list[str](), set[int]()
+    agreed, backends, said, late, refuted = list[bool](), list[str](), list[str](), set[int](), 0
     for event in events:
         if "agreed" in event:
             agreed.append(event["agreed"])
+            refuted += event.get("raised", False)
         elif "said" in event:
             said += event["said"].splitlines()
         elif "late" in event:
@@ -159,9 +176,21 @@ def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[E
         run,
         calls=tuple(replace(c, beside_unseen=LATE) if c.index in late else c for c in calls),
         agreed=tuple(agreed),
+        refuted=refuted,
         said=tuple(said[:MOST_LINES]),
         backends=tuple(dict.fromkeys(backends)),
     )
+
+
+def without_its_own_words(run: PlainRun) -> PlainRun:
+    """The run where a criterion of the user's stands in the place of what the script says of itself: its
+    comparisons, what it prints, an assertion that ends it, a status that it chooses. Another exception or a
+    signal is no opinion of the script's, and stays."""
+    if run.unfinished:
+        return run
+    chosen = run.ended is None or _type(run.ended) == "AssertionError"
+    silent = replace(run, agreed=(), refuted=0, printed=(), said=())
+    return replace(silent, ended=None, status=0) if chosen and (run.status or 0) >= 0 else silent
 
 
 # Signals that somebody or the machine sends, SIGHUP, SIGINT, SIGKILL and SIGTERM; a crash has others.
@@ -170,20 +199,31 @@ FROM_OUTSIDE = (1, 2, 9, 15)
 
 @dataclass(frozen=True)
 class ScriptResult:
-    """What a plain run shows beside the one with compilation off.
+    """What a plain run shows beside the one with compilation off. Raises NothingCompared where it would agree
+    without what was compared.
 
     outcome: FAIL where something differs, UNRESOLVED where nothing that was seen does and something was not
     seen. reason: in a sentence; empty where they agree. call: the first compiled call that differs.
     exception: what one of the two raised there. kind, path: of the first output that differs there; the kind
-    of a printed line is VALUE, where its numbers are nearly alike.
+    of a printed line is VALUE, where its numbers are nearly alike. compared: of two runs that agree.
     """
 
-    outcome: Outcome = Outcome.PASS
+    outcome: Outcome
     reason: str = ""
     call: int | None = None
     exception: str | None = None
     kind: DivergenceKind | None = None
     path: str = ""
+    compared: Compared | None = None
+
+    def __post_init__(self) -> None:
+        if self.outcome is Outcome.PASS:
+            must_prove(self.compared)
+
+    @classmethod
+    def agrees(cls, compared: Compared) -> ScriptResult:
+        """Nothing differs in what was compared."""
+        return cls(Outcome.PASS, compared=compared)
 
     @property
     def diverges(self) -> bool:
@@ -191,7 +231,7 @@ class ScriptResult:
 
 
 def shown(
-    eager: PlainRun, compiled: PlainRun, criterion: Criterion, lines: Sequence[int] = ()
+    eager: PlainRun, compiled: PlainRun, criterion: Criterion, lines: Sequence[PrintedLine] = ()
 ) -> ScriptResult:
     """The strongest of what differs: values of a call, an exception, the script's own comparison, its end,
     what it prints. lines: the printed ones that count."""
@@ -200,7 +240,19 @@ def shown(
         or _in_comparisons(eager, compiled)
         or (None if eager.unfinished or compiled.unfinished else _at_the_end(eager, compiled, lines))
         or _not_seen(eager, compiled)
-        or ScriptResult()
+        or ScriptResult.agrees(_compared(eager, compiled))
+    )
+
+
+def _compared(eager: PlainRun, compiled: PlainRun) -> Compared:
+    """Of two runs that came to their ends, and of which nothing was left out. Of what they print nothing
+    differs but what is known to move."""
+    return Compared(
+        values=sum(len(call.outputs) + call.same for call in compiled.calls),
+        calls=len(compiled.calls),
+        comparisons=len(compiled.agreed),
+        lines=max(len(eager.printed), len(compiled.printed)),
+        ends=tuple(run.ended or f"exit status {run.status}" for run in (eager, compiled)),
     )
 
 
@@ -209,7 +261,7 @@ def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Scri
         if before.entry != now.entry:
             break
         where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
-        if (before.raised is None) != (now.raised is None):
+        if _type(before.raised) != _type(now.raised):
             raised = Raised(before.raised, now.raised, alike=False)
             reason = f"{where}: {raises_told(raised)}"
             return ScriptResult(Outcome.FAIL, reason, now.index, before.raised or now.raised)
@@ -230,14 +282,16 @@ def _in_comparisons(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
     return ScriptResult(Outcome.FAIL, reason)
 
 
-def _at_the_end(eager: PlainRun, compiled: PlainRun, lines: Sequence[int]) -> ScriptResult | None:
+def _at_the_end(
+    eager: PlainRun, compiled: PlainRun, lines: Sequence[PrintedLine]
+) -> ScriptResult | None:
     if (eager.status, _type(eager.ended)) != (compiled.status, _type(compiled.ended)):
         ends = [run.ended or f"exit status {run.status}" for run in (eager, compiled)]
         return ScriptResult(Outcome.FAIL, f"its end: {ends[1]}; with compilation off {ends[0]}")
-    different = set(apart(eager, compiled)) & set(lines)
+    different = differing(eager, compiled, lines)
     if not different:
         return None
-    line = min(different)
+    line = different[0]
     kind = DivergenceKind.VALUE if is_near(line, eager, compiled) else None
     return ScriptResult(Outcome.FAIL, differing_line(line, eager, compiled), kind=kind)
 
@@ -259,15 +313,27 @@ def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
             f"compilation off; the first {min(counts)} agree"
         )
         return ScriptResult(Outcome.UNRESOLVED, reason)
-    for call in compiled.calls:
+    for call in (*compiled.calls, *eager.calls):
         if call.unseen:
             where = f"call {call.index + 1} of {counts[1]} (`{call.entry}`)"
             return ScriptResult(Outcome.UNRESOLVED, f"{where}: {call.unseen}", call.index)
+    if len(eager.agreed) != len(compiled.agreed):
+        said = f"{len(compiled.agreed)} comparisons, and {len(eager.agreed)} with compilation off"
+        return ScriptResult(Outcome.UNRESOLVED, f"compiled, the script makes {said}")
     return None
 
 
+def not_compared(eager: PlainRun, compiled: PlainRun) -> str | None:
+    """What of two runs was not compared, so that outputs which agree prove nothing; None where all was."""
+    found = _not_seen(eager, compiled)
+    return None if found is None else found.reason
+
+
 def outputs_of(
-    eager: PlainRun, compiled: PlainRun, place: CompiledCall | None = None, lines: Sequence[int] = ()
+    eager: PlainRun,
+    compiled: PlainRun,
+    place: CompiledCall | None = None,
+    lines: Sequence[PrintedLine] = (),
 ) -> tuple[OutputMeasurement, ...]:
     """What the compiled run gave, by call; exceptions, comparisons, the end and printed lines as outputs of
     their own.
@@ -276,7 +342,7 @@ def outputs_of(
     """
     found: list[OutputMeasurement] = []
     for before, now in zip(eager.calls, compiled.calls, strict=False):
-        if (before.raised is None) == (now.raised is None):
+        if _type(before.raised) == _type(now.raised):
             evidence = place.beside if place is not None and place.index == now.index else None
             outputs = now.outputs if evidence is None else evidence.default.outputs
             found += [replace(o, path=f"call[{now.index}].{o.path}") for o in outputs]
@@ -289,7 +355,7 @@ def outputs_of(
     ends = [_type(run.ended) or f"status {run.status}" for run in (eager, compiled)]
     if ends[0] != ends[1] and not any(o.raised for o in found):
         found.append(_another("end[0]", said=f"{ends[1]} instead of {ends[0]}"))
-    different = sorted(set(apart(eager, compiled)) & set(lines))
+    different = differing(eager, compiled, lines)
     found += [_another(f"line[{n}]", said=differing_line(n, eager, compiled)) for n in different]
     return tuple(replace(output, index=index) for index, output in enumerate(found))
 
@@ -298,7 +364,8 @@ def is_exact(compiled: PlainRun) -> bool:
     """Whether all values of all calls of a run were seen, and are bit-equal to eager's."""
     outputs = [output for call in compiled.calls for output in call.outputs]
     same = all(not o.n_diff and divergence(o, Criterion()) is None for o in outputs)
-    return bool(outputs) and same and not any(call.unseen or call.raised for call in compiled.calls)
+    compared = bool(outputs) or any(call.same for call in compiled.calls)
+    return compared and same and not any(call.unseen or call.raised for call in compiled.calls)
 
 
 def _another(path: str, said: str | None = None, raised: Raised | None = None) -> OutputMeasurement:

@@ -54,7 +54,7 @@ class Recorded:
     """What running the target left.
 
     scripted: the script compiled something itself. skipped_calls: later calls of graphs that were not kept.
-    ended: how the script ended if it did not reach its last line. eager_disagrees: comparisons of the script
+    ended: how the script ended if it did not reach its last line. eager_disagrees: assertions of the script
     that failed although every graph ran in eager. files: of the target's folder, those that it read, by their
     full names. one_at_a_time: the worker cannot fork. environment: variables that it had set when it first
     imported torch, to other values than the worker began with. nothing: why there are no calls, where it

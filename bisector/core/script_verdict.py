@@ -2,20 +2,21 @@
 
 The class of differing values is judged on equal inputs alone: at the first call where eager, run on the very
 inputs that the compiled call had, gives something else. Where there is none up to the call that diverges,
-rounding within the tolerance has grown from call to call.
+that rounding has grown from call to call is shown by giving the script, with compilation off, what each call
+gave compiled: the call that diverges must then be given what it was given compiled.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .accuracy import is_far
+from .accuracy import AMPLIFIED, gain, is_exact, is_far
 from .backends import INDUCTOR
 from .classify import PLAINLY_WRONG, classify
 from .criterion import Criterion
-from .evidence import FALLBACK_RANDOM
-from .judge import family, judge
-from .model import Outcome
+from .evidence import FALLBACK_RANDOM, Evidence
+from .judge import divergence, family, judge
+from .model import DivergenceKind, Outcome, OutputMeasurement
 from .program import CompiledCall, PlainRun, ScriptResult, shown
 from .verdict import Rule, Verdict, VerdictClass
 
@@ -27,8 +28,13 @@ DRAWS_OTHERS = (
     f"({' and '.join(DRAWS_ALIKE)}) the script agrees"
 )
 GROWS = (
-    "at each call up to this one eager, run on the inputs of the compiled call, gives the same: small "
+    "at each call up to this one eager, run on the inputs of the compiled call, gives the same, and with "
+    "compilation off the script comes to the same inputs where each call gives what it gave compiled: small "
     "differences add up from call to call"
+)
+HANGS_ON_TIME = (
+    "what a call is given hangs on how long earlier calls take: with compilation off the script comes to the "
+    "same inputs where each call gives what it gave compiled and takes as long"
 )
 # Rungs that compute with eager's own kernels, one operation at a time.
 BY_EAGERS_KERNELS = ("eager", "aot_eager")
@@ -48,15 +54,50 @@ BETWEEN = (
 
 
 @dataclass(frozen=True)
+class Channel:
+    """How a difference came to a call, of the script with compilation off where each call gives what it gave
+    compiled. parted: the first call that is given something else than compiled, and at: what, empty where
+    that is not known. unknown: why it is not known whether there is one. is_clock: there is none where each
+    call takes as long as it took compiled, too."""
+
+    parted: CompiledCall | None = None
+    at: str = ""
+    unknown: str = ""
+    is_clock: bool = False
+
+    @property
+    def is_values(self) -> bool:
+        """Whether the values that the calls gave carried all of it."""
+        return self.parted is None and not self.unknown
+
+
+def channel(kept: PlainRun, substituted: PlainRun, diverging: int) -> Channel:
+    """kept: the compiled run; substituted: the one in which each call gave what it gave there. diverging: the
+    place of the call that the two are followed to."""
+    if substituted.parted is not None and substituted.parted < len(kept.calls):
+        call = kept.calls[substituted.parted]
+        if substituted.at:
+            return Channel(call, substituted.at)
+        said = f"what call {call.index + 1} gave compiled cannot stand in the place of eager's"
+        return Channel(unknown=said)
+    if min(len(kept.calls), len(substituted.calls)) <= diverging:
+        said = "where each call gives what it gave compiled the script does not come to that call"
+        return Channel(unknown=said)
+    return Channel()
+
+
+@dataclass(frozen=True)
 class EqualInputs:
     """The first call of the script that differs from eager on equal inputs.
 
     place: that call, with its evidence; None where there is none up to the call that diverges, or it is not
-    known. unknown: why it is not, empty where it is.
+    known. unknown: why it is not, empty where it is. channel: what carried the difference to the call that
+    diverges, where no call made it; None where that was not asked.
     """
 
     place: CompiledCall | None = None
     unknown: str = ""
+    channel: Channel | None = None
 
 
 NOT_ASKED = EqualInputs(unknown="eager was not run on the inputs that the compiled calls had")
@@ -94,36 +135,76 @@ def first_unequal(
 class ScriptRuns:
     """What the runs of a script show.
 
-    shown: compiled beside compilation off. again: a second run with compilation off beside the first.
-    first_bad: the first rung that shows it, None where that is not known. exact: all values of all calls were
-    seen, and are bit-equal. equal: what eager gives on the inputs of the compiled calls. alike: what the
-    script shows where both draw from the same random streams; None where no call draws.
+    shown: compiled beside compilation off. again: a second run with compilation off beside the first; None
+    where it was not asked. first_bad: the first rung that shows it, None where that is not known; rung: the
+    run with it. exact: all values of all calls were seen, and are bit-equal. equal: what eager gives on the
+    inputs of the compiled calls. alike: what the script shows where both draw from the same random streams;
+    None where no call draws.
     """
 
     shown: ScriptResult
-    again: ScriptResult
+    again: ScriptResult | None
     first_bad: str | None
     exact: bool
     equal: EqualInputs = NOT_ASKED
     alike: ScriptResult | None = None
+    rung: PlainRun | None = None
 
     @property
     def outcome(self) -> Outcome:
         """UNRESOLVED where a divergence is not known to be steady."""
-        steady = self.again.outcome is Outcome.PASS
+        steady = self.again is not None and self.again.outcome is Outcome.PASS
         return Outcome.UNRESOLVED if self.shown.diverges and not steady else self.shown.outcome
+
+    @property
+    def layer(self) -> str:
+        """What the first rung that shows it says, in a sentence."""
+        if self.first_bad == INDUCTOR and family(self.shown.path) == "tangent":
+            return NO_TANGENTS
+        return LAYERS.get(self.first_bad or "", BETWEEN)
+
+    @property
+    def by_eagers_kernels(self) -> bool:
+        """Whether a run that computes with eager's own kernels shows more than rounding, where no call before
+        differs in a bit."""
+        if self.first_bad not in BY_EAGERS_KERNELS or self.rung is None:
+            return False
+        return is_beyond_rounding(self.rung, self.shown.kind is None)
+
+
+def is_beyond_rounding(run: PlainRun, words_differ: bool) -> bool:
+    """Whether the first call that differs from eager's in any bit does so by more than rounding; where all
+    are equal, whether what differs is no number. words_differ: so it is."""
+    for call in run.calls:
+        if call.raised is not None:
+            return False
+        if any(_differs(output) for output in call.outputs):
+            return any(_is_more_than_rounding(output) for output in call.outputs)
+    return words_differ and all(not call.unseen for call in run.calls)
+
+
+def _differs(output: OutputMeasurement) -> bool:
+    return bool(output.n_diff) or divergence(output, Criterion()) is not None
+
+
+def _is_more_than_rounding(output: OutputMeasurement) -> bool:
+    found = divergence(output, Criterion())
+    if found is not None and found[0] is not DivergenceKind.VALUE:
+        return True
+    return bool(output.n_diff) and (is_exact(output) or gain(output) > AMPLIFIED)
 
 
 def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
     """The verdict where the script diverges or it is not known whether it does."""
-    if runs.again.outcome is Outcome.FAIL:
+    if runs.again is not None and runs.again.outcome is Outcome.FAIL:
         reason = f"{UNSTEADY} ({runs.again.reason})"
         return Verdict(VerdictClass.NONDETERMINISTIC, reason, rule=Rule.SCRIPT)
     if runs.shown.outcome is Outcome.UNRESOLVED:
         return cannot_tell(runs.shown.reason)
     at = f"the script diverges at {runs.shown.reason}"
-    if runs.again.outcome is Outcome.UNRESOLVED:
-        return cannot_tell(f"{at}; whether that is steady is not known: {runs.again.reason}")
+    if runs.again is None or runs.again.outcome is Outcome.UNRESOLVED:
+        why = "no second run was made" if runs.again is None else runs.again.reason
+        return cannot_tell(f"{at}; whether that is steady is not known: {why}")
     if runs.alike is not None and runs.alike.outcome is Outcome.PASS:
         return Verdict(VerdictClass.RANDOM, f"{at}; {DRAWS_OTHERS}", rule=Rule.DRAWN_ALIKE)
     kind, why, rule = _classified(runs, criterion)
@@ -135,32 +216,72 @@ def cannot_tell(reason: str) -> Verdict:
     return Verdict(VerdictClass.UNRESOLVED, f"cannot tell: {reason}", rule=Rule.SCRIPT)
 
 
-def _classified(runs: ScriptRuns, criterion: Criterion) -> tuple[VerdictClass, str, Rule]:
-    layer = LAYERS.get(runs.first_bad or "", BETWEEN)
-    if runs.first_bad == INDUCTOR and family(runs.shown.path) == "tangent":
-        layer = NO_TANGENTS
+_Classified = tuple[VerdictClass, str, Rule]
+
+
+def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
     if runs.shown.exception is not None:
-        return VerdictClass.RAISES, layer, Rule.SCRIPT
+        return VerdictClass.RAISES, runs.layer, Rule.SCRIPT
     if runs.shown.call is None:
-        if runs.exact and runs.shown.kind is None:
-            why = f"all values of its calls are bit-equal, so that it is no rounding; {layer}"
-            return VerdictClass.COMPILED_WORSE, why, Rule.SCRIPT
-        return VerdictClass.UNRESOLVED, layer, Rule.SCRIPT
-    if (place := runs.equal.place) is not None and place.beside is not None:
-        found = classify(place.beside, criterion, own_random=False)
-        kind, why = found.kind, _at(place, runs.shown.call, found.reason)
-        far = any(is_far(output, place.beside) for output in place.beside.default.outputs)
-        untold = found.rule is Rule.NO_REFERENCE or kind is VerdictClass.COMPILED_BETTER
-        # Eager's own kernels round alike: what is off by far more does not do what the program says.
-        if untold and far and runs.first_bad in BY_EAGERS_KERNELS:
-            kind = VerdictClass.COMPILED_WORSE
-            why = _at(place, runs.shown.call, "more than rounding explains")
-        return kind, f"{why}; {layer}", found.rule if kind is found.kind else Rule.SCRIPT
+        return _beside_the_calls(runs)
+    if runs.equal.place is not None and runs.equal.place.beside is not None:
+        return _by_place(runs, runs.equal.place, runs.equal.place.beside, criterion)
+    if runs.by_eagers_kernels:
+        return VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS
     if not runs.equal.unknown:
-        return VerdictClass.AMPLIFIED_ROUNDING, GROWS, Rule.SCRIPT
+        return _by_channel(runs, runs.equal.channel)
     if runs.shown.kind in PLAINLY_WRONG:
-        return VerdictClass.COMPILED_WORSE, layer, Rule.KIND
-    return VerdictClass.UNRESOLVED, f"{layer}; which is right is not known: {runs.equal.unknown}", Rule.SCRIPT
+        return VerdictClass.COMPILED_WORSE, runs.layer, Rule.KIND
+    why = f"{runs.layer}; which is right is not known: {runs.equal.unknown}"
+    return VerdictClass.UNRESOLVED, why, Rule.SCRIPT
+
+
+SUDDENLY = "no call before it differs in a bit, and eager's own kernels, which round alike, show it"
+
+
+def _beside_the_calls(runs: ScriptRuns) -> _Classified:
+    """Where the values of the calls agree, and the script's comparison, its end or what it prints differs."""
+    if runs.exact and runs.shown.kind is None:
+        why = f"all values of its calls are bit-equal, so that it is no rounding; {runs.layer}"
+        return VerdictClass.COMPILED_WORSE, why, Rule.SCRIPT
+    if runs.by_eagers_kernels:
+        return VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS
+    return VerdictClass.UNRESOLVED, runs.layer, Rule.SCRIPT
+
+
+def _by_place(
+    runs: ScriptRuns, place: CompiledCall, beside: Evidence, criterion: Criterion
+) -> _Classified:
+    """By what the first call that differs on equal inputs gives there."""
+    assert runs.shown.call is not None
+    found = classify(beside, criterion, own_random=False)
+    untold = found.rule is Rule.NO_REFERENCE or found.kind is VerdictClass.COMPILED_BETTER
+    # Eager's own kernels round alike: what is off by far more does not do what the program says.
+    far = any(is_far(output, beside) for output in beside.default.outputs)
+    if untold and (runs.by_eagers_kernels or (far and runs.first_bad in BY_EAGERS_KERNELS)):
+        why = _at(place, runs.shown.call, "more than rounding explains")
+        return VerdictClass.COMPILED_WORSE, f"{why}; {runs.layer}", Rule.EAGERS_KERNELS
+    return found.kind, f"{_at(place, runs.shown.call, found.reason)}; {runs.layer}", found.rule
+
+
+def _by_channel(runs: ScriptRuns, channel: Channel | None) -> _Classified:
+    """Where each call agrees on equal inputs: by what carried the difference to the one that diverges."""
+    if channel is not None and channel.is_values:
+        return VerdictClass.AMPLIFIED_ROUNDING, GROWS, Rule.GROWTH
+    if channel is None or channel.parted is None:
+        why = "it was not followed from call to call" if channel is None else channel.unknown
+        return VerdictClass.UNRESOLVED, f"{runs.layer}; which is right is not known: {why}", Rule.SCRIPT
+    if channel.is_clock:
+        return VerdictClass.UNRESOLVED, HANGS_ON_TIME, Rule.GROWTH
+    call = channel.parted
+    where = f"call {call.index + 1} (`{call.entry}`) is given another {channel.at}"
+    why = (
+        f"each call up to this one agrees on equal inputs, and {where} than compiled where each call before "
+        "gives what it gave compiled: the difference does not come through what the calls give, but through "
+        f"what else they do, such as a side effect that is lost; {runs.layer}"
+    )
+    lost = runs.first_bad in BY_EAGERS_KERNELS
+    return VerdictClass.COMPILED_WORSE if lost else VerdictClass.UNRESOLVED, why, Rule.GROWTH
 
 
 def _at(place: CompiledCall, diverging: int, reason: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from .accuracy import (
     AMPLIFIED,
@@ -14,8 +14,10 @@ from .accuracy import (
     Leaning,
     gain,
     is_exact,
+    is_far,
     is_few,
     is_known,
+    is_small,
     is_within_rounding,
     leaning,
     leaning_here,
@@ -23,7 +25,7 @@ from .accuracy import (
 )
 from .criterion import Criterion
 from .evidence import Evidence
-from .judge import judge
+from .judge import divergence, judge
 from .model import Outcome, OutputMeasurement, Signature
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
 from .verdict import Rule, Verdict, VerdictClass
@@ -43,7 +45,38 @@ class ValueVerdict:
     followed: Trace | None
 
     def verdict(self) -> Verdict:
-        return self._by_node() or self._by_undefined() or self._by_casts() or self._by_outputs()
+        """Of the outputs that values which torch leaves undefined explain nothing is judged but where they do
+        all; the others are judged apart."""
+        explained = self._explained()
+        rest = tuple(s for s in self.signatures if s.path not in explained)
+        if not rest:
+            return self._undefined(explained)
+        apart = replace(self, signatures=rest)
+        found = apart._by_node() or apart._by_casts() or apart._by_outputs()
+        return replace(found, signatures=self.signatures)
+
+    def _explained(self) -> dict[str, str]:
+        """The outputs that differ where torch leaves a value undefined, and nowhere else, with the reason."""
+        found: dict[str, str] = {}
+        for path in self.paths if self.evidence.undefined else ():
+            name, what = next(iter(self.evidence.undefined.items()))
+            if path in self.evidence.undefined_paths:
+                depends = f"all elements that differ depend on `{name}`"
+                found[path] = f"{depends}, which is {what}: torch leaves that undefined"
+            elif (node := self._first_off(path)) is not None and node.name in self.evidence.undefined:
+                what = self.evidence.undefined[node.name]
+                found[path] = f"`{node.name}` ({node.op}) is {what}, which torch leaves undefined"
+        return found
+
+    def _first_off(self, path: str) -> NodeTrace | None:
+        """The first node before an output at which more than rounding arises."""
+        nodes = () if self.followed is None else self.followed.behind([path])
+        return next((n for n in nodes if n.wrong or n.beyond), None)
+
+    def _undefined(self, explained: Mapping[str, str]) -> Verdict:
+        by_values = set(self.paths) <= set(self.evidence.undefined_paths)
+        rule = Rule.UNDEFINED_VALUES if by_values else Rule.UNDEFINED_NODE
+        return self._told(VerdictClass.UNDEFINED, next(iter(explained.values())), rule)
 
     @property
     def is_wrong(self) -> bool:
@@ -71,13 +104,9 @@ class ValueVerdict:
 
     def _by_node(self) -> Verdict | None:
         """A node at which more than rounding arises makes the verdict, whatever comes of it."""
-        undefined = self.evidence.undefined
-        node = next((n for n in self.nodes if n.wrong or (n.beyond and n.name in undefined)), None)
+        node = next((n for n in self.nodes if n.wrong), None)
         if node is None:
             return None
-        if node.name in undefined:
-            reason = f"`{node.name}` ({node.op}) is {undefined[node.name]}, which torch leaves undefined"
-            return self._told(VerdictClass.UNDEFINED, reason, Rule.UNDEFINED_NODE)
         far = f"by {node.local_ulp:.3g} ulp" if math.isfinite(node.local_ulp) else "by more than any rounding"
         told = "" if node.eager_ulp is None else f", of which eager's own rounding is {node.eager_ulp:.3g}"
         reason = f"on equal inputs `{node.name}` ({node.op}) differs from eager {far}{told}"
@@ -86,29 +115,25 @@ class ValueVerdict:
         )
         return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.NODE, **figures)
 
-    def _by_undefined(self) -> Verdict | None:
-        """All that differs comes of values that torch leaves undefined."""
-        if not self.evidence.undefined or not set(self.paths) <= set(self.evidence.undefined_paths):
-            return None
-        name, what = next(iter(self.evidence.undefined.items()))
-        reason = (
-            f"all elements that differ depend on `{name}`, which is {what}: torch leaves that undefined"
-        )
-        return self._told(VerdictClass.UNDEFINED, reason, Rule.UNDEFINED_VALUES)
-
     def _by_casts(self) -> Verdict | None:
-        """Farther from a reference that rounds where the program says so, not from one that never does."""
-        if self.evidence.widest is None:
+        """Farther from a reference that rounds where the program says so, not from one that never does; and
+        once the casts are executed that output agrees."""
+        if self.evidence.widest is None or self.evidence.executed is None:
             return None
+        executed = {o.path: o for o in self.evidence.executed.outputs}
         widest = {o.path: o for o in self.evidence.widest.outputs}
         for output in self.outputs:
             other = widest.get(output.path)
             if other is None or not is_known(output) or not is_known(other) or is_exact(output):
                 continue
+            mended = executed.get(output.path)
+            if mended is None or divergence(mended, self.criterion) is not None:
+                continue
             obeying = leaning(output, self.evidence.redrawn, False)
             if obeying is Leaning.WORSE and leaning_here(other) is not Leaning.WORSE:
                 reason = (
-                    f"{output.path}: a cast to a narrower dtype, which the program wrote, is not executed "
+                    f"{output.path}: a cast to a narrower dtype, which the program wrote, is not executed; "
+                    "where it is, this output agrees "
                     f"(rms error with the casts {_errors_of(output)}; without any {_errors_of(other)})"
                 )
                 return self._told(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
@@ -189,8 +214,7 @@ class ValueVerdict:
             reason = f"{outputs[0].path} comes from rounded values that lie at a step"
             return self._told(VerdictClass.AMPLIFIED_ROUNDING, reason, Rule.ROUNDING)
         if not known:
-            reason = "diverges; there is no float64 reference to tell which is right"
-            return self._told(VerdictClass.UNRESOLVED, reason, Rule.NO_REFERENCE)
+            return self._without_reference(outputs)
         untold = next((o for o in known if not self._rounds_alike(o)), None)
         if untold is not None:
             reason = (
@@ -200,9 +224,26 @@ class ValueVerdict:
             return self._told(VerdictClass.UNRESOLVED, reason, Rule.ACCURACY, **_figures(untold))
         return self._by_accuracy(VerdictClass.EQUALLY_ACCURATE, known[0], Leaning.ALIKE)
 
+    def _without_reference(self, outputs: Sequence[OutputMeasurement]) -> Verdict:
+        """Eager is the meaning of the program, and one step at each operation shows what rounding may make.
+        Of few elements among many it does not: those that lie at a step may not be met."""
+        known = (o for o in outputs if not is_few(o) or o.n_diff == o.numel)
+        if (far := next((o for o in known if is_far(o, self.evidence)), None)) is not None:
+            moved = max(
+                (o.max_abs for m in self.evidence.nudged for o in m.outputs if o.path == far.path),
+                default=0.0
+            )
+            reason = (
+                f"{far.path}: off by up to {far.max_abs:.3g}, where one ulp at each operation moves eager by "
+                f"{moved:.3g}: more than rounding explains"
+            )
+            return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.BEYOND_NUDGES)
+        reason = "diverges; there is no float64 reference to tell which is right"
+        return self._told(VerdictClass.UNRESOLVED, reason, Rule.NO_REFERENCE)
+
     def _rounds_alike(self, output: OutputMeasurement) -> bool:
         """Whether the two errors are alike, here or over other inputs, or nothing but rounding arises."""
-        if leaning_here(output) is Leaning.ALIKE or gain(output) <= AMPLIFIED:
+        if leaning_here(output) is Leaning.ALIKE or is_small(output):
             return True
         return self._rounds_well or leaning(output, self.evidence.redrawn, False) is Leaning.ALIKE
 

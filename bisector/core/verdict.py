@@ -6,6 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .compared import Compared, must_prove
 from .model import Signature
 
 
@@ -44,18 +45,25 @@ class Rule(enum.Enum):
     ACCURACY = "accuracy"
     ROUNDING = "rounding"
     NO_REFERENCE = "no-reference"
+    BEYOND_NUDGES = "beyond-nudges"  # off by far more than one ulp at each operation moves eager
+    EAGERS_KERNELS = "eagers-kernels"  # a rung of eager's kernels is off by more than rounding
+    PUT_BACK = "put-back"  # the script passes where what a call leaves behind is put back before the next
+    GROWTH = "growth"  # the script with compilation off, each call giving what it gave compiled
     SCRIPT = "script"  # the runs of the whole script
 
 
 # What the nodes can tell better, once they are followed.
-BY_VALUES = frozenset({Rule.CASTS, Rule.EXACT_DTYPE, Rule.ACCURACY, Rule.ROUNDING, Rule.NO_REFERENCE})
+BY_VALUES = frozenset({
+    Rule.CASTS, Rule.EXACT_DTYPE, Rule.ACCURACY, Rule.ROUNDING, Rule.NO_REFERENCE, Rule.BEYOND_NUDGES,
+})
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The class, why in a sentence, and the signatures of what diverges (empty where nothing does).
 
-    rule: what decided. figures: the numbers that it decided by, by name.
+    rule: what decided. figures: the numbers that it decided by, by name. compared: what the two runs were
+    compared in; an agreement without it is no verdict (NothingCompared).
     """
 
     kind: VerdictClass
@@ -63,3 +71,8 @@ class Verdict:
     signatures: tuple[Signature, ...] = ()
     rule: Rule = Rule.MEASURED
     figures: Mapping[str, float] = field(default_factory=dict)
+    compared: Compared | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is VerdictClass.AGREES:
+            must_prove(self.compared)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from ..core import accuracy
+from ..core import accuracy, kinds
 from ..core.case import Case
 from ..core.evidence import FALLBACK_RANDOM, MOST_RUNS, Evidence, Repeated
 from ..core.model import Candidate, Measurement
@@ -24,9 +24,10 @@ from .capture.record import Call
 from .declared import AsDeclared, undeclared_by
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
 from .measuring import measured
+from .moves import Moves
 from .probing import compiled_measurement, probe
 from .redrawing import redrawn
-from .reference import Float64, NoReference, Obeying, OneUlp, narrowing_casts, rounding_of, widened
+from .reference import Float64, NoReference, Obeying, OneUlp, copied, narrowing_casts, rounding_of, widened
 from .repeating import repeated
 from .undefined import OTHERS, ChangedCalls, UndefinedCalls
 
@@ -55,24 +56,32 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
         return Evidence.without(Measurement(error=f"eager fails: {first_line(error)}"))
     casts = narrowing_casts(gm, looked.dtypes)
-    reference = References(subject, casts)
-    exact = reference.outputs(None)
-    nudged = tuple(
-        Measurement(measure.measure_all(eager, run(subject, OneUlp(gm, seed, looked.eps).run)))
-        for seed in range(_nudges(eager))
-    )
-    again_run = _MoreRuns(subject, eager, exact, reference, looked.undefined)
+    reference = References(subject, casts, eager)
+    moves, nudged = Moves(eager), list[Measurement]()
+    for seed in range(_nudges(eager)):
+        outputs = run(subject, OneUlp(gm, seed, looked.eps).run)
+        nudged.append(Measurement(measure.measure_all(eager, outputs)))
+        moves.note(outputs)
+    exact = moves.beside(reference.outputs(None))
+    again_run = _MoreRuns(subject, eager, exact, moves, reference, looked.undefined)
     default = compiled_measurement(subject, Candidate(), eager, exact, watch=again_run.watch)
     alike = None
     if any(output.n_diff for output in again.outputs) and torch_state.has_flag(FALLBACK_RANDOM):
         alike = compiled_measurement(subject, Candidate.with_flags({FALLBACK_RANDOM: True}), eager)
+    executed = _with_casts_executed(subject, eager, default) if again_run.widest is not None else None
     seconds = time.perf_counter() - started
     return Evidence(
-        replace(default, seconds=seconds), again, restored, nudged, tuple(reference.notes), alike,
+        replace(default, seconds=seconds), again, restored, tuple(nudged), tuple(reference.notes), alike,
         again_run.widest, again_run.repeated, again_run.redrawn, again_run.undefined,
         again_run.undefined_paths, looked.coarsest, looked.undeclared,
-        _paths_as_declared(subject, eager, default) if looked.undeclared else (),
+        _paths_as_declared(subject, eager, default) if looked.undeclared else (), executed,
     )  # fmt: skip
+
+
+def _with_casts_executed(subject: Subject, eager: Outputs, default: Measurement) -> Measurement | None:
+    """The compile in which no rounding to a narrower dtype is left out; None where none is."""
+    casts = {decision.id for decision in default.decisions if decision.kind == kinds.CAST.name}
+    return compiled_measurement(subject, Candidate.deny(casts), eager) if casts else None
 
 
 def _nudges(outputs: Outputs) -> int:
@@ -118,15 +127,41 @@ class EagerRun(torch.fx.Interpreter):
 
 @dataclass
 class References:
-    """Runs of the subject in double precision. casts: those of the program that such a run obeys."""
+    """Runs of the subject in double precision. casts: those of the program that such a run obeys. eager: what
+    the program gives in its own dtype."""
 
     subject: Subject
     casts: Mapping[str, torch.dtype]
+    eager: Outputs
     notes: list[str] = field(default_factory=list)
     none: bool = False  # there is no such run, and why is noted
+    _is_checked: bool = False
+
+    def _check(self) -> None:
+        """Whether the same construction in the program's own dtype gives eager's values, bit for bit: the
+        inputs of a run in double precision are made anew, and the program may look at how they lie in
+        memory."""
+        edited = self.subject.edited
+        try:
+            given = widened(tensors.fresh(edited.args, edited.requires_grad), copied)
+            outputs = run(self.subject, Obeying(edited.gm, {}).run, given)
+        except Exception as error:  # noqa: BLE001 - whatever it raises, there is nothing to compare with
+            self._without(f"the same construction in its own dtype fails: {first_line(error)}")
+            return
+        found = measured(self.subject, self.eager, outputs)
+        if differs := [o.path for o in found if o.n_diff or o.shape_compiled]:
+            self._without(f"the same construction in its own dtype gives another {differs[0]} in eager")
+
+    def _without(self, why: str) -> None:
+        self.none = True
+        self.notes.append(f"no float64 reference: {why}")
 
     def outputs(self, args: list[Any] | None, obeying: bool = True) -> Outputs | None:
-        """args: other inputs than the subject's. None where there is no such run."""
+        """args: other inputs than the subject's. None where there is no such run, or it is not known to be of
+        the same program."""
+        if not self._is_checked:
+            self._is_checked = True
+            self._check()
         if self.none:
             return None
         edited, mode = self.subject.edited, Float64()
@@ -137,8 +172,7 @@ class References:
                 outputs = run(self.subject, program, wide)
         except Exception as error:  # noqa: BLE001 - an op may fail in float64 in any way; said, not guessed
             why = str(error).splitlines()[0] if isinstance(error, NoReference) else first_line(error)
-            self.none = True
-            self.notes.append(f"no float64 reference: {why}")
+            self._without(why)
             return None
         if mode.narrow and not self.notes:
             self.notes.append(f"no float64 kernel, run as given: {', '.join(sorted(mode.narrow))}")
@@ -153,7 +187,8 @@ class _MoreRuns:
 
     subject: Subject
     eager: Outputs
-    exact: Outputs | None
+    exact: Mapping[str, measure.Exact] | None
+    moves: Moves
     reference: References
     undefined: Mapping[str, str]
     undefined_paths: tuple[str, ...] = ()
@@ -170,7 +205,7 @@ class _MoreRuns:
         if self.undefined:
             self._look_at_undefined(first)
         if self.reference.casts and (wide := self.reference.outputs(None, obeying=False)) is not None:
-            self.widest = Measurement(measured(self.subject, self.eager, first, wide))
+            self.widest = Measurement(measured(self.subject, self.eager, first, self.moves.beside(wide)))
         if any(accuracy.is_few(o) and not accuracy.is_exact(o) for o in differing):
             self.redrawn = self._on_other_inputs(compiled)
 
@@ -200,7 +235,7 @@ class _MoreRuns:
                 eager, other = (run(self.subject, p, tensors.fresh(args, requires_grad)) for p in programs)
             except Exception:  # noqa: BLE001 - values that one of the two refuses tell nothing
                 break
-            found.append(Measurement(measure.measure_all(eager, other, exact)))
+            found.append(Measurement(measure.measure_all(eager, other, Moves(eager).beside(exact))))
         return tuple(found)
 
 

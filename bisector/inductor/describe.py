@@ -36,7 +36,7 @@ def summary(loaded: Loaded) -> Recorded:
         skipped_calls=sum(graph.skipped_calls for graph in recorder.graphs),
         ended=loaded.ended,
         cut_short=loaded.cut_short,
-        eager_disagrees=sum(not comparison.agreed for comparison in recorder.comparisons),
+        eager_disagrees=sum(c.asserted and not c.agreed for c in recorder.comparisons),
         notes=tuple(recorder.notes),
         machine=machine(),
         environment=recorder.environment or {},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,12 +19,23 @@ _INT_OF = {
     torch.float64: torch.int64,
 }
 _PACKED = [getattr(torch, "float4_e2m1fn_x2", None)]  # since torch 2.8
+
+
+@dataclass(frozen=True)
+class Exact:
+    """An output in double precision. moved: how far one step of the dtype at each operation moves each of its
+    elements in eager; None where that is not known."""
+
+    value: torch.Tensor
+    moved: torch.Tensor | None = None
+
+
 Pair = tuple[float, float, int]  # size, difference, and where they stand
 _MOST_ULP = torch.iinfo(torch.int64).max
 
 
 def compare(
-    index: int, path: str, eager: Any, compiled: Any, reference: torch.Tensor | None = None
+    index: int, path: str, eager: Any, compiled: Any, reference: Exact | None = None
 ) -> OutputMeasurement | None:
     """Measure one output; None where neither side has a value to compare (both None).
 
@@ -122,21 +134,39 @@ def _below(a: Pair, b: Pair, c: Pair) -> bool:
     return (b[1] - a[1]) * (c[0] - a[0]) <= (c[1] - a[1]) * (b[0] - a[0])
 
 
-def _errors(e: torch.Tensor, c: torch.Tensor, reference: torch.Tensor | None) -> dict[str, Any]:
-    if reference is None or reference.numel() == 0:
+def _errors(e: torch.Tensor, c: torch.Tensor, reference: Exact | None) -> dict[str, Any]:
+    if reference is None or reference.value.numel() == 0:
         return {}
-    given = parts(reference)
+    given = parts(reference.value)
     if given.shape != e.shape:
         return {}
-    r = given.double()
+    r, step = given.double(), _step_of(e, given, reference.moved)
     rounded = given.to(e.dtype).double()
-    out: dict[str, Any] = {"rms_rounding": _rms((rounded - r)[r.isfinite() & rounded.isfinite()])}
-    for name, value in (("eager", e.double()), ("compiled", c.double())):
+    out: dict[str, Any] = {}
+    for name, value in (("rounding", rounded), ("error_eager", e.double()), ("error_compiled", c.double())):
         both = r.isfinite() & value.isfinite()
+        out[f"rms_{name}"] = _rms((value - r)[both])
+        if step is not None:
+            out[f"steps_{name}"] = _rms(((value - r) / step)[both & (step > 0)])
+    for name, value in (("eager", e.double()), ("compiled", c.double())):
         differ = (r.isfinite() != value.isfinite()) | (r.isinf() & value.isinf() & (r != value))
-        out[f"rms_error_{name}"] = _rms((value - r)[both])
         out[f"reference_nonfinite_{name}"] = int(differ.any(1).sum())
     return out
+
+
+def _step_of(e: torch.Tensor, exact: torch.Tensor, moved: torch.Tensor | None) -> torch.Tensor | None:
+    """What rounding alone may make of each element: a step of the dtype at its own size, and what one step at
+    each operation moves it by; None for what has no rounding."""
+    if not e.is_floating_point():
+        return None
+    eps, size = torch.finfo(e.dtype).eps, exact.double().abs()
+    finite = size[size.isfinite()]
+    step = size * eps
+    if moved is not None and moved.numel() == e.numel():
+        step = step + moved.reshape(e.shape).to(step.device)
+    least = float(finite.max()) * eps if finite.numel() else 0.0
+    # Of an element that is 0, and that nothing moves, the others say what a step is.
+    return torch.where(step > 0, step, least).nan_to_num(0.0, 0.0, 0.0)
 
 
 def _rms(x: torch.Tensor) -> float:
@@ -219,7 +249,7 @@ def _compare_plain(index: int, path: str, eager: Any, compiled: Any) -> OutputMe
 
 
 def measure_all(
-    eager: Mapping[str, Any], compiled: Mapping[str, Any], reference: Mapping[str, Any] | None = None
+    eager: Mapping[str, Any], compiled: Mapping[str, Any], reference: Mapping[str, Exact] | None = None
 ) -> tuple[OutputMeasurement, ...]:
     """Measure the outputs of two runs, by path, in eager's order."""
     measured = []

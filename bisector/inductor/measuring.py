@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..core.model import OutputMeasurement
 from . import measure
 from .execute import Outputs, Subject
+from .measure import Exact
 
 
 def measured(
-    subject: Subject, eager: Outputs, compiled: Outputs, reference: Outputs | None = None
+    subject: Subject, eager: Outputs, compiled: Outputs, reference: Mapping[str, Exact] | None = None
 ) -> tuple[OutputMeasurement, ...]:
     """How the outputs of a compiled run stand against those of eager."""
     both = {**{k: None for k in compiled if k not in eager}, **eager}

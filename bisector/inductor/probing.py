@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from .execute import (
     run,
 )
 from .hooks import cudagraph
+from .measure import Exact
 from .measuring import measured
 from .repeating import repeated
 
@@ -82,7 +83,7 @@ def compiled_measurement(
     subject: Subject,
     candidate: Candidate,
     eager: Outputs | Exception,
-    reference: Outputs | None = None,
+    reference: Mapping[str, Exact] | None = None,
     known: Lookup = _nothing_known,
     watch: Watch | None = None,
 ) -> Measurement:

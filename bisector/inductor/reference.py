@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ import torch.utils._pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ..errors import first_line
+from .tensors import lies_as_new
 
 _WIDE = {
     torch.float16: torch.float64,
@@ -288,16 +289,22 @@ def nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
     return x + (moved - x).detach() if x.requires_grad else moved
 
 
-def widened(args: Sequence[Any]) -> list[Any]:
-    """Inputs of a float64 run. requires_grad is kept, and so is which of them lie in the same memory. Raises
-    NoReference where values of several dtypes do."""
+def copied(value: Any) -> Any:
+    """In the place of `widen`, for the same construction in the program's own dtype."""
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def widened(args: Sequence[Any], convert: Callable[[Any], Any] = widen) -> list[Any]:
+    """Inputs of a float64 run. requires_grad is kept, and so is how they lie in memory, where that is not as
+    a new tensor does, and which of them share it. convert: makes a value of another dtype. Raises NoReference
+    where values of several dtypes share memory."""
     shared: dict[int, torch.Tensor] = {}  # the address of a memory -> all of it in double precision
     counts = Counter(_address(a) for a in args if isinstance(a, torch.Tensor))
     out = []
     for a in args:
-        wide = widen(a)
-        if wide is not a and (counts[_address(a)] > 1 or 0 in a.stride()):
-            wide = _view_of_wide(a, shared)
+        wide = convert(a)
+        if wide is not a and isinstance(a, torch.Tensor) and (counts[_address(a)] > 1 or not lies_as_new(a)):
+            wide = _view_of_wide(a, shared, convert)
         if isinstance(a, torch.Tensor) and a.requires_grad:
             wide = wide.detach().requires_grad_()
         out.append(wide)
@@ -317,12 +324,14 @@ def _address(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr() or -id(tensor)
 
 
-def _view_of_wide(tensor: torch.Tensor, shared: dict[int, torch.Tensor]) -> torch.Tensor:
+def _view_of_wide(
+    tensor: torch.Tensor, shared: dict[int, torch.Tensor], convert: Callable[[Any], Any]
+) -> torch.Tensor:
     address = _address(tensor)
     if address not in shared:
         storage = tensor.untyped_storage()
         with _disable_current_modes():  # `Float64` would take the bytes for those of doubles
             whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
             whole.set_(storage, 0, (storage.nbytes() // tensor.element_size(),), (1,))
-            shared[address] = widen(whole)
+            shared[address] = convert(whole)
     return shared[address].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())

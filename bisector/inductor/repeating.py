@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.evidence import Repeated, Rerun
 from ..core.model import Measurement
 from . import measure
 from .execute import Outputs, Subject, eager_program, run
+from .measure import Exact
 from .measuring import measured
 
 LEAST_RUNS, RUNNING_S = 4, 0.5
@@ -23,7 +24,7 @@ def repeated(
     eager: Outputs,
     first: Outputs,
     runs: int,
-    reference: Outputs | None = None,
+    reference: Mapping[str, Exact] | None = None,
 ) -> Repeated:
     """Run a compiled program again, on the same inputs and from the same random state.
 
@@ -61,5 +62,6 @@ def repeated(
 
 
 def _apart(first: Outputs, second: Outputs) -> bool:
-    """Whether any bits differ."""
-    return any(o.n_diff for o in measure.measure_all(first, second))
+    """Whether anything differs: a bit, a shape, a dtype, or which values there are."""
+    both = measure.measure_all({**dict.fromkeys(second), **first}, second)
+    return any(o.n_diff or o.shape_compiled or o.dtype_compiled or o.alias_mismatch for o in both)

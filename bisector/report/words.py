@@ -54,10 +54,13 @@ def is_of_another_kind(verdict: Mapping[str, Any]) -> bool:
     return verdict.get("rule") == "kind" or not (measured or by_values)
 
 
+BEYOND_RULES = ("node", "exact-dtype", "every-run", "beyond-nudges", "eagers-kernels", "growth", "script")
+
+
 def is_beyond_rounding(verdict: Mapping[str, Any]) -> bool:
     """Whether a node, a dtype without rounding, runs that vary or what a script does beside its values told
     that this is more than rounding."""
-    return verdict.get("rule") in ("node", "exact-dtype", "every-run", "script")
+    return verdict.get("rule") in BEYOND_RULES
 
 
 def class_sentence(verdict: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ class Seen:
     chosen: Divergence
     witness: Witness | None = None
     criterion: Criterion = field(default_factory=Criterion)
-    again: ScriptResult = field(default_factory=ScriptResult)
+    again: ScriptResult | None = None
     equal: EqualInputs = NOT_ASKED
     alike: ScriptResult | None = None
     unseen: str = ""
@@ -63,7 +63,8 @@ class Seen:
         """What the script's runs show, for the verdict."""
         exact = is_exact(witness.compiled)
         first_bad = witness.first_bad_backend
-        return ScriptRuns(witness.shown, self.again, first_bad, exact, self.equal, self.alike)
+        rung = witness.rung or witness.compiled
+        return ScriptRuns(witness.shown, self.again, first_bad, exact, self.equal, self.alike, rung)
 
 
 def chosen_call(session: Session, beside: Beside) -> Seen:
@@ -139,13 +140,16 @@ def seen_in_script(session: Session, chosen: Divergence) -> Seen:
     again = program.again(criterion)
     if again.outcome is not Outcome.PASS:
         return Seen(chosen, witness, criterion, again)
-    return _looked_into(chosen, program, witness, criterion)
+    return _looked_into(chosen, program, witness, criterion, again)
 
 
-def _looked_into(chosen: Divergence, program: Script, witness: Witness, criterion: Criterion) -> Seen:
+def _looked_into(
+    chosen: Divergence, program: Script, witness: Witness, criterion: Criterion, again: ScriptResult
+) -> Seen:
     """A divergence of the script with its layer, and what eager gives on equal inputs and on equal draws."""
     equal, alike = program.equal_inputs(witness, criterion), program.drawing_alike(witness, criterion)
-    return Seen(chosen, program.with_backend(witness, criterion), criterion, equal=equal, alike=alike)
+    witness = program.with_backend(witness, criterion)
+    return Seen(chosen, witness, criterion, again, equal, alike)
 
 
 def _unseen(hello: Recorded) -> str:
@@ -168,12 +172,12 @@ def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
     witness = program.witness(criterion)
     if not witness.compiled.calls and not witness.shown.diverges:
         raise BadTarget(problem)
-    again = ScriptResult() if witness.eager.unfinished else program.again(criterion)
+    again = None if witness.eager.unfinished else program.again(criterion)
     chosen: Divergence = whole_script(session, criterion)
-    if not witness.shown.diverges or again.outcome is not Outcome.PASS:
+    if not witness.shown.diverges or again is None or again.outcome is not Outcome.PASS:
         chosen = replace(chosen, notes=(*chosen.notes, NO_GRAPH))
         return Seen(chosen, witness, criterion, again)
-    return _looked_into(chosen, program, witness, criterion)
+    return _looked_into(chosen, program, witness, criterion, again)
 
 
 def _diverges_beneath(chosen: Divergence) -> bool:

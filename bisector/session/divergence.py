@@ -17,7 +17,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.evidence import FALLBACK_RANDOM, Evidence
 from bisector.core.judge import judge
 from bisector.core.model import ProbeResult
-from bisector.core.printed import is_of_stderr
+from bisector.core.printed import PrintedLine
 from bisector.core.protocol import Failed, Repro, ScriptSpec, WriteRepro
 from bisector.core.recorded import RecordedCall
 from bisector.core.trace import Trace
@@ -86,14 +86,14 @@ class ScriptWriter(ReproWriter):
 
     session: Session
     criterion: Criterion
-    lines: tuple[int, ...] = ()
+    lines: tuple[PrintedLine, ...] = ()
 
     def criterion_of(self, case: Case) -> Criterion:
         return self.criterion
 
     def write(self, case: Case, spec: ScriptSpec) -> Repro:
         session = self.session
-        lines = tuple(line for line in self.lines if not is_of_stderr(line))
+        lines = tuple(line for line in self.lines if not line.is_of_stderr)
         source = script_repro.Source(session.options.target, session.environment, session.seed, lines)
         return Repro(script_repro.text(source, case, spec))
 
@@ -173,7 +173,7 @@ class DivergingScript(Divergence):
     lines: the printed ones that count.
     """
 
-    lines: tuple[int, ...] = ()
+    lines: tuple[PrintedLine, ...] = ()
 
     @property
     def can(self) -> frozenset[Capability]:

@@ -9,8 +9,6 @@ from functools import partial
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import PlainFix, UseBackend
 from bisector.core.model import Outcome
-from bisector.core.own_difference import own_difference
-from bisector.core.program import PlainRun, ScriptResult
 
 from .answer import Answer, UnderFix
 from .fixes import Fix
@@ -44,7 +42,7 @@ class LastWord:
             if (reason := self.session.clock.exhausted()) is not None:
                 stopped = reason
                 break
-            found = _under(fix, *self._script.under(plain, self.criterion))
+            found = self._under(fix, plain)
             said = found.reason or "agrees with eager"
             self.session.progress("script", f"with {fix.id} the script itself: {said}")
             tried.append(found)
@@ -52,6 +50,15 @@ class LastWord:
             if found.outcome is Outcome.PASS:
                 break
         return _told(replace(answer, stopped_because=stopped), tried)
+
+
+    def _under(self, fix: Fix, plain: PlainFix) -> UnderFix:
+        shown, run, eager = self._script.under(plain, self.criterion)
+        if shown.outcome is Outcome.PASS and not run.calls:
+            return UnderFix(fix.id, Outcome.UNRESOLVED, NO_CALL, 0)
+        agreed = sum(run.agreed) if all(run.agreed) else 0
+        own = self._script.own_difference(eager)
+        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, own.reason if own else "")
 
 
 def _told(answer: Answer, tried: Sequence[UnderFix]) -> Answer:
@@ -70,9 +77,3 @@ def _expressible(answer: Answer) -> list[tuple[Fix, PlainFix]]:
     return [(fix, plain) for fix, plain in fixes if plain is not None and not isinstance(plain, UseBackend)]
 
 
-def _under(fix: Fix, shown: ScriptResult, run: PlainRun, eager: PlainRun) -> UnderFix:
-    if shown.outcome is Outcome.PASS and not run.calls:
-        return UnderFix(fix.id, Outcome.UNRESOLVED, NO_CALL, 0)
-    agreed = sum(run.agreed) if all(run.agreed) else 0
-    own = own_difference(eager)
-    return UnderFix(fix.id, shown.outcome, shown.reason, agreed, own.reason if own else "")

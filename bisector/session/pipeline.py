@@ -16,7 +16,7 @@ from bisector.core.clusters import Cause
 from bisector.core.criterion import Criterion
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Measurement, Outcome, kind_of
-from bisector.core.own_difference import own_difference
+from bisector.core.printed import PrintedLine
 from bisector.core.program import outputs_of
 from bisector.core.protocol import Request
 from bisector.core.recorded import RecordedCall
@@ -43,7 +43,7 @@ from .run import Session
 from .search_order import PLACES
 from .study import Study
 from .subject import nothing_found, whole_script
-from .witness import Witness
+from .witness import Witness, script_of
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
@@ -66,7 +66,7 @@ class Judged:
     ended: str | None
     script: Criterion | None = None
     rung: str = INDUCTOR
-    lines: tuple[int, ...] = ()
+    lines: tuple[PrintedLine, ...] = ()
 
 
 def begin(
@@ -92,7 +92,7 @@ def begin(
     )
     judged = Judged(chosen, answer, _outcome(chosen), nothing_found(chosen))
     if seen.witness is not None:
-        judged = _of_the_program(judged, seen, seen.witness)
+        judged = _of_the_program(session, judged, seen, seen.witness)
     elif seen.unseen and judged.outcome is Outcome.PASS:
         verdict = cannot_tell(f"the calls that were looked at agree; {seen.unseen}")
         answer = replace(answer, verdict=verdict)
@@ -110,13 +110,13 @@ def _outcome(chosen: Divergence) -> Outcome:
     return chosen.default.outcome
 
 
-def _of_the_program(judged: Judged, seen: Seen, witness: Witness) -> Judged:
+def _of_the_program(session: Session, judged: Judged, seen: Seen, witness: Witness) -> Judged:
     """What the script itself shows, where none of its calls diverges by itself."""
     answer = judged.answer
     runs = seen.runs(witness)
     outcome = runs.outcome
     if outcome is Outcome.PASS:
-        own = own_difference(witness.eager)
+        own = script_of(session).own_difference(witness.eager)
         if own is None or judged.outcome is not Outcome.PASS:
             return judged
         return replace(judged, answer=replace(answer, verdict=own), ended=own.reason)
@@ -188,7 +188,7 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
     seen = seen_in_script(session, judged.chosen)
     if seen.witness is None or not seen.witness.shown.diverges:
         return None
-    above = _of_the_program(replace(judged, ended=None), seen, seen.witness)
+    above = _of_the_program(session, replace(judged, ended=None), seen, seen.witness)
     if above.script is None:
         return None
     of_the_call = session.run.repro_text()

@@ -8,6 +8,7 @@ from typing import Any
 
 from bisector.core import backends
 from bisector.core.case import WHOLE, Case
+from bisector.core.compared import Compared
 from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
@@ -63,7 +64,8 @@ def try_backends(
     outcomes = [(name, result.outcome) for name, result in named.items()]
     first, unknown = backends.first_bad([*outcomes, (call.backend, Outcome.FAIL)])
     agreeing = {name: r for name, r in reversed(named.items()) if r.outcome is Outcome.PASS}
-    eager = ProbeResult(Outcome.PASS, "the baseline")
+    values = Compared(values=len(divergence.evidence.default.outputs))
+    eager = ProbeResult(Outcome.PASS, "the baseline", compared=values)
     return Preflight(hooks, first, unknown, {**agreeing, "eager": eager})
 
 

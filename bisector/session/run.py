@@ -17,6 +17,7 @@ from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
 from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, WorkerOptions
 from bisector.core.model import Base, Json, Measurement
+from bisector.core.printed import PrintedLine
 from bisector.core.protocol import Failed, Request, RunProbe, RunVerdict
 from bisector.core.recorded import RecordedCall
 from bisector.core.shares import Shares
@@ -153,7 +154,7 @@ class Session:
         self.given_seed = self.given_seed if seed is None else seed
         self.lab = self.new_lab(name, lanes=self.options.jobs)
 
-    def program_lab(self, name: str, folder: Path, rung: str, lines: tuple[int, ...]) -> Lab:
+    def program_lab(self, name: str, folder: Path, rung: str, lines: tuple[PrintedLine, ...]) -> Lab:
         """A lab whose subject is the whole script. folder: what the run with compilation off left there.
         rung, lines: as of ProgramOptions."""
         o = self.options

@@ -14,6 +14,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.judge import severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
+from bisector.core.printed import PrintedLine
 from bisector.core.protocol import Failed, Request, RunVerdict
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.verdict import Rule, Verdict, VerdictClass
@@ -67,7 +68,7 @@ def whole_script(
     criterion: Criterion,
     verdict: Verdict | None = None,
     rung: str = INDUCTOR,
-    lines: tuple[int, ...] = (),
+    lines: tuple[PrintedLine, ...] = (),
 ) -> DivergingScript:
     """The script in the place of a call. verdict: what its own runs say; None where they agree. rung, lines:
     as of DivergingScript."""

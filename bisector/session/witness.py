@@ -27,7 +27,8 @@ from bisector.core.fix_source import (
 )
 from bisector.core.messages import SCRIPT_S
 from bisector.core.model import Outcome
-from bisector.core.printed import MOST_LINES, apart
+from bisector.core.own_difference import own_difference
+from bisector.core.printed import MOST_LINES, STILL, PrintedLine, apart, moving
 from bisector.core.program import (
     KEPT,
     CompiledCall,
@@ -39,8 +40,17 @@ from bisector.core.program import (
     ScriptResult,
     shown,
     with_events,
+    without_its_own_words,
 )
-from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, first_unequal
+from bisector.core.script_verdict import (
+    DRAWS_ALIKE,
+    NOT_ASKED,
+    Channel,
+    EqualInputs,
+    channel,
+    first_unequal,
+)
+from bisector.core.verdict import Verdict
 from bisector.runner.journal import key_of
 
 from .run import Session
@@ -53,16 +63,17 @@ OFF = {"TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
 
 @dataclass(frozen=True)
 class Witness:
-    """What the script shows. lines: the printed ones that count. first_bad_backend: the first rung with which
-    it shows the same; None where nothing was shown, no rung was tried, or it is not known; rung_unknown then
-    says why."""
+    """What the script shows. lines: the printed ones that differ. first_bad_backend: the first rung with
+    which it shows the same; None where nothing was shown, no rung was tried, or it is not known; rung_unknown
+    then says why. rung: the run with that rung, where it is not the script's own."""
 
     eager: PlainRun
     compiled: PlainRun
     shown: ScriptResult
-    lines: tuple[int, ...] = ()
+    lines: tuple[PrintedLine, ...] = ()
     first_bad_backend: str | None = None
     rung_unknown: str = ""
+    rung: PlainRun | None = None
 
     @property
     def last_rung(self) -> str:
@@ -114,17 +125,30 @@ class Script:
         if eager.unfinished:  # there is nothing whole to compare with
             return Witness(eager, PlainRun(), shown(eager, PlainRun(status=0), criterion))
         compiled = self._run(self._asked(Mode.COMPILED))
+        found, lines = self._with_lines(eager, compiled, self._asked(Mode.COMPILED, again=True), criterion)
+        return Witness(eager, compiled, found, lines)
+
+    def _with_lines(
+        self, eager: PlainRun, compiled: PlainRun, second: _ScriptRun, criterion: Criterion
+    ) -> tuple[ScriptResult, tuple[PrintedLine, ...]]:
+        """What two runs show, and where nothing but what they print differs, the lines that do. second: the
+        compiled run once more, asked where that is so: times, addresses and what is drawn without a seed
+        differ from run to run."""
         found = shown(eager, compiled, criterion)
         if found.diverges or compiled.unfinished or not apart(eager, compiled):
-            return Witness(eager, compiled, found)
-        again = self._run_all([self._asked(Mode.EAGER_AGAIN), self._asked(Mode.COMPILED, again=True)])
-        if unfinished := next((run.unfinished for run in again if run.unfinished), ""):
-            reason = f"what it prints differs; run again, to see whether that moves, the script {unfinished}"
-            return Witness(eager, compiled, ScriptResult(Outcome.UNRESOLVED, reason))
-        # Times, addresses and what is drawn without a seed differ from run to run.
-        moving = {*apart(eager, again[0]), *apart(compiled, again[1])}
-        lines = tuple(line for line in apart(eager, compiled) if line not in moving)
-        return Witness(eager, compiled, shown(eager, compiled, criterion, lines), lines)
+            return found, ()
+        pairs, still = list[tuple[PlainRun, PlainRun]](), STILL
+        for first, asked in ((eager, self._asked(Mode.EAGER_AGAIN)), (compiled, second)):
+            run = self._run(asked)
+            if run.unfinished:
+                said = f"run again, to see whether that moves, the script {run.unfinished}"
+                return ScriptResult(Outcome.UNRESOLVED, f"what it prints differs; {said}"), ()
+            pairs.append((first, run))
+            still = moving(*pairs)
+            if not apart(eager, compiled, still):
+                return found, ()
+        lines = still.counted(apart(eager, compiled, still))
+        return shown(eager, compiled, criterion, lines), lines
 
     def by_seed(self, seeds: Sequence[int], criterion: Criterion) -> dict[int, Outcome]:
         """Whether the script diverges with each of the seeds, by more than what it prints."""
@@ -137,8 +161,10 @@ class Script:
         """What the script shows where the lines of a fix are in it, that run, and the one with compilation
         off. Settings under which the session examines the script, so that it draws as eager does, hold there
         too."""
-        eager, run = self._run(self._asked(Mode.EAGER)), self._run(self._under(fix))
-        return shown(eager, run, criterion), run, eager
+        asked = self._under(fix)
+        eager, run = self._run(self._asked(Mode.EAGER)), self._run(asked)
+        found, _ = self._with_lines(eager, run, replace(asked, again=True), criterion)
+        return found, run, eager
 
     def begin_under(self, fix: PlainFix) -> None:
         """Begin what `under` will run, beside other work and giving way to it: the run with compilation off,
@@ -176,7 +202,21 @@ class Script:
         modes = (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
         asked = [replace(self._asked(mode), until=witness.shown.call) for mode in modes]
         control, compiled = self._run_all(asked)
-        return first_unequal(control, compiled, witness.shown, criterion)
+        found = first_unequal(control, compiled, witness.shown, criterion)
+        if found.place is not None or found.unknown:
+            return found
+        return replace(found, channel=self._channel(witness.shown.call))
+
+    def _channel(self, last: int) -> Channel:
+        """What carries the difference to a call, where no call up to it makes one on equal inputs. last: its
+        place."""
+        kept = self._run(replace(self._asked(Mode.COMPILED_KEPT), until=last))
+        asked = replace(self._asked(Mode.SUBSTITUTED), until=last)
+        found = channel(kept, self._run(asked), last)
+        if not found.at:
+            return found
+        slow = channel(kept, self._run(replace(asked, slow=True)), last)
+        return replace(found, is_clock=slow.is_values)
 
     def drawing_alike(self, witness: Witness, criterion: Criterion) -> ScriptResult | None:
         """What the script shows where compiled draws from eager's random streams; None where no call up to
@@ -186,6 +226,12 @@ class Script:
         if not any(effect.kind is EffectKind.DRAWS for call in calls for effect in call.effects):
             return None
         return self.under(SetFlags(dict.fromkeys(DRAWS_ALIKE, True)), criterion)[0]
+
+    def own_difference(self, eager: PlainRun) -> Verdict | None:
+        """Whether the script says with compilation off too that its sides differ, and why."""
+        codes = tuple(dict.fromkeys(call.code for call in eager.calls if call.code))
+        asked = replace(self._asked(Mode.EAGER_AGAIN), codes=codes)
+        return own_difference(eager, lambda kind: self._run(replace(asked, put_back=kind)))
 
     def prepared(self) -> Path:
         """The folder of the session's seed, with what each run of the program is measured against."""
@@ -205,7 +251,8 @@ class Script:
             for rung, run in zip(rungs, runs, strict=True)
         ]
         first, unknown = first_bad([*outcomes, (witness.last_rung, witness.shown.outcome)])
-        return replace(witness, first_bad_backend=first, rung_unknown=unknown)
+        run = dict(zip(rungs, runs, strict=True)).get(first or "")
+        return replace(witness, first_bad_backend=first, rung_unknown=unknown, rung=run)
 
     def _run(self, asked: _ScriptRun) -> PlainRun:
         return self._run_all([asked])[0]
@@ -232,9 +279,7 @@ class Script:
 
     def _heard(self, run: PlainRun) -> PlainRun:
         """A criterion that the user gave stands in the place of what the script says of itself."""
-        if run.unfinished or self.session.options.criterion is None:
-            return run
-        return replace(run, agreed=(), ended=None, status=0, printed=(), said=())
+        return run if self.session.options.criterion is None else without_its_own_words(run)
 
     def _begin(self, asked: _ScriptRun) -> _Begun:
         options, mode = self.session.options, asked.mode
@@ -245,7 +290,7 @@ class Script:
             **run_options, folder=str(folder), events=str(events), root=str(ROOT.parent)
         )
         process = processes.start(
-            [sys.executable, str(WATCHED), json.dumps(asdict(told) | {"mode": mode.value}), options.target],
+            [sys.executable, str(WATCHED), _as_json(told), options.target],
             folder=options.folder,
             environment={**os.environ, **({} if mode.is_compiled else OFF)},
             capture=True,
@@ -263,6 +308,11 @@ class Script:
             heard = json.dumps(wire.dump(self._heard(run)))
             (self._of_seed(asked.seed) / KEPT).write_text(heard, encoding="utf-8")
         return run
+
+
+def _as_json(told: PlainOptions) -> str:
+    undone = None if told.put_back is None else told.put_back.value
+    return json.dumps(asdict(told) | {"mode": told.mode.value, "put_back": undone})
 
 
 def script_of(session: Session) -> Script:

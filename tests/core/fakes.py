@@ -17,6 +17,7 @@ from bisector.core.model import (
 )
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
+from tests.core.measurements import judged
 
 
 class NoGraph(Exception):
@@ -208,12 +209,12 @@ class Subject:
         self, smaller: Graph, outcome: Outcome, worst: tuple[int, ...] | None = None
     ) -> ProbeResult:
         if outcome is not Outcome.FAIL:
-            return ProbeResult(outcome, "")
+            return judged(outcome)
         shape = smaller.shape(smaller.outputs[0])
         worst = self.worst(smaller) if worst is None else worst
         measured = OutputMeasurement(0, "output[0]", "float32", shape, 1, worst=worst)
         signature = Signature("output[0]", DivergenceKind.VALUE)
-        return ProbeResult(outcome, "", Measurement(outputs=(measured,)), (signature,))
+        return judged(outcome, "", Measurement(outputs=(measured,)), (signature,))
 
 
 def where(holds: Callable[[Graph], bool]) -> Diverges:

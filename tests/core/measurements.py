@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bisector.core.model import Measurement, OutputMeasurement
+from bisector.core.compared import Compared
+from bisector.core.model import Measurement, Outcome, OutputMeasurement, ProbeResult
+from bisector.core.program import ScriptResult
 
 
 def output(path: str = "output[0]", **fields: Any) -> OutputMeasurement:
@@ -24,4 +26,11 @@ def measured(*outputs: OutputMeasurement) -> Measurement:
 
 
 AGREES = measured(output())
+SCRIPT_AGREES = ScriptResult.agrees(Compared(values=1, calls=1, ends=("exit status 0",) * 2))
 CRASH = Measurement(error="crash: signal 11 (SIGSEGV)")
+
+
+def judged(outcome: Outcome, reason: str = "", *more: Any) -> ProbeResult:
+    """A result with that outcome, of one value that was compared. more: a measurement, and signatures."""
+    compared = Compared(values=1) if outcome is Outcome.PASS else None
+    return ProbeResult(outcome, reason, *more, compared=compared)

@@ -3,10 +3,11 @@ import pytest
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
 from bisector.core.model import Outcome, ProbeResult
 from tests.core.helpers import FAIL, PASS, UNRESOLVED
+from tests.core.measurements import judged
 
 
 def result(outcome: Outcome, reason: str = "as measured") -> ProbeResult:
-    return ProbeResult(outcome, reason)
+    return judged(outcome, reason)
 
 
 def test_it_holds_where_the_plain_baseline_passes_and_the_default_compile_fails() -> None:

@@ -5,21 +5,22 @@ import pytest
 from bisector.core.judge import BudgetSpent, together
 from bisector.core.model import DivergenceKind, Measurement, Outcome, ProbeResult, Signature
 from tests.core.helpers import FAIL, PASS, UNRESOLVED
+from tests.core.measurements import judged
 
 
 def trials(*outcomes: Outcome) -> list[ProbeResult]:
-    return [ProbeResult(outcome, f"trial {i}") for i, outcome in enumerate(outcomes)]
+    return [judged(outcome, f"trial {i}") for i, outcome in enumerate(outcomes)]
 
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_trials_that_agree_give_the_first_result(outcome: Outcome) -> None:
-    assert together(trials(outcome, outcome, outcome)) == ProbeResult(outcome, "trial 0")
+    assert together(trials(outcome, outcome, outcome)) == judged(outcome, "trial 0")
 
 
 def test_trials_that_disagree_are_unresolved_and_say_how_often_each_came() -> None:
     signature = Signature("out[0]", DivergenceKind.VALUE)
     failed = ProbeResult(FAIL, "0.5 off", Measurement(code="abc"), (signature,))
-    result = together([failed, ProbeResult(PASS, "agrees"), failed])
+    result = together([failed, judged(PASS, "agrees"), failed])
     assert result.outcome is UNRESOLVED
     assert result.reason == "3 trials disagree: 1 PASS, 2 FAIL"
     assert result.signatures == ()

@@ -9,8 +9,14 @@ import pytest
 
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Outcome
-from bisector.core.program import CompiledCall, PlainRun, apart, is_exact, shown
+from bisector.core.printed import PrintedLine, apart, moving
+from bisector.core.program import CompiledCall, PlainRun, is_exact, shown, without_its_own_words
 from tests.core.measurements import off_by, output
+
+
+def counted(*lines: int) -> tuple[PrintedLine, ...]:
+    return tuple(map(PrintedLine, lines))
+
 
 AGREES = CompiledCall(0, "f", (output(),))
 EAGER = PlainRun((CompiledCall(0, "f"), CompiledCall(1, "g")), (True, True), status=0)
@@ -54,8 +60,37 @@ def test_of_what_is_printed_words_count_and_numbers_beyond_what_a_sum_is_off() -
     compiled = replace(COMPILED, printed=("loss 0.123457", "max 0 OK", "at 5 of 7", "nan"))
     assert apart(eager, compiled) == (1, 2)
     assert not shown(eager, compiled, Criterion()).diverges
-    found = shown(eager, compiled, Criterion(), lines=(2, 3))
+    found = shown(eager, compiled, Criterion(), lines=counted(2, 3))
     assert found.reason == "line 3 of its output: it prints `at 5 of 7`, with compilation off `at 3 of 7`"
+
+
+def test_a_call_that_raises_other_exceptions_on_its_two_sides_does_not_agree() -> None:
+    eager = replace(EAGER, calls=(CompiledCall(0, "f", raised="ValueError: no"),))
+    compiled = replace(COMPILED, calls=(CompiledCall(0, "f", raised="InductorError: oh"),))
+    found = shown(eager, compiled, Criterion())
+    assert found.diverges and found.exception == "ValueError: no"
+    assert not shown(eager, replace(COMPILED, calls=eager.calls), Criterion()).diverges
+
+
+def test_under_a_criterion_of_the_users_a_run_that_dies_still_dies() -> None:
+    for end in ({"ended": "RuntimeError: no", "status": 1}, {"ended": "killed by SIGSEGV", "status": -11}):
+        dead = without_its_own_words(replace(COMPILED, agreed=(False,), printed=("a",), **end))
+        assert shown(without_its_own_words(EAGER), dead, Criterion()).diverges
+    for end in ({"ended": "AssertionError: 0.1", "status": 1}, {"ended": None, "status": 3}):
+        says = without_its_own_words(replace(COMPILED, agreed=(False,), printed=("a",), **end))
+        assert not shown(without_its_own_words(EAGER), says, Criterion()).diverges
+
+
+def test_an_agreement_says_what_was_compared() -> None:
+    printing = replace(COMPILED, printed=("a", "b"))
+    compared = shown(replace(EAGER, printed=("a", "b")), printing, Criterion()).compared
+    assert compared is not None
+    assert (compared.calls, compared.values, compared.comparisons, compared.lines) == (2, 2, 2, 2)
+    assert compared.told() == "2 calls, 2 values, 2 comparisons of its own, 2 printed lines and the end"
+
+
+def test_another_number_of_comparisons_is_not_agreement() -> None:
+    assert outcome(EAGER, replace(COMPILED, agreed=(True,)))[0] is Outcome.UNRESOLVED
 
 
 def outcome(eager: PlainRun, compiled: PlainRun) -> tuple[Outcome, str]:
@@ -91,7 +126,7 @@ def test_a_call_that_differs_before_the_time_is_up_is_a_divergence() -> None:
 
 def test_nothing_that_an_unfinished_run_printed_is_compared() -> None:
     eager, compiled = replace(EAGER, printed=("a", "b")), replace(COMPILED, printed=("a",), status=None)
-    assert shown(eager, compiled, Criterion(), lines=(1,)).outcome is Outcome.UNRESOLVED
+    assert shown(eager, compiled, Criterion(), lines=counted(1)).outcome is Outcome.UNRESOLVED
 
 
 def test_fewer_calls_than_eager_makes_are_not_agreement() -> None:
@@ -132,15 +167,40 @@ def test_a_run_is_exact_where_all_was_seen_and_every_bit_is_eagers() -> None:
     ("eager", "compiled"),
     [
         ("    head.weight tensor([1.])", "    _orig_mod.head.weight tensor([1.])"),
-        ("Net at 0x7f12ab", "Net at 0x55ee01"),
-        ("step 3 took 0.5 s", "step 3 took 12.75 s"),
-        ("12:01:02 loss 1.5", "13:44:59.250 loss 1.5"),
         ("a   1.0", "a 1.00001"),
         ("[1., 2.]", "[ 1.,  2.]"),
+        ("nan and inf", "nan and inf"),
     ],
 )
-def test_what_a_line_says_of_the_process_alone_is_no_difference(eager: str, compiled: str) -> None:
+def test_wrappers_spaces_and_the_last_digits_are_no_difference(eager: str, compiled: str) -> None:
     assert not apart(replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,)))
+
+
+@pytest.mark.parametrize(
+    ("eager", "again", "compiled"),
+    [
+        ("Net at 0x7f12ab", "Net at 0x7fff01", "Net at 0x55ee01"),
+        ("step 3 took 0.5 s", "step 3 took 0.7 s", "step 3 took 12.75 s"),
+        ("12:01:02 loss 1.5", "12:01:09 loss 1.5", "13:44:59.250 loss 1.5"),
+    ],
+)
+def test_what_moves_between_two_runs_with_compilation_off_is_no_difference_and_the_rest_counts(
+    eager: str, again: str, compiled: str
+) -> None:
+    off, on = replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))
+    assert apart(off, on) == (0,), "how it looks does not tell: a number of seconds may be the result"
+    still = moving((off, replace(off, printed=(again,))))
+    assert not apart(off, on, still)
+    wrong = replace(on, printed=(compiled.replace("3 took", "4 took").replace("1.5", "1.6"),))
+    assert bool(apart(off, wrong, still)) == (wrong != on)
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled"),
+    [("max 0.0", "max nan"), ("nan", "0.0"), ("10000 of 3", "10001 of 3"), ("inf", "1")],
+)
+def test_a_nan_is_like_nothing_but_a_nan_and_a_whole_number_is_exact(eager: str, compiled: str) -> None:
+    assert apart(replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))) == (0,)
 
 
 @pytest.mark.parametrize(
@@ -157,21 +217,21 @@ def test_what_a_line_says_of_the_process_alone_is_no_difference(eager: str, comp
 def test_numbers_are_compared_by_their_place_in_the_line(eager: str, compiled: str, near: bool) -> None:
     runs = replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))
     assert apart(*runs) == (0,)
-    found = shown(*runs, Criterion(), lines=(0,))
+    found = shown(*runs, Criterion(), lines=counted(0))
     assert found.diverges and (found.kind is DivergenceKind.VALUE) == near
 
 
 def test_a_line_that_one_run_alone_prints_is_a_difference() -> None:
     eager, compiled = replace(EAGER, printed=("a",)), replace(COMPILED, printed=("a", "BUG"))
     assert apart(eager, compiled) == (1,)
-    reason = shown(eager, compiled, Criterion(), (1,)).reason
+    reason = shown(eager, compiled, Criterion(), counted(1)).reason
     assert reason.endswith("it prints `BUG`, with compilation off nothing")
 
 
 def test_what_is_printed_on_stderr_counts_too() -> None:
     eager, compiled = replace(EAGER, said=("OK",)), replace(COMPILED, said=("BUG",))
     [line] = apart(eager, compiled)
-    reason = shown(eager, compiled, Criterion(), (line,)).reason
+    reason = shown(eager, compiled, Criterion(), counted(line)).reason
     assert "line 1 of its output on stderr: it prints `BUG`" in reason
 
 

@@ -20,6 +20,7 @@ from bisector.core.model import (
 )
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.script import MOST_RUNS, fewest_calls, fewest_graphs, said_of
+from tests.core.measurements import judged
 
 GRAPHS, CALLS = (1, 2, 3), (0, 1, 2, 3)
 
@@ -36,7 +37,7 @@ class Truth:
         self.asked.append(case)
         compiled = self.graphs <= set(case.graphs or GRAPHS) and self.calls <= set(case.calls or CALLS)
         outcome = Outcome.FAIL if compiled and not (self.unseen and case.graphs) else Outcome.PASS
-        return Trial(case, outcome, ProbeResult(outcome, ""))
+        return Trial(case, outcome, judged(outcome))
 
 
 def problem(truth: Truth, graphs: Sequence[int] = GRAPHS, calls: Sequence[int] = CALLS) -> Problem:

@@ -13,14 +13,16 @@ from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeas
 from bisector.core.program import CompiledCall, PlainRun, ScriptResult
 from bisector.core.script_verdict import (
     NOT_ASKED,
+    Channel,
     EqualInputs,
     ScriptRuns,
     cannot_tell,
+    channel,
     first_unequal,
     script_verdict,
 )
 from bisector.core.verdict import Rule, VerdictClass
-from tests.core.measurements import AGREES, measured, off_by, output
+from tests.core.measurements import AGREES, SCRIPT_AGREES, measured, off_by, output
 
 CRITERION = Criterion()
 EQUAL = Evidence(AGREES, AGREES, AGREES, (), ())
@@ -99,7 +101,7 @@ def runs(
     first: str | None = "inductor",
     **more: Any,
 ) -> ScriptRuns:
-    return ScriptRuns(shown, again or ScriptResult(), first, **{"exact": False, **more})
+    return ScriptRuns(shown, again or SCRIPT_AGREES, first, **{"exact": False, **more})
 
 
 def kind(asked: ScriptRuns) -> VerdictClass:
@@ -112,11 +114,67 @@ def at(evidence: Evidence) -> EqualInputs:
 
 @pytest.mark.parametrize("first", ["eager", "aot_eager", "inductor", None])
 def test_rounding_is_said_only_where_growth_is_proved(first: str | None) -> None:
-    assert kind(runs(first=first, equal=EqualInputs())) is VerdictClass.AMPLIFIED_ROUNDING
+    carried = EqualInputs(channel=Channel())
+    assert kind(runs(first=first, equal=carried)) is VerdictClass.AMPLIFIED_ROUNDING
+    for unknown in (None, Channel(unknown="not all could be kept")):
+        assert kind(runs(first=first, equal=EqualInputs(channel=unknown))) is VerdictClass.UNRESOLVED
     for unknown in (NOT_ASKED, EqualInputs(unknown="at call 1 nothing was seen")):
         found = script_verdict(runs(first=first, equal=unknown), CRITERION)
         assert found.kind is VerdictClass.UNRESOLVED
         assert unknown.unknown in found.reason
+
+
+PARTED = Channel(CompiledCall(1, "step"), "argument[0]")
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [("eager", VerdictClass.COMPILED_WORSE), ("inductor", VerdictClass.UNRESOLVED)],
+)
+def test_what_does_not_come_through_the_values_of_the_calls_is_no_rounding(
+    first: str, expected: VerdictClass
+) -> None:
+    found = script_verdict(runs(first=first, equal=EqualInputs(channel=PARTED)), CRITERION)
+    assert (found.kind, found.rule) == (expected, Rule.GROWTH)
+    assert "call 2 (`step`) is given another argument[0]" in found.reason
+    clock = EqualInputs(channel=replace(PARTED, is_clock=True))
+    found = script_verdict(runs(first=first, equal=clock), CRITERION)
+    assert found.kind is VerdictClass.UNRESOLVED and "how long earlier calls take" in found.reason
+
+
+def test_the_channel_is_what_carries_a_difference_up_to_the_call_that_diverges() -> None:
+    kept = calls(None, None, None)
+    assert channel(kept, kept, 2) == Channel()
+    assert channel(kept, replace(kept, parted=1, at="argument[0]"), 2) == PARTED
+    assert "cannot stand" in channel(kept, replace(kept, parted=1), 2).unknown
+    assert "does not come to that call" in channel(kept, calls(None, None), 2).unknown
+
+
+def rung(*outputs: OutputMeasurement) -> PlainRun:
+    """A run with a lower backend, a call for each output."""
+    return PlainRun(tuple(CompiledCall(i, "step", (one,)) for i, one in enumerate(outputs)), status=0)
+
+
+AGAIN = EqualInputs(unknown="call 1 (`step`) gives something else in eager when it is run again")
+
+
+@pytest.mark.parametrize(
+    ("first", "calls_of_it", "expected"),
+    [
+        ("eager", (output(), off_by(0.5)), VerdictClass.COMPILED_WORSE),
+        ("aot_eager", (output(), off_by(0.5)), VerdictClass.COMPILED_WORSE),
+        ("eager", (off_by(1e-7), off_by(0.5)), VerdictClass.UNRESOLVED),  # it may have grown
+        ("eager", (output(), off_by(2e-6)), VerdictClass.UNRESOLVED),  # it may be rounding
+        ("inductor", (output(), off_by(0.5)), VerdictClass.UNRESOLVED),
+    ],
+)
+def test_what_eagers_own_kernels_make_at_once_is_no_rounding(
+    first: str, calls_of_it: tuple[OutputMeasurement, ...], expected: VerdictClass
+) -> None:
+    """That eager gives something else when a call is run again is no reason against it: it may change
+    state."""
+    asked = runs(first=first, equal=AGAIN, rung=rung(*calls_of_it))
+    assert kind(asked) is expected
 
 
 def test_the_place_makes_the_class() -> None:
@@ -128,7 +186,7 @@ def test_the_place_makes_the_class() -> None:
 
 
 def test_a_script_that_agrees_where_both_draw_alike_uses_another_random_stream() -> None:
-    found = script_verdict(runs(equal=at(WRONG), alike=ScriptResult()), CRITERION)
+    found = script_verdict(runs(equal=at(WRONG), alike=SCRIPT_AGREES), CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.RANDOM, Rule.DRAWN_ALIKE)
     for alike in (FAILS, ScriptResult(Outcome.UNRESOLVED, "it was stopped")):
         assert kind(runs(equal=at(WRONG), alike=alike)) is VerdictClass.COMPILED_WORSE
@@ -149,11 +207,13 @@ def test_a_place_before_the_call_that_diverges_is_named() -> None:
         (None, VerdictClass.UNRESOLVED),
     ],
 )
-def test_without_a_reference_eagers_own_kernels_may_not_be_far_off(
+def test_of_few_elements_without_a_reference_only_eagers_own_kernels_may_not_be_far_off(
     first: str | None, expected: VerdictClass
 ) -> None:
-    far = at(beside(off_by(0.5, n_diff=90)))
+    far = at(beside(off_by(0.5, n_diff=2)))
     assert kind(runs(first=first, equal=far)) is expected
+    many = at(beside(off_by(0.5, n_diff=90)))
+    assert kind(runs(first=first, equal=many)) is VerdictClass.COMPILED_WORSE
 
 
 @pytest.mark.parametrize(
@@ -209,7 +269,8 @@ def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_of_steady_runs_the_outcome_is_what_they_show(outcome: Outcome) -> None:
-    assert runs(ScriptResult(outcome, "why")).outcome is outcome
+    asked = SCRIPT_AGREES if outcome is Outcome.PASS else ScriptResult(outcome, "why")
+    assert runs(asked).outcome is outcome
 
 
 def test_no_measurement_is_no_equality() -> None:
@@ -223,7 +284,7 @@ def test_of_a_tangent_that_a_kernel_does_not_carry_no_formula_and_no_graph_break
         Outcome.FAIL, "call 1 of 1 (`f`): tangent[0]: a NoneType", 0, kind=DivergenceKind.ALIAS,
         path="tangent[0]",
     )  # fmt: skip
-    by_inductor = ScriptRuns(lost, ScriptResult(), "inductor", exact=False)
+    by_inductor = ScriptRuns(lost, SCRIPT_AGREES, "inductor", exact=False)
     found = script_verdict(by_inductor, CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
     assert "carries no tangents" in found.reason and "between graphs" not in found.reason

@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 
 from bisector.core.classify import classify
+from bisector.core.compared import Compared, NothingCompared
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence, Repeated, Rerun
-from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
+from bisector.core.judge import judge
+from bisector.core.model import (
+    DivergenceKind,
+    Measurement,
+    Outcome,
+    OutputMeasurement,
+    ProbeResult,
+    Signature,
+)
+from bisector.core.program import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from tests.core.helpers import ends
@@ -45,7 +55,26 @@ FAR_MOVED = off_by(0.5, n_diff=100)  # four million ulp of float32: beyond what 
 
 
 def test_outputs_that_agree_need_no_reference() -> None:
-    assert verdict(AGREES) == Verdict(VerdictClass.AGREES, "every output agrees within tolerance")
+    reason = "every output agrees within tolerance"
+    assert verdict(AGREES) == Verdict(VerdictClass.AGREES, reason, compared=Compared(values=1))
+
+
+def test_an_agreement_without_what_was_compared_cannot_be_put_together() -> None:
+    for compared in (None, Compared(), Compared(values=3, unseen=("output[1] was not looked at",))):
+        with pytest.raises(NothingCompared):
+            Verdict(VerdictClass.AGREES, "agrees", compared=compared)
+        with pytest.raises(NothingCompared):
+            ProbeResult(Outcome.PASS, "agrees", compared=compared)
+        with pytest.raises(NothingCompared):
+            ScriptResult(Outcome.PASS, compared=compared)
+
+
+def test_runs_of_which_nothing_or_not_all_was_compared_do_not_agree() -> None:
+    assert judge(Measurement(), Criterion()).outcome is Outcome.UNRESOLVED
+    partly = Measurement((output(),), unseen="output[1] was not looked at")
+    assert judge(partly, Criterion()).outcome is Outcome.UNRESOLVED
+    assert judge(replace(partly, outputs=(off_by(1.0),)), Criterion()).outcome is Outcome.FAIL
+    assert judge(Measurement(same=1), Criterion()).outcome is Outcome.PASS
 
 
 def test_a_compile_that_crashes_is_unresolved_with_its_reason() -> None:
@@ -265,9 +294,39 @@ def test_an_operator_that_writes_undeclared_makes_nobody_wrong_where_it_moves_al
 def test_a_cast_that_compiled_leaves_out_is_seen_by_a_reference_that_obeys_it() -> None:
     default = measured(diverging(1e-8, 3e-4))
     unobeyed = measured(diverging(3e-4, 1e-8))
-    found = verdict(default, widest=unobeyed)
+    found = verdict(default, widest=unobeyed, executed=AGREES)
     assert (found.kind, found.rule) == (VerdictClass.ELIDED_ROUNDING, Rule.CASTS)
-    assert verdict(default, widest=default).kind is VerdictClass.COMPILED_WORSE
+    assert verdict(default, widest=default, executed=AGREES).kind is VerdictClass.COMPILED_WORSE
+
+
+@pytest.mark.parametrize("executed", [None, CRASH, measured(off_by(1.0))])
+def test_a_cast_is_not_said_to_be_left_out_where_executing_it_does_not_mend_the_output(
+    executed: Measurement | None
+) -> None:
+    widest = measured(diverging(3e-4, 1e-8))
+    found = verdict(measured(diverging(1e-8, 3e-4)), widest=widest, executed=executed)
+    assert found.kind is VerdictClass.COMPILED_WORSE
+
+
+def test_an_output_that_undefined_values_do_not_explain_is_judged_apart() -> None:
+    codes = off_by(200.0, path="output[0]", dtype="int8")
+    peak = off_by(6.0, 2.0, "output[1]", dtype="int64", shape=(), numel=1, n_diff=1)
+    undefined = {"undefined": {"to": "a cast of 770 to int8"}, "undefined_paths": ("output[0]",)}
+    found = verdict(measured(codes, peak), **undefined)
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EXACT_DTYPE)
+    assert found.reason.startswith("output[1]: 1 of 1 elements differ")
+    assert len(found.signatures) == 2
+    assert verdict(measured(codes), **undefined).kind is VerdictClass.UNDEFINED
+
+
+def test_one_element_that_is_large_does_not_excuse_the_others() -> None:
+    """Its error makes the error of the whole; each of the others is judged at its own size."""
+    one = diverging(190.0, 200.0, scale=5e11)
+    exact = replace(one, steps_error_eager=0.1, steps_error_compiled=3000.0, steps_rounding=0.1)
+    assert verdict(measured(one)).kind is VerdictClass.EQUALLY_ACCURATE
+    assert verdict(measured(exact)).kind is VerdictClass.COMPILED_WORSE
+    few = replace(one, steps_error_eager=0.5, steps_error_compiled=2.0, steps_rounding=0.1)
+    assert verdict(measured(few)).kind is VerdictClass.EQUALLY_ACCURATE
 
 
 def runs_again(unlike: int, **fields: Any) -> Repeated:
@@ -368,10 +427,17 @@ def test_a_wrong_shape_or_dtype_needs_no_reference_to_be_worse(wrong: dict[str, 
 
 
 def test_without_a_reference_nobody_is_right() -> None:
-    found = verdict(measured(diverging(None, None)))
+    found = verdict(measured(diverging(None, None)), nudged=measured(off_by(1e-4)))
     assert found.kind is VerdictClass.UNRESOLVED
     assert "no float64 reference" in found.reason
     assert found.signatures
+
+
+def test_without_a_reference_what_no_ulp_makes_is_more_than_rounding() -> None:
+    found = verdict(measured(diverging(None, None)))
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.BEYOND_NUDGES)
+    few = measured(replace(diverging(None, None), n_diff=3))
+    assert verdict(few).kind is VerdictClass.UNRESOLVED, "those at a step may not have been met"
 
 
 def test_without_a_reference_a_few_flips_that_one_ulp_makes_too_are_amplified_rounding() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bisector.inductor.dispatched_ops import DispatchedOps
-from bisector.inductor.following.local_error import References, difference, gain, local, same
+from bisector.inductor.following.local_error import References, Scale, difference, gain, local, same
 
 EPS = torch.finfo(torch.float32).eps
 ONES = torch.ones(8)
@@ -19,14 +19,14 @@ def of(
     actual: torch.Tensor, expected: torch.Tensor, basic: bool = True, exact: Any = None
 ) -> tuple[float, bool]:
     """(ulp, beyond rounding) of an error that is there."""
-    found = local(actual, expected, basic, References(lambda: exact))
+    found = local(actual, expected, Scale.LAST_BIT if basic else Scale.WHOLE, References(lambda: exact))
     assert found.arises
     return found.ulp, found.beyond
 
 
 def test_equal_bits_are_no_error_nan_included() -> None:
     x = torch.tensor([1.0, math.nan, -0.0, math.inf])
-    assert not local(x, x.clone(), True, References(lambda: None)).arises
+    assert not local(x, x.clone(), Scale.LAST_BIT, References(lambda: None)).arises
     assert same(((x, [x]), (x.clone(), [x.clone()])))
     assert not same((torch.zeros(1), -torch.zeros(1)))
 

@@ -42,6 +42,7 @@ from bisector.runner import lab, rundir
 from bisector.session import last_word
 from bisector.session.command_line import Options
 from bisector.session.run import Session
+from tests.core.measurements import SCRIPT_AGREES
 
 CONTRACTION = "inductor.cpp.enable_floating_point_contract_flag"
 Decisions = frozenset[str]
@@ -79,7 +80,7 @@ class Model:
     hooks_off: dict[str, str] = field(default_factory=dict)
     plain: int = 1
     fixed: int = 0
-    script: ScriptResult = field(default_factory=ScriptResult)
+    script: ScriptResult = SCRIPT_AGREES
     second_digest: str = "inputs"
     others: tuple[Model, ...] = ()
     asked: tuple[list[asked.Request[Any]], list[asked.Request[Any]]] = field(default_factory=lambda: ([], []))
@@ -266,8 +267,9 @@ def modelled(
     monkeypatch.setattr(ModelWorker, "model", model, raising=False)
     run_once = PlainRun((CompiledCall(0, "f"),), agreed=(True,))
     program = SimpleNamespace(
-        under=lambda fix, criterion: (model.script, run_once, run_once), begin_under=lambda fix: None
-    )
+        under=lambda fix, criterion: (model.script, run_once, run_once), begin_under=lambda fix: None,
+        own_difference=lambda eager: None,
+    )  # fmt: skip
     monkeypatch.setattr(last_word, "script_of", lambda session: program)
     script = folder / "model.py"
     script.write_text("x.sin()\n")

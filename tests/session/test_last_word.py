@@ -11,13 +11,22 @@ from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags
 from bisector.core.model import Outcome
 from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun, ScriptResult
+from bisector.core.verdict import Verdict, VerdictClass
 from bisector.session import last_word
 from bisector.session.answer import Answer
 from bisector.session.fixes import Fix
+from tests.core.measurements import SCRIPT_AGREES
 
 FIXES = tuple((Fix(name, "flag", None, 1.0, 0.0, SetFlags({name: 1})), True) for name in ("first", "second"))
 EAGER = PlainRun((CompiledCall(0, "f"),), status=0)
-FAILS, AGREES = ScriptResult(Outcome.FAIL, "call 1 differs"), ScriptResult()
+FAILS, AGREES = ScriptResult(Outcome.FAIL, "call 1 differs"), SCRIPT_AGREES
+
+
+REASON = "the script's own comparison fails with compilation off too; call 1 (`net`) draws random numbers"
+
+
+def own(eager: PlainRun) -> Verdict | None:
+    return Verdict(VerdictClass.OWN_DIFFERENCE, REASON) if eager.refuted else None
 
 
 def asked(
@@ -30,7 +39,8 @@ def asked(
         (name,) = fix.values
         return shown[name], run, eager
 
-    monkeypatch.setattr(last_word, "script_of", lambda session: SimpleNamespace(under=under))
+    script = SimpleNamespace(under=under, own_difference=own)
+    monkeypatch.setattr(last_word, "script_of", lambda session: script)
     session: Any = SimpleNamespace(
         clock=SimpleNamespace(exhausted=lambda: next(left, "the budget is spent")),
         progress=lambda stage, text: None,
@@ -53,9 +63,6 @@ def test_what_the_script_refuted_stays_refuted_where_the_budget_ends(monkeypatch
 
 def test_a_script_that_agrees_under_a_fix_may_differ_from_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = CompiledCall(0, "net", effects=(Effect(EffectKind.DRAWS, "cpu"),))
-    answer = asked(monkeypatch, {"first": AGREES}, 1, PlainRun((draws,), status=0, agreed=(False,)))
+    answer = asked(monkeypatch, {"first": AGREES}, 1, PlainRun((draws,), (False,), 1, status=0))
     assert answer.script is not None and answer.script.outcome is Outcome.PASS
-    assert answer.script.own_difference == (
-        "the script's own comparison fails with compilation off too; call 1 (`net`) draws random numbers: "
-        "seed before each side, or call `eval()`"
-    )
+    assert answer.script.own_difference == REASON

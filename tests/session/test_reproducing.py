@@ -14,7 +14,7 @@ import pytest
 
 from bisector import processes
 from bisector.core.case import WHOLE, Case
-from bisector.core.model import Outcome, ProbeResult
+from bisector.core.model import Outcome
 from bisector.core.protocol import Failed, Repro, TestFile
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import CannotWrite
@@ -37,6 +37,7 @@ from bisector.session.reproducing import (
     header,
     named,
 )
+from tests.core.measurements import judged
 
 SHOWN = ReproPlan(WHOLE, None)
 RUNS_ON = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -156,7 +157,7 @@ def test_the_header_and_the_function_speak_of_the_same_decisions() -> None:
         repairs=(Repair(repair, True, 1.0), Repair(fix, False, 1.0)),
     )
     assert named(answer, None) == ["vec:a@x", "fma:b@y"]
-    (denied,) = from_repairs([(fix, ProbeResult(Outcome.PASS, ""))])
+    (denied,) = from_repairs([(fix, judged(Outcome.PASS))])
     assert named(answer, denied) == [*members]
     said = "\n".join(header(answer, denied))
     assert all(member in said for member in named(answer, denied))

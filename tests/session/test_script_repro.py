@@ -12,6 +12,7 @@ import pytest
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags, UseBackend, by_name, paste_lines
+from bisector.core.printed import PrintedLine
 from bisector.core.protocol import ScriptSpec
 from bisector.session.script_repro import DIFFERS, Source, text
 
@@ -37,7 +38,7 @@ def ran(
     fix: Any = None,
     *flags: str,
     case: Case = WHOLE,
-    lines: tuple[int, ...] = (),
+    lines: tuple[PrintedLine, ...] = (),
 ) -> tuple[int, list[str]]:
     target = tmp_path / "case.py"
     target.write_text(script)
@@ -70,12 +71,13 @@ print("strides", torch.compile(f)(x).stride())
 
 
 def test_a_printed_line_that_counts_is_compared(tmp_path: Path) -> None:
-    status, said = ran(tmp_path, PRINTS, lines=(1,))
+    status, said = ran(tmp_path, PRINTS, lines=(PrintedLine(1),))
     assert (status, said[0]) == (1, DIFFERS)
     assert said[1] == "printed line 2: `strides (1, 1)`, with compilation off `strides (1, 7)`"
-    assert ran(tmp_path, PRINTS, lines=(0,))[0] == 0
+    assert ran(tmp_path, PRINTS, lines=(PrintedLine(0),))[0] == 0
     fix = by_name("decomposition", ["decomp:aten.zeros_like@zeros_like"])
-    assert ran(tmp_path, PRINTS, fix, "--fixed", lines=(1,)) == (0, ["compiled agrees with eager"])
+    mended = ran(tmp_path, PRINTS, fix, "--fixed", lines=(PrintedLine(1),))
+    assert mended == (0, ["compiled agrees with eager"])
 
 
 TANGENT = """

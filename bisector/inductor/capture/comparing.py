@@ -22,12 +22,21 @@ _NOT_THE_SCRIPTS = tuple(str(Path(str(module.__file__)).parent) + os.sep for mod
 @dataclass(frozen=True)
 class Compared:
     """values: all that was given to the comparison, tensors among it. tolerance: as it was given, or None.
-    agreed: its own answer. refused: it raised another exception than AssertionError, and compared nothing."""
+    agreed: its own answer; raised: it is that by an AssertionError. refused: it raised another exception, and
+    compared nothing."""
 
     values: Any
     tolerance: Tolerance | None
     agreed: bool
+    raised: bool = False
     refused: bool = False
+
+    def sides(self) -> tuple[Any, Any] | None:
+        """The two that were compared; None where they are not given as such."""
+        args, kwargs = self.values
+        named = [kwargs[name] for name in ("input", "actual", "other", "expected") if name in kwargs]
+        both = (*args[:2], *named)[:2]
+        return (both[0], both[1]) if len(both) == 2 else None
 
 
 # Takes a comparison; says whether an AssertionError that it raised is to go on to the script.
@@ -54,7 +63,7 @@ def _watched(original: Callable[..., Any], told: Told, tolerance_of: _ToleranceO
         try:
             answer = original(*args, **kwargs)
         except AssertionError:
-            if told(Compared(values, tolerance_of(args, kwargs), agreed=False)):
+            if told(Compared(values, tolerance_of(args, kwargs), agreed=False, raised=True)):
                 raise
             return None
         except Exception:

@@ -149,15 +149,16 @@ def _convention_callable(namespace: Mapping[str, Any], entry: str | None) -> Cal
 
 
 def _note_tolerances(recorder: Recorder) -> None:
-    """Tolerances of the script's own comparisons, on the outputs they were about.
+    """Tolerances of the script's own comparisons of eager with compiled, on the outputs they were about.
 
     A comparison of something computed from the outputs speaks for all outputs of the calls before it,
     unless one that names an output directly is there.
     """
     everything = [(call, "*") for call in recorder.calls]
-    some_direct = any(comparison.matched for comparison in recorder.comparisons)
+    comparisons = [comparison for comparison in recorder.comparisons if comparison.of_two_runs]
+    some_direct = any(comparison.matched for comparison in comparisons)
     asked: dict[tuple[int, str], list[Comparison]] = {}
-    for comparison in recorder.comparisons:
+    for comparison in comparisons:
         for call, path in comparison.matched if some_direct else everything:
             asked.setdefault((call.index, path), []).append(comparison)
     for (index, path), about in asked.items():

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 
-from ...core.criterion import DTYPE_TOLERANCES, Tolerance
-from .. import tensors, torch_state
+from ...core.criterion import DTYPE_TOLERANCES, Criterion, Tolerance
+from ...core.judge import divergence
+from .. import measure, tensors, torch_state
 from .comparing import Compared
 from .restarts import restart_as_the_compiler_would
 
@@ -147,13 +148,18 @@ class Comparison:
 
     tolerance: as it was given, or None; default: that of the dtype. matched: (call, output path) of the
     compiled outputs and gradients among what was compared. agreed: the comparison's own answer, on
-    outputs that were computed in eager.
+    outputs that were computed in eager; asserted: it raises where they do not agree. of_two_runs: its two
+    sides are equal but for rounding, as those of a comparison of eager with compiled are where all graphs run
+    in eager: one of a value before and after a step, or of a mean with zero, says nothing of what compiled
+    may differ by.
     """
 
     tolerance: Tolerance | None
     default: Tolerance
     matched: list[tuple[Call, str]]
     agreed: bool
+    asserted: bool = False
+    of_two_runs: bool = True
 
 
 class Recorder:
@@ -272,8 +278,30 @@ class Recorder:
             matched = [(call, path) for leaf in leaves for call in self.calls for path in call.paths(leaf)]
             defaults = [_default_tolerance(leaf) for leaf in leaves]
             default = max(defaults, default=(0.0, 0.0))  # assert_close takes the looser dtype's of a pair
-            self.comparisons.append(Comparison(comparison.tolerance, default, matched, comparison.agreed))
+            self.comparisons.append(Comparison(
+                comparison.tolerance, default, matched, comparison.agreed, comparison.raised,
+                _are_equal_but_for_rounding(comparison.sides()),
+            ))  # fmt: skip
         return not self.calls
+
+
+_BY_DTYPE = Criterion()
+
+
+def _are_equal_but_for_rounding(sides: tuple[Any, Any] | None) -> bool:
+    """False where the two are not known to be."""
+    pairs = list(zip(*map(pytree.tree_leaves, sides), strict=False)) if sides is not None else []
+    return bool(pairs) and all(_is_equal_but_for_rounding(one, two) for one, two in pairs)
+
+
+def _is_equal_but_for_rounding(one: Any, two: Any) -> bool:
+    if one is two and isinstance(one, torch.Tensor):
+        return False
+    try:
+        found = measure.compare(0, "", one, two)
+    except Exception:  # noqa: BLE001 - a subclass may refuse anything, and the script must not see it
+        return False
+    return found is None or divergence(replace(found, dtype_compiled=None), _BY_DTYPE) is None
 
 
 def _version_of(value: Any) -> int | None:

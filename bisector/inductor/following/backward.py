@@ -126,7 +126,8 @@ class Backward:
         found, apart = [], 0.0
         for i, should in expected.items():
             had, of_eager = self._had(self.compiled, i, n, should), self._had(self.eager, i, n, eager[i])
-            local = local_error.local(had, should, ops.basic, self._asked(n, i, reached))
+            scale = local_error.Scale.LAST_BIT if ops.basic else local_error.Scale.WHOLE
+            local = local_error.local(had, should, scale, self._asked(n, i, reached))
             other_bits = local_error.difference((eager[i], of_eager))
             if other_bits and local.relative <= AS_IN_EAGER * other_bits:
                 local = Local()
@@ -167,7 +168,8 @@ class Backward:
         actual = expected if actual is None else actual
         of_eager = eager if of_eager is None else of_eager
         name = f"grad[{n.name}]"
-        here = local_error.local(actual, expected, True, _sums([g.actual for g in given]))
+        summed = _sums([g.actual for g in given])
+        here = local_error.local(actual, expected, local_error.Scale.LAST_BIT, summed)
         if here.arises:
             self.following.errors.note(Edge(n.name), name, actual, expected)
         apart = local_error.difference((actual, of_eager))

@@ -171,7 +171,8 @@ class Following(torch.fx.Interpreter):
             lambda: self._on_unrounded(n, held, of),
             lambda: self._of_magnitudes(n, held, of),
         )
-        return local_error.local(one.actual, one.expected, self.ops[n].basic, asked)
+        scale = local_error.scale_of(self.ops[n].basic, one.expected, list(held.values()))
+        return local_error.local(one.actual, one.expected, scale, asked)
 
     def _gain(
         self, n: torch.fx.Node, eager: Any, shown: Sequence[_Shown], moved: Sequence[Any]

@@ -4,6 +4,7 @@ operation makes of the difference of its inputs.
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -60,15 +61,35 @@ def worst(found: Sequence[Local]) -> Local:
     return max(found, key=lambda one: (one.wrong, one.beyond, one.arises, one.ulp), default=Local())
 
 
-def local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, asked: References) -> Local:
-    """The error of `actual`, where eager makes `expected` of the same inputs.
+class Scale(enum.Enum):
+    """What an error is held to: the size of which value, and by how many steps of the dtype it may be off."""
 
-    basic: IEEE 754 says what each element must be, so each one is held to its own last bit. Where the two are
+    LAST_BIT = enum.auto()  # its own: IEEE 754 says what each element of a basic operation must be
+    OWN = enum.auto()  # its own: each element is made of other inputs, as the variances of rows are
+    WHOLE = enum.auto()  # the largest of the result: of a function that is approximated, or that cancels
+
+    @property
+    def few(self) -> float:
+        return FEW if self is Scale.LAST_BIT else FEW_AT_SCALE
+
+
+def scale_of(basic: bool, expected: Any, inputs: Sequence[Any]) -> Scale:
+    """basic: of the operation. inputs: all that it reads; where the result has fewer elements than they have,
+    each element has terms of its own."""
+    if basic:
+        return Scale.LAST_BIT
+    counts = [v.numel() for one in inputs for v in pytree.tree_leaves(one) if isinstance(v, torch.Tensor)]
+    reduces = isinstance(expected, torch.Tensor) and expected.numel() < max(counts, default=0)
+    return Scale.OWN if reduces else Scale.WHOLE
+
+
+def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: References) -> Local:
+    """The error of `actual`, where eager makes `expected` of the same inputs. Where the two are
     too far apart for rounding in itself: an operation can round many times and cancel, and then eager is as
     far from float64; and what the compiled run read may not have been rounded (a contracted product, a cast
     that is left out), though it was when it was handed out.
     """
-    found = _local(actual, expected, basic, asked.reference)
+    found = _local(actual, expected, scale, asked.reference)
     if not found.beyond or (found.eager_ulp is None and expected.dtype in _ARITHMETIC):
         return found
     if _rounds_its_terms(actual, expected, asked.magnitudes()):
@@ -104,7 +125,7 @@ def _moved_as_far(actual: torch.Tensor, expected: torch.Tensor, others: Sequence
     return int((measure.parts(actual) != measure.parts(expected)).sum()) <= AS_FAR * moved
 
 
-def _local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, reference: Reference) -> Local:
+def _local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, reference: Reference) -> Local:
     if same((actual, expected)):
         return Local()
     relative = difference((actual, expected))
@@ -121,7 +142,7 @@ def _local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, reference:
         rounds = eps(expected) > 0
         ulp = relative / eps(expected) if rounds else largest(actual, expected)[0]
         return Local(True, ulp, relative, not rounds or ulp > FEW_AT_SCALE)
-    ulp, few = _steps(actual, expected, basic), FEW if basic else FEW_AT_SCALE
+    ulp, few = _steps(actual, expected, scale), scale.few
     if 0 < ulp <= few:
         return Local(True, ulp, relative, False)
     exact = reference()
@@ -130,7 +151,7 @@ def _local(actual: torch.Tensor, expected: torch.Tensor, basic: bool, reference:
     exact = exact.to(expected.dtype)
     if ulp == 0:  # zeros of another sign
         return Local(True, ulp, relative, same((expected, exact)), eager_ulp=0.0)
-    theirs, ours = _steps(actual, exact, basic), _steps(expected, exact, basic)
+    theirs, ours = _steps(actual, exact, scale), _steps(expected, exact, scale)
     return Local(True, ulp, relative, theirs > few * max(ours, 1.0), eager_ulp=ours)
 
 
@@ -193,12 +214,12 @@ def largest(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
     return (float((x - y).abs().max()), float(y.abs().max())) if x.numel() else (0.0, 0.0)
 
 
-def _steps(a: torch.Tensor, b: torch.Tensor, basic: bool) -> float:
+def _steps(a: torch.Tensor, b: torch.Tensor, held_to: Scale) -> float:
     """Steps of the dtype between them: at the worst element, or at the scale of the largest one."""
     apart, scale = largest(a, b)
     if apart == 0.0 or not math.isfinite(apart):
         return apart
-    if basic or not scale:
+    if held_to is not Scale.WHOLE or not scale:
         x, y = measure.parts(a), measure.parts(b)
         finite = x.isfinite() & y.isfinite()
         return float(measure.max_ulp(y[finite], x[finite]) or 0)

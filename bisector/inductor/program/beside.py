@@ -14,12 +14,15 @@ from torch.autograd import forward_ad
 
 from ...core.evidence import Evidence
 from ...core.model import Measurement
+from ...core.trace import GRADIENT
 from ...errors import first_line
 from .. import tensors
+from ..moves import Moves
 from ..reference import Float64, Nudged, rounding_of, widen, widened
 from ..torch_state import Modes
 from . import call_values
 from .call_values import Values
+from .reach import held
 from .remembered import Remembered, bindings
 
 NUDGES = 3  # a discontinuity is met by one ulp in about half of the draws
@@ -47,6 +50,7 @@ class Beside:
         self.backward_modes: Modes | None = None  # those of the first backward pass
         self.gradients: Values | None = None  # as they were before the first backward pass
         self.compared = False
+        self.accumulates = False  # whether backward passes leave gradients in the leaves
 
     def returned(self, result: Any) -> None:
         """The call has returned; from now on what comes back to its outputs is kept."""
@@ -76,32 +80,44 @@ class Beside:
             return None, FORWARD_MODE
         after, self.compared = Remembered(self.model), True
         try:
-            return self._measured(index, {**compiled, **self.state})
+            given = self._comparable(compiled) | self.state
+            self.accumulates = any(path.startswith(GRADIENT) for path in given)
+            return self._measured(index, given)
         except Exception as error:  # noqa: BLE001 - the user's function may refuse to be run again in any way
             return None, f"eager does not run a second time on its inputs: {first_line(error)}"
         finally:
             after.put_back()
 
+    def _comparable(self, compiled: Values) -> Values:
+        """Without gradients where none came back to the call: those that are there are of other calls."""
+        return {path: v for path, v in compiled.items() if self.came_back or not path.startswith(GRADIENT)}
+
     def _measured(self, index: int, compiled: Values) -> tuple[Evidence | None, str]:
         eager = self._eager()
         drew = self.before.has_drawn()
-        outputs, unseen = call_values.measured(index, eager, compiled)
-        if not any(output.n_diff or _of_another_kind(output) for output in outputs):
-            return Evidence(Measurement(tuple(outputs)), Measurement(), Measurement(), (), ()), unseen or ""
-        again = Measurement()
+        found = call_values.measured(index, eager, compiled)
+        if not any(output.n_diff or _of_another_kind(output) for output in found.outputs):
+            return Evidence(found.measurement, None, None, (), ()), found.unseen or ""
+        again = None
         if drew:
             again = self._against(index, eager, self._eager(put_back=False))
         restored = self._against(index, eager, self._eager())
         reference, notes = self._reference()
         finest = min((rounding_of(v) for v in eager.values() if isinstance(v, torch.Tensor)), default=1.0)
         modes = [Nudged(seed, finest) for seed in range(NUDGES)]
-        nudged = tuple(self._against(index, eager, self._eager(mode)) for mode in modes)
-        outputs, _ = call_values.measured(index, eager, compiled, reference)
-        default, coarsest = Measurement(tuple(outputs)), max(mode.coarsest for mode in modes)
-        return Evidence(default, again, restored, nudged, notes, coarsest=coarsest), unseen or ""
+        moves, nudged = Moves(eager), list[Measurement]()
+        for mode in modes:
+            moved = self._eager(mode)
+            nudged.append(self._against(index, eager, moved))
+            moves.note(moved)
+        yardstick = moves.beside(reference or None)
+        default = call_values.measured(index, eager, compiled, yardstick).measurement
+        coarsest = max(mode.coarsest for mode in modes)
+        evidence = Evidence(default, again, restored, tuple(nudged), notes, coarsest=coarsest)
+        return evidence, found.unseen or ""
 
     def _against(self, index: int, eager: Values, other: Values) -> Measurement:
-        return Measurement(tuple(call_values.measured(index, eager, other)[0]))
+        return call_values.measured(index, eager, other).measurement
 
     def _reference(self) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         try:
@@ -133,10 +149,10 @@ class Beside:
         of this call alone."""
         leaves = pytree.tree_leaves(result)
         roots = [(leaves[i], gradient) for i, gradient in self.came_back.items()]
-        if not roots or self.backward_modes is None:
-            return {}
+        if not roots or self.backward_modes is None or not self.accumulates:
+            return {}  # torch.autograd.grad hands gradients to the script, and leaves none to look at
         named = [(f"grad[argument {i}]", leaf) for i, leaf in enumerate(pytree.tree_leaves(given))]
-        named += [(f"grad[{name}]", tensor) for name, tensor in call_values.held(self.model)]
+        named += [(f"grad[{name}]", tensor) for name, tensor in held(self.model)]
         named = [(path, t) for path, t in named if call_values.is_tensor(t) and t.is_leaf and t.requires_grad]
         outputs, gradients = zip(*roots, strict=True)
         with _under(self.backward_modes):
@@ -152,6 +168,8 @@ class Beside:
             known = widen(known) if wide and known is not None else known
             if gradient is not None:
                 found[path] = gradient if known is None else known + gradient
+            elif known is not None:
+                found[path] = known
         return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from .call_values import attributes, functions, hooks_of, reached, variables
+from .reach import attributes, hooks_of, reached, variables
 
 State = dict[str, str]  # name -> what it is, in words
 MOST_WORDS = 60  # characters of a value
@@ -32,9 +32,8 @@ def describe(model: Any, args: Any, kwargs: Any) -> State:
     state |= _shared([leaf for leaf in given if isinstance(leaf, torch.Tensor)])
     for name, owner in reached(model):
         state |= dict(_of_owner(name or "the module", owner))
-    for function in functions(model):
-        for name, value in variables(function):
-            state |= _of_value(f"`{name}`", value)
+    for name, value in variables(model):
+        state |= _of_value(f"`{name}`", value)
     return state
 
 

@@ -5,31 +5,23 @@ reaches, and how these values stand to those of the run with compilation off.
 from __future__ import annotations
 
 import dataclasses
-import dis
-import inspect
-import random
-import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch.autograd import forward_ad
 
-from ...core.model import OutputMeasurement
+from ...core.model import Measurement, OutputMeasurement
 from .. import tensors
-from ..measure import compare
+from ..measure import Exact, compare
+from .comparable import Named, Rest, Unseen, leaves, parts, structure
+from .reach import CONTAINERS, attributes, held, reached, variables
 
-Values = dict[str, Any]  # path -> tensor, `Digest` or plain value
+Values = dict[str, Any]  # path -> tensor, plain value, `Digest`, `Rest` or `Unseen`
 SHARED = "shared memory"  # in the place of an output's path
 SAMPLE = 1 << 16  # elements of a value too large to keep
-MOST_LEAVES = 64  # of a container that a compiled function takes from around it
-# torch/nn/modules/module.py, torch/_tensor.py
-_HOOKS = (
-    "_backward_hooks", "_post_accumulate_grad_hooks", "_forward_hooks", "_forward_pre_hooks",
-    "_backward_pre_hooks",
-)  # fmt: skip
-DEPTH = 3  # functions that call functions, in which a compiled function is looked through
+MOST_ELEMENTS = 4096  # of a variable that is looked at before and after each call
+MADE_OF = "what it returns"  # in the place of an output's path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,28 +63,28 @@ def digests_of(values: Values) -> Values:
 
 def returned(result: Any, given: Any) -> Values:
     """What a call returned, tangents too, and what its arguments hold. given: its arguments."""
-    values = {f"output[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(result))}
-    values |= {f"argument[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(given)) if is_tensor(leaf)}
-    values = {path: leaf for path, leaf in values.items() if is_tensor(leaf) or _is_plain(leaf)}
-    return values | _tangents(result) | {SHARED: _shared(result, given)}
+    outputs = [part for i, leaf in enumerate(leaves(result)) for part in parts(f"output[{i}]", leaf)]
+    arguments = [part for i, leaf in enumerate(leaves(given)) for part in parts(f"argument[{i}]", leaf)]
+    values = dict(outputs) | {path: v for path, v in arguments if not isinstance(v, Unseen)}
+    return values | _tangents(result) | {SHARED: _shared(result, given), MADE_OF: structure(result)}
 
 
 def _tangents(result: Any) -> Values:
     """What forward-mode differentiation carries beside the outputs; None where an output carries nothing."""
     if forward_ad._current_level < 0:
         return {}
-    leaves = enumerate(pytree.tree_leaves(result))
+    outputs = enumerate(leaves(result))
     return {
         f"tangent[{i}]": forward_ad.unpack_dual(leaf).tangent
-        for i, leaf in leaves
+        for i, leaf in outputs
         if is_tensor(leaf) and leaf.is_floating_point()
     }
 
 
 def _shared(result: Any, given: Any) -> str:
     """Which outputs lie in the memory of which arguments: a later write to one then shows in the other."""
-    arguments = [(i, _memory(leaf)) for i, leaf in enumerate(pytree.tree_leaves(given))]
-    outputs = [(i, _memory(leaf)) for i, leaf in enumerate(pytree.tree_leaves(result))]
+    arguments = [(i, _memory(leaf)) for i, leaf in enumerate(leaves(given))]
+    outputs = [(i, _memory(leaf)) for i, leaf in enumerate(leaves(result))]
     pairs = [f"output[{o}] with argument[{a}]" for o, m in outputs for a, n in arguments if m and m == n]
     return ", ".join(pairs) or "nothing"
 
@@ -107,131 +99,30 @@ def _memory(value: Any) -> int | None:
         return None
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex, str))
-
-
-def held(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors that what was compiled reaches beside its arguments, by name."""
-    for prefix, owner in reached(model):
-        if isinstance(owner, torch.Tensor):
-            yield prefix, owner
-            continue
-        for name, tensor in _held_by(owner):
-            yield f"{prefix}.{name}" if prefix else name, tensor
-
-
-def _held_by(owner: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    if isinstance(owner, torch.nn.Module):
-        yield from owner.named_parameters()
-        yield from owner.named_buffers()
-    elif isinstance(owner, torch.optim.Optimizer):
-        parameters = [p for group in owner.param_groups for p in group["params"]]
-        for i, parameter in enumerate(parameters):
-            yield f"parameter {i}", parameter
-            kept = owner.state.get(parameter, {})
-            yield from ((f"{name} of parameter {i}", v) for name, v in kept.items() if is_tensor(v))
-
-
-_OWNERS = (torch.nn.Module, torch.optim.Optimizer, torch.Tensor)
-
-
-def reached(model: Any) -> list[tuple[str, Any]]:
-    """The modules, optimizers and tensors that a compiled module, method or function uses: itself, the object
-    of the method, and what the functions take from around them, by name."""
-    owner = getattr(model, "__self__", model)
-    found: dict[str, Any] = {"": owner} if isinstance(owner, _OWNERS) else {}
-    for function in functions(model):
-        for name, value in _around(function).items():
-            if isinstance(value, _OWNERS) and value is not owner:
-                found.setdefault(name, value)
-    return list(found.items())
-
-
-def functions(model: Any) -> list[types.FunctionType]:
-    """The function that was compiled, of a module its `forward`, and those of its own file that it calls."""
-    found: list[types.FunctionType] = []
-    made = type(model).forward if isinstance(model, torch.nn.Module) else getattr(model, "__func__", model)
-    left = [(inspect.unwrap(made), DEPTH)] if callable(made) else []
-    while left:
-        function, depth = left.pop(0)
-        if not inspect.isfunction(function) or function in found:
-            continue
-        found.append(function)
-        if depth > 1:
-            for value in _around(function).values():
-                if getattr(value, "__globals__", None) is function.__globals__:
-                    left.append((value, depth - 1))
-    return found
-
-
-def _around(function: types.FunctionType) -> dict[str, Any]:
-    """What the function takes from around it, by name."""
-    names = {name: function.__globals__[name] for name in global_names(function)}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            names[name] = cell.cell_contents
-        except ValueError:  # nothing was put into it yet
-            continue
-    return names
-
-
-def global_names(function: types.FunctionType) -> list[str]:
-    """The global variables that the function reads or writes and that are there. Its code's `co_names` has
-    the names of attributes too."""
-    loads = (i.argval for i in dis.get_instructions(function.__code__) if i.opname.endswith("_GLOBAL"))
-    return [name for name in dict.fromkeys(loads) if name in function.__globals__]
-
-
 def state(model: Any) -> Values:
-    """The tensors that what was compiled reaches, and its plain variables and attributes."""
-    return {f"state[{name}]": value for name, value in (*held(model), *_objects(model))}
+    """The tensors that what was compiled reaches, and its variables and attributes, as far as they are
+    known."""
+    named = [part for name, value in _variables(model) for part in parts(name, value)]
+    seen = [(name, value) for name, value in named if not isinstance(value, Unseen)]
+    return {f"state[{name}]": value for name, value in (*held(model), *seen)}
 
 
-def variables(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """What the function takes from around it that is plain, holds what is plain, or draws random numbers."""
-    for name, value in _around(function).items():
-        if _is_plain(value) or type(value) in (list, dict, set) or isinstance(value, random.Random):
-            yield name, value
-
-
-def attributes(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
-    """The plain attributes of one module."""
-    for name, value in vars(module).items():
-        if _is_plain(value) and not name.startswith("_") and name != "training":
-            yield name, value
-
-
-def hooks_of(owner: torch.nn.Module | torch.Tensor) -> list[dict[int, Any]]:
-    """The containers of what is registered to run with the forward or backward pass of a module or tensor."""
-    return [hooks for name in _HOOKS if (hooks := getattr(owner, name, None)) is not None]
-
-
-def _objects(model: Any) -> Iterator[tuple[str, Any]]:
+def _variables(model: Any) -> Iterator[Named]:
     for prefix, owner in reached(model):
         for path, module in owner.named_modules() if isinstance(owner, torch.nn.Module) else ():
             where = ".".join(filter(None, (prefix, path)))
             yield from ((f"{where}.{n}" if where else n, value) for n, value in attributes(module))
-    for function in functions(model):
-        for name, value in variables(function):
-            if isinstance(value, random.Random):
-                yield name, f"state {hash(value.getstate()[1])}"
-                continue
-            leaves = sorted(value, key=repr) if type(value) is set else pytree.tree_leaves(value)
-            several = not _is_plain(value)
-            if several:
-                yield f"the length of {name}", len(value)
-            for i, leaf in enumerate(leaves[:MOST_LEAVES]):
-                if is_tensor(leaf) or _is_plain(leaf):
-                    yield f"{name}, value {i}" if several else name, leaf
+    for name, value in variables(model):
+        if not isinstance(value, CONTAINERS) or len(value) <= MOST_ELEMENTS:
+            yield name, value
 
 
 def gradients(model: Any, given: Any) -> Values:
     """The gradients that its arguments and the tensors that it reaches hold."""
-    leaves = [(f"argument {i}", leaf) for i, leaf in enumerate(pytree.tree_leaves(given)) if is_tensor(leaf)]
+    arguments = [(f"argument {i}", leaf) for i, leaf in enumerate(leaves(given)) if is_tensor(leaf)]
     return {
         f"grad[{name}]": leaf.grad
-        for name, leaf in (*leaves, *held(model))
+        for name, leaf in (*arguments, *held(model))
         if leaf.is_leaf and leaf.grad is not None
     }
 
@@ -255,26 +146,65 @@ def _is_dual() -> bool:
 # -- two runs ---------------------------------------------------------------------------------------------
 
 
+_NOTHING = object()  # in the place of a value that one of the two runs does not have
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """How the values of a call stand to eager's. outputs: those with a measurement; same: how many others are
+    equal. unseen: which could not be compared, and why; None where all were."""
+
+    outputs: tuple[OutputMeasurement, ...]
+    same: int
+    unseen: str | None
+
+    @property
+    def measurement(self) -> Measurement:
+        return Measurement(self.outputs, same=self.same, unseen=self.unseen)
+
+
 def measured(
-    index: int, eager: Values, compiled: Values, reference: Mapping[str, Any] | None = None
-) -> tuple[list[OutputMeasurement], str | None]:
-    """How the values of a call stand to eager's. With which of them could not be compared, and why; None
-    where all were."""
-    found, unseen = [], None
-    for path, value in eager.items():
-        other = compiled.get(path)
-        if isinstance(value, Digest):
+    index: int, eager: Values, compiled: Values, reference: Mapping[str, Exact] | None = None
+) -> Standing:
+    """How the values of a call stand to eager's: all that either of the two has."""
+    found, same, unseen = list[OutputMeasurement](), 0, None
+    for path in dict.fromkeys((*eager, *compiled)):
+        value, other = eager.get(path, _NOTHING), compiled.get(path, _NOTHING)
+        missing: str | None = None
+        if value is _NOTHING or other is _NOTHING:
+            one = _one_sided(index, path, value, other)
+        elif isinstance(value, (Unseen, Rest)) or isinstance(other, (Unseen, Rest)):
+            one, missing = None, _unseen(path, value, other)
+        elif isinstance(value, Digest):
             one, missing = _compared_by_digest(index, path, value, other)
-            unseen = unseen or missing
         else:
             one = _compared(index, path, value, other, (reference or {}).get(path))
-        if one is not None:
-            found.append(one)
-    return found, unseen
+        unseen = unseen or missing
+        same += one is None and not missing
+        found += [one] if one is not None else []
+    return Standing(tuple(found), same, unseen)
+
+
+def _one_sided(index: int, path: str, eager: Any, compiled: Any) -> OutputMeasurement | None:
+    """A value that the other run lacks. An output that is None counts as no value."""
+    there = compiled if eager is _NOTHING else eager
+    if there is None or isinstance(there, Unseen):
+        return None
+    said = "a value" if isinstance(there, (Digest, Rest)) else f"a {type(there).__name__}"
+    told = f"{said} that eager does not have" if eager is _NOTHING else f"nothing instead of {said}"
+    return OutputMeasurement(index, path, type(there).__name__, (), 1, alias_mismatch=told)
+
+
+def _unseen(path: str, eager: Any, compiled: Any) -> str | None:
+    if eager == compiled and isinstance(eager, Rest):
+        return None
+    if isinstance(eager, Rest) and isinstance(compiled, Rest):
+        return f"{path}: {eager.count} values were compared by a digest alone, which differs"
+    return f"{path}, {next(v.what for v in (eager, compiled) if isinstance(v, Unseen))}, cannot be compared"
 
 
 def _compared(
-    index: int, path: str, eager: Any, compiled: Any, reference: torch.Tensor | None = None
+    index: int, path: str, eager: Any, compiled: Any, reference: Exact | None = None
 ) -> OutputMeasurement | None:
     """As values are compared; of equal tensors also whether they record gradients, and where they are."""
     found = compare(index, path, eager, compiled, reference)

@@ -33,7 +33,15 @@ from ...core.fix_source import arguments_among
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement
 from ...core.printed import MOST_LINES
-from ...core.program import KEPT, CompiledCall, PlainRun, outputs_of, with_events
+from ...core.program import (
+    KEPT,
+    CompiledCall,
+    PlainRun,
+    not_compared,
+    outputs_of,
+    with_events,
+    without_its_own_words,
+)
 from .. import compiling, control, torch_state
 from ..execute import COMPILERS
 from ..hooks import guard
@@ -79,9 +87,10 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
     if without_effect:
         return Measurement(error=without_effect[0])
     if options.values_alone:
-        compiled = replace(compiled, agreed=(), ended=None, status=0)
+        compiled = without_its_own_words(compiled)
     found = measurement_of(outputs_of(eager, compiled, lines=options.lines), decisions, "")
-    return replace(found, seconds=time.perf_counter() - started)
+    unseen, same = not_compared(eager, compiled), len(compiled.calls)
+    return replace(found, seconds=time.perf_counter() - started, unseen=unseen, same=same)
 
 
 @contextmanager

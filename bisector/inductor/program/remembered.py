@@ -13,7 +13,7 @@ import torch
 
 from ..generators import Generators
 from ..torch_state import Modes
-from .call_values import functions, global_names, held, hooks_of, reached
+from .reach import bound, functions, global_names, held, hooks_of, objects, reached
 
 _CONTAINERS = (list, dict, set)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), *_CONTAINERS)
@@ -24,9 +24,9 @@ class Remembered:
     """The state as it is now.
 
     Tensors by what is in their memory, so that autograd does not see that it is put back. Of modules also
-    which tensors they hold, their hooks and their plain attributes; of functions their plain variables,
-    containers by what is in them, and generators of Python's `random`. What is reached in other ways is not
-    remembered.
+    which tensors they hold, their hooks and their plain attributes; of functions and of the user's objects
+    their plain variables, containers by what is in them, and generators of Python's `random`. What is reached
+    in other ways is not remembered.
     """
 
     def __init__(self, model: Any) -> None:
@@ -72,6 +72,11 @@ def _of_objects(model: Any) -> Iterator[Callable[[], Any]]:
         names = {name: function.__globals__[name] for name in global_names(function)}
         plain = {name: value for name, value in names.items() if _is_remembered(value)}
         yield from _variable(function.__globals__, plain)
+    for _, value in objects(model):
+        names = getattr(value, "__dict__", {})
+        yield from _variable(names, {name: v for name, v in names.items() if _is_remembered(v)})
+    for value in bound(model):
+        yield from _content(value)
 
 
 def _variable(names: dict[str, Any], values: dict[str, Any]) -> Iterator[Callable[[], Any]]:

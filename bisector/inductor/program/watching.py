@@ -19,8 +19,7 @@ import torch
 
 from ... import wire
 from ...core.backends import INDUCTOR, is_beyond, rung_of
-from ...core.model import OutputMeasurement
-from ...core.program import CompiledCall, Effect, Mode
+from ...core.program import CompiledCall, Effect, EffectKind, Mode
 from ...errors import first_line
 from .. import torch_state
 from ..capture import comparing
@@ -29,6 +28,9 @@ from ..capture.wrapping import wrapped
 from . import call_values, effects
 from .beside import Beside
 from .call_values import Values
+from .put_back import PutBack, place_of
+from .reach import code_of
+from .substitution import Kept, Substituted
 
 KEPT_BYTES = 512 << 20  # of values, over all calls; of the larger ones of later calls a digest and a sample
 Note = Callable[..., None]
@@ -59,10 +61,12 @@ def begin(options: Mapping[str, Any], note: Note, around: Around = alone) -> Cal
     torch_state.seed(options["seed"])
     watch = Watch(
         Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until"),
-        options.get("late", ()), options.get("anew", ()), around,
+        options.get("late", ()), options.get("anew", ()), around, options.get("slow", False),
     )  # fmt: skip
     torch.compile = _compile(watch, torch.compile, options["backend"], options.get("arguments", {}))
     _watch_backward(watch)
+    if (undone := options.get("put_back")) is not None:
+        PutBack(EffectKind(undone), options["codes"]).begin()
     for owner, name, stand_in in comparing.stand_ins(watch.compared):
         setattr(owner, name, stand_in)
     return watch.finish
@@ -98,9 +102,11 @@ class Watch:
         late: Sequence[str] = (),
         anew: Sequence[int] = (),
         around: Around = alone,
+        slow: bool = False,
     ) -> None:
         self.folder = folder
         self.keeps = mode is Mode.EAGER
+        self.beside = mode in (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
         self.note = note
         self.only = frozenset(only)
         self.until = until
@@ -111,6 +117,11 @@ class Watch:
         self.kept = 0
         self.within = False
         self.pending: Pending | None = None
+        self.channel: Kept | Substituted | None = None
+        if mode is Mode.COMPILED_KEPT:
+            self.channel = Kept(folder)
+        elif mode is Mode.SUBSTITUTED:
+            self.channel = Substituted(folder, note, slow)
 
     def call(self, entry: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         """Call the function, and note it. model: what it was compiled of."""
@@ -126,7 +137,9 @@ class Watch:
         in_eager = bool(self.only) and index not in self.only
         before = effects.before(model, (args, kwargs)) if self.keeps else None
         late = functools.partial(self.note, late=index)
-        beside = Beside(model, function, args, kwargs, late) if self.until is not None else None
+        beside = Beside(model, function, args, kwargs, late) if self.beside else None
+        if self.channel is not None:
+            self.channel.before(index, model, (args, kwargs))
         self.within = True
         try:
             stance = torch.compiler.set_stance("force_eager") if in_eager else nullcontext()
@@ -138,6 +151,8 @@ class Watch:
         finally:
             self.within = False
         given = (args, kwargs)
+        if self.channel is not None:
+            result = self.channel.returned(index, model, result, given)
         values = call_values.copied(call_values.returned(result, given))
         done = before.effects() if before is not None else ()
         self.pending = Pending(index, entry, model, given, values, done, beside=beside)
@@ -147,7 +162,7 @@ class Watch:
 
     def compared(self, comparison: Compared) -> bool:
         """Note what the script's comparison says; one that fails ends the script as it would."""
-        self.note(agreed=comparison.agreed)
+        self.note(agreed=comparison.agreed, raised=comparison.raised)
         return True
 
     def before_backward(self) -> None:
@@ -158,6 +173,8 @@ class Watch:
     def after_backward(self) -> None:
         """Keep the gradients of the last call: the script may clear them before the next one."""
         if (last := self.pending) is not None:
+            if self.channel is not None:
+                self.channel.after_backward(last.index, last.model, last.given)
             last.values |= call_values.copied(call_values.gradients(last.model, last.given))
 
     def raised_in_backward(self, error: Exception) -> None:
@@ -173,13 +190,16 @@ class Watch:
         left = call_values.state(last.model) | call_values.gradients(last.model, last.given)
         later = {path: value for path, value in left.items() if path not in last.values}
         values = call_values.copied(later) | last.values
-        outputs: list[OutputMeasurement] = []
-        unseen: str | None = None
+        standing = call_values.Standing((), 0, None)
         if self.keeps:
             self._keep(last.index, values)
         elif (eager := self._kept(last.index)) is not None:
-            outputs, unseen = call_values.measured(last.index, eager, values)
-        call = CompiledCall(last.index, last.entry, tuple(outputs), last.raised, unseen, last.effects)
+            standing = call_values.measured(last.index, eager, values)
+        code = code_of(last.model) if self.keeps else None
+        call = CompiledCall(
+            last.index, last.entry, standing.outputs, last.raised, standing.unseen, standing.same,
+            last.effects, "" if code is None else place_of(code),
+        )  # fmt: skip
         if last.beside is not None:
             self.within = True  # what eager calls is no call of the script's
             evidence, why = last.beside.evidence(last.index, last.values)

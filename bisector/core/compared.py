@@ -1,0 +1,47 @@
+"""What two runs were compared in: without it nothing is said to agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Compared:
+    """values: outputs, arguments, state and gradients that were held against each other; calls: of compiled
+    functions; comparisons: of the script's own; lines: printed ones; ends: how each of the two runs ended,
+    where that was compared. unseen: what was not compared, and why; empty where all of it was.
+    """
+
+    values: int = 0
+    calls: int = 0
+    comparisons: int = 0
+    lines: int = 0
+    ends: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether something was compared, and nothing was left out."""
+        return bool(self.values or self.ends) and not self.unseen
+
+    def told(self) -> str:
+        """In words, for the first line of an answer: `3 calls, 12 values and 4 printed lines`."""
+        counts = [
+            (self.calls, "call", "calls"),
+            (self.values, "value", "values"),
+            (self.comparisons, "comparison of its own", "comparisons of its own"),
+            (self.lines, "printed line", "printed lines"),
+        ]
+        said = [f"{count} {one if count == 1 else several}" for count, one, several in counts if count]
+        said += ["the end"] if self.ends else []
+        return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
+
+
+class NothingCompared(ValueError):
+    """An agreement was put together without what was compared: a fault of numbisect's own."""
+
+
+def must_prove(compared: Compared | None) -> None:
+    """Raises NothingCompared where this is no ground to say that two runs agree."""
+    if compared is None or not compared.is_proof:
+        raise NothingCompared(f"an agreement must carry what was compared: {compared}")

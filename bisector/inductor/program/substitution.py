@@ -1,0 +1,144 @@
+"""Whether a difference went from call to call through the values of the calls: the script is run with
+compilation off, each call giving what it gave in the compiled run. Where a later call is then given what it
+was given in the compiled run, the values carried the difference; where not, something else did, such as a
+side effect or a clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from .. import tensors
+from . import call_values
+from .call_values import Values
+from .reach import held
+
+Note = Callable[..., None]
+GIVEN, GAVE, GRADIENTS = "given", "gave", "gradients"
+SECONDS = "seconds"  # among what a call gave: how long it took
+MOST_BYTES = 2 << 30  # of what is kept, over all calls
+UNKNOWN = ""  # in the place of what a call was given: it is not there, or cannot stand for eager's
+_PLAIN = (bool, int, float, complex, str)
+
+
+class Kept:
+    """Of a compiled run: what each call was given and what it gave, and how long it took, in files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bytes = 0
+        self.began_s = 0.0
+
+    def before(self, index: int, model: Any, given: Any) -> None:
+        """The call is about to begin."""
+        self._save(index, GIVEN, call_values.copied(_given(model, given)))
+        self.began_s = time.monotonic()
+
+    def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
+        """The call has returned; gives what the script gets."""
+        took: Values = {SECONDS: time.monotonic() - self.began_s}
+        self._save(index, GAVE, took | call_values.copied(_gave(model, result, given)))
+        return result
+
+    def after_backward(self, index: int, model: Any, given: Any) -> None:
+        """A backward pass has come to its end."""
+        self._save(index, GRADIENTS, call_values.copied(call_values.gradients(model, given)))
+
+    def _save(self, index: int, what: str, values: Values) -> None:
+        self.bytes += call_values.size_of(values)
+        if self.bytes <= MOST_BYTES:
+            torch.save(values, _file(self.folder, index, what))
+
+
+class Substituted:
+    """Gives the script the kept values. note: is told the first call that is given something else, once.
+    slow: each call takes as long as it took compiled."""
+
+    def __init__(self, folder: Path, note: Note, slow: bool) -> None:
+        self.folder = folder
+        self.note = note
+        self.slow = slow
+        self.began_s = 0.0
+        self.parted = False
+
+    def before(self, index: int, model: Any, given: Any) -> None:
+        kept, now = self._load(index, GIVEN), _given(model, given)
+        paths = dict.fromkeys((*(kept or {}), *now))
+        if kept is None:
+            self._part(index, UNKNOWN)
+        elif unlike := [p for p in paths if p not in kept or p not in now or not _same(kept[p], now[p])]:
+            self._part(index, unlike[0])
+        self.began_s = time.monotonic()
+
+    def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
+        kept, now = self._load(index, GAVE), _gave(model, result, given)
+        if kept is None or any(p not in kept or not _fits(v, kept[p]) for p, v in now.items()):
+            self._part(index, UNKNOWN)
+            return result
+        if self.slow:
+            time.sleep(max(0.0, kept[SECONDS] - (time.monotonic() - self.began_s)))
+        for path, value in now.items():
+            if isinstance(value, torch.Tensor):
+                _overwrite(value, kept[path])
+        flat, spec = pytree.tree_flatten(result)
+        made = [one if isinstance(one, torch.Tensor) else kept[f"output[{i}]"] for i, one in enumerate(flat)]
+        return pytree.tree_unflatten(made, spec)
+
+    def after_backward(self, index: int, model: Any, given: Any) -> None:
+        kept = self._load(index, GRADIENTS) or {}
+        for path, value in call_values.gradients(model, given).items():
+            if path in kept and _fits(value, kept[path]):
+                _overwrite(value, kept[path])
+
+    def _part(self, index: int, what: str) -> None:
+        if not self.parted:
+            self.parted = True
+            self.note(parted=index, at=what)
+
+    def _load(self, index: int, what: str) -> Values | None:
+        path = _file(self.folder, index, what)
+        return torch.load(path, weights_only=False) if path.exists() else None
+
+
+def _file(folder: Path, index: int, what: str) -> Path:
+    return folder / f"compiled-{index}-{what}.pt"
+
+
+def _given(model: Any, given: Any) -> Values:
+    """The tensors and plain values of the arguments, and the tensors that it reaches."""
+    values = {f"argument[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(given))}
+    known = {path: v for path, v in values.items() if isinstance(v, (torch.Tensor, *_PLAIN))}
+    return known | {f"state[{name}]": tensor for name, tensor in held(model)}
+
+
+def _gave(model: Any, result: Any, given: Any) -> Values:
+    outputs = {f"output[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(result))}
+    arguments = {f"argument[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(given))}
+    changed = {path: leaf for path, leaf in arguments.items() if isinstance(leaf, torch.Tensor)}
+    return outputs | changed | {f"state[{name}]": tensor for name, tensor in held(model)}
+
+
+def _same(one: Any, two: Any) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
+        return tensors.same_values(one, two.detach())
+    return type(one) is type(two) and bool(one == two or (one != one and two != two))
+
+
+def _fits(value: Any, kept: Any) -> bool:
+    """Whether the kept value can stand in the place of eager's."""
+    if not isinstance(value, torch.Tensor):
+        return not isinstance(kept, torch.Tensor)
+    alike = isinstance(kept, torch.Tensor) and (value.shape, value.dtype) == (kept.shape, kept.dtype)
+    return alike and value.layout is torch.strided
+
+
+def _overwrite(value: torch.Tensor, kept: torch.Tensor) -> None:
+    """Change what is in memory without autograd seeing it."""
+    if not tensors.same_values(value.detach(), kept):
+        value.detach().copy_(kept)

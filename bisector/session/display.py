@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
 from bisector.errors import CannotWrite
+from bisector.report.literal import Literal
 
 
 def to_stdout(text: str) -> None:
@@ -38,13 +38,6 @@ def _to_nowhere(descriptor: int) -> None:
     os.close(nowhere)
 
 
-class _Console(Console):
-    """rich ends the program with status 1, which here means an answer, where nobody reads what it prints."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-
-
 class Display:
     """Tells the stages of a run. `progress(stage, text)`: stage `probe` is one probe done; any other is a
     finding worth a line."""
@@ -53,7 +46,7 @@ class Display:
         self, quiet: bool, verbose: bool, no_color: bool, budget_s: float | None, lines: bool = False
     ) -> None:
         """lines: findings go to stdout, a JSON object each (report/lines.schema.json), and not to stderr."""
-        self.console = _Console(stderr=True, no_color=no_color or None, highlight=False, soft_wrap=True)
+        self.console = Literal(stderr=True, no_color=no_color or None, soft_wrap=True)
         self.quiet = quiet
         self.verbose = verbose
         self.budget_s = budget_s

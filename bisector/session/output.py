@@ -17,6 +17,7 @@ from bisector.report import markdown, sections, terminal
 from bisector.report.blocks import Detail
 from bisector.runner.rundir import RunDirectory
 
+from ..subject.targets import source_of
 from .display import to_stdout
 
 PLAIN_WIDTH = 100  # columns where stdout is no terminal
@@ -56,8 +57,8 @@ def as_page(run: RunDirectory, result: Mapping[str, Any]) -> str:
     target = Path(result["target"])
     script: str | None = None
     if target.suffix == ".py":
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            script = target.read_text(encoding="utf-8")
+        with contextlib.suppress(OSError, UnicodeDecodeError, SyntaxError):
+            script = source_of(target)
     return page.render(sections.report(result, run.repro_text()), result, script)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -85,6 +86,15 @@ def _of_folder(path: Path) -> Target:
 def _runs_repro(path: Path) -> bool:
     with open(path, "rb") as file:
         return RUNS_REPRO.encode() in file.read(READ_BYTES)
+
+
+def source_of(script: Path) -> str:
+    """The text of a script as Python reads it, with a byte order mark or in the encoding that it names.
+
+    Raises OSError, and UnicodeDecodeError or SyntaxError where it is in no encoding.
+    """
+    with tokenize.open(script) as file:
+        return file.read()
 
 
 @dataclass(frozen=True)

@@ -93,3 +93,11 @@ def test_the_page_shows_the_script_in_its_own_encoding(
 
     output.as_page(Run(), {**samples.agrees(), "target": str(script)})  # type: ignore[arg-type]
     assert shown == [source_of(script)]
+
+
+def test_the_annotations_of_a_script_are_values_as_under_python(tmp_path: Path, main_module: Any) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("def f(x: int) -> float: ...\n")
+    recorded = load._run_script(script)["f"].__annotations__
+    run_script.execute(str(script), 0)
+    assert recorded == main_module().f.__annotations__ == {"x": int, "return": float}

@@ -116,7 +116,8 @@ def _run_script(path: Path) -> Mapping[str, Any]:
     sys.modules["__main__"] = module
     sys.argv = [str(path)]
     sys.path.insert(0, str(path.parent.resolve()))
-    exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+    # Else what this file imports from __future__ would hold for the script.
+    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     return module.__dict__
 
 

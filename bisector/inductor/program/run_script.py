@@ -119,7 +119,8 @@ def execute(script: str, seed: int, disabled: Sequence[int] = ()) -> None:
         lines.insert(number - 1, f"{indent}@__import__('torch').compiler.disable\n")
     source = "".join(lines)
     sys.modules["__main__"] = module
-    exec(compile(source, script, "exec"), module.__dict__)
+    # Else what this file imports from __future__ would hold for the script.
+    exec(compile(source, script, "exec", dont_inherit=True), module.__dict__)
 
 
 def describe_error(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..core.own_folders import RUN_OPTIONS
 from ..errors import BadOption, BadTarget, CannotWrite
 
 RUNS = "numbisect-runs"
@@ -70,7 +71,7 @@ class RunDirectory:
 
     @property
     def options(self) -> Path:
-        return self.path / "options.json"
+        return self.path / RUN_OPTIONS
 
     def start_over(self) -> None:
         """Remove what a run left but its options: what it found was about something else. Raises BadTarget
@@ -168,7 +169,7 @@ def within(run: RunDirectory, call: int, options: Mapping[str, Any]) -> RunDirec
 def _ended_before_it_began(path: Path) -> bool:
     """Whether the folder holds a run without a single answer: a mistake in its target or its options."""
     journal = RunDirectory(path).journal
-    known = {"journal.jsonl", "options.json", "options.json.new", "worker.log", "autotuned.jsonl"}
+    known = {"journal.jsonl", RUN_OPTIONS, f"{RUN_OPTIONS}.new", "worker.log", "autotuned.jsonl"}
     if not {p.name for p in path.iterdir() if not p.match("crash-*.txt")} <= known:
         return False
     return not journal.exists() or '"event": "done"' not in journal.read_text()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -29,6 +31,12 @@ def to_stdout(text: str) -> None:
         _to_nowhere(1)
         again = "print the result again with `numbisect report`"
         raise CannotWrite(f"stdout: {error.strerror}; {again}") from error
+
+
+def complain(line: str) -> None:
+    """Tell on stderr of an error that does not end the command; --quiet leaves it, too."""
+    with contextlib.suppress(OSError):  # a full disk behind stderr: the answer does not depend on it
+        print(f"numbisect: {line}", file=sys.stderr, flush=True)
 
 
 def _to_nowhere(descriptor: int) -> None:

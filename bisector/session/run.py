@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import resource
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +25,7 @@ from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
 
-from ..processes import Started
+from ..processes import Started, temporary_folder
 from ..subject.targets import recognise
 from ..tracing import SILENT, Trace
 from . import environment
@@ -129,7 +128,7 @@ class Session:
     def scratch(self) -> Path:
         """A folder for what nobody wants to keep; the same at each call."""
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="numbisect-"))
+            self._scratch = temporary_folder()
         return self._scratch
 
     def begin_again(

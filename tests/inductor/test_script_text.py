@@ -17,10 +17,10 @@ from bisector.core.criterion import Criterion
 from bisector.core.protocol import ScriptSpec
 from bisector.inductor.capture import load
 from bisector.inductor.program import run_script
-from bisector.report import page
-from bisector.session import output, script_repro
+from bisector.runner.rundir import RunDirectory
+from bisector.session import script_repro
+from bisector.session.run import keep_script
 from bisector.subject.targets import source_of
-from tests.report import samples
 
 SAID = "größer"
 SOURCES = {
@@ -81,18 +81,10 @@ def test_the_text_of_a_script_is_what_python_reads(script: Path) -> None:
     assert source_of(script).endswith(f"said = '{SAID}'\n") and "\ufeff" not in source_of(script)
 
 
-def test_the_page_shows_the_script_in_its_own_encoding(
-    script: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    shown: list[str | None] = []
-    monkeypatch.setattr(page, "render", lambda report, result, text: shown.append(text) or "")
-
-    class Run:
-        def repro_text(self) -> None:
-            return None
-
-    output.as_page(Run(), {**samples.agrees(), "target": str(script)})  # type: ignore[arg-type]
-    assert shown == [source_of(script)]
+def test_a_run_keeps_the_script_as_python_reads_it(script: Path, tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    keep_script(run, script)
+    assert run.script_text() == source_of(script)
 
 
 def test_the_annotations_of_a_script_are_values_as_under_python(tmp_path: Path, main_module: Any) -> None:

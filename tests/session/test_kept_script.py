@@ -95,3 +95,20 @@ def test_a_script_that_python_cannot_read_is_left_to_python(content: bytes, run:
     keep_script(run, Path("script.py"))
     keep_script(run, Path("."))
     assert run.script_text() is None
+
+
+def test_a_run_that_is_gone_on_with_from_another_folder_finds_its_script(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Path.cwd()
+    run.write_json(run.options, Options("script.py", folder=str(here)).to_json())
+    found: list[str] = []
+    monkeypatch.setattr(
+        "bisector.session.probe_commands.run_pipeline",
+        lambda run, options, given: found.append(options.target) or 0,
+    )
+    given = {"again": False, "budget": None}
+    past_runs.resume(str(run.path), given)
+    monkeypatch.chdir(tmp_path)
+    past_runs.resume(str(run.path), given)
+    assert found == ["script.py", str(here / "script.py")]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -38,6 +39,16 @@ class Flag(click.ParamType):
         return parsed
 
 
+class Finite(click.FloatRange):
+    """A number in a range. NaN is outside of none, and nothing can be held to it."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value}: write a finite number in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
 PATH = click.Path()  # a shell completes it
 _WRITING: list[Callable[[Any], Any]] = [
     click.option("--out", metavar="DIR", type=PATH, help="Run directory; all that the run writes is in it."),
@@ -46,10 +57,10 @@ _WRITING: list[Callable[[Any], Any]] = [
 _TRUST = click.option("--trust", is_flag=True, help="The target may be unpickled, which can run code.")
 _PROBING: list[Callable[[Any], Any]] = [
     *_WRITING,
-    click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (with --atol)."),
-    click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (with --rtol)."),
+    click.option("--rtol", type=Finite(min=0), help="Relative tolerance (with --atol)."),
+    click.option("--atol", type=Finite(min=0), help="Absolute tolerance (with --rtol)."),
     click.option("--max-ulp", type=click.IntRange(min=0), help="Units in the last place that may differ."),
-    click.option("--cosine", type=click.FloatRange(0, 1), help="Least cosine of an output and eager's."),
+    click.option("--cosine", type=Finite(0, 1), help="Least cosine of an output and eager's."),
     click.option("--profile", metavar="NAME|FILE", help="Tolerances and options under a name."),
     click.option("--signed-zero", is_flag=True, help="Treat -0.0 and +0.0 as different."),
     click.option("-c", "config", type=Flag(), multiple=True, help="Set a config flag in every compile."),
@@ -63,10 +74,10 @@ _PROBING: list[Callable[[Any], Any]] = [
     click.option("--jobs", type=click.IntRange(min=1), help="Probes at a time; default: one for each core."),
     click.option(
         "--timeout",
-        type=click.FloatRange(min=1),
+        type=Finite(min=1),
         help="Seconds for one probe.  [default: 120, and one for each call of a larger graph]",
     ),
-    click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole run."),
+    click.option("--budget", type=Finite(min=1), help="Seconds for the whole run."),
     click.option("--entry", metavar="NAME", help="The compiled function to examine."),
     click.option("--call", type=click.IntRange(min=1), help="The compiled call to examine, from 1."),
     _TRUST,
@@ -227,9 +238,9 @@ def check(target: str, **given: Any) -> int:
 @options(_WRITING)
 @click.option("--repeat", type=click.IntRange(min=1), default=1, help="Runs of each build.  [default: 1]")
 @click.option(
-    "--timeout", type=click.FloatRange(min=1), default=600, help="Seconds for one run.  [default: 600]"
+    "--timeout", type=Finite(min=1), default=600, help="Seconds for one run.  [default: 600]"
 )
-@click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the whole search.")
+@click.option("--budget", type=Finite(min=1), help="Seconds for the whole search.")
 @click.option(
     "--cache-gib", type=click.IntRange(min=0), default=20, help="Of environments kept.  [default: 20]"
 )
@@ -295,7 +306,7 @@ def report(run: str, form: str, in_browser: bool, **given: Any) -> int:
 @main.command()
 @click.argument("run", metavar="RUN", type=PATH)
 @options(_WRITING[1:])
-@click.option("--budget", type=click.FloatRange(min=1), help="Seconds for the rest of the run.")
+@click.option("--budget", type=Finite(min=1), help="Seconds for the rest of the run.")
 @click.option("--again", is_flag=True, help="Start over: nothing is taken from the run but its options.")
 @options(_OUTPUT)
 def resume(run: str, **given: Any) -> int:

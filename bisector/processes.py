@@ -3,7 +3,7 @@
 Every process that is started here carries a mark in its environment, which its own children inherit. One
 more process, the keeper, waits for the end of a pipe that only we hold open; when it comes, by our exit or by
 `kill -9`, the keeper kills whatever carries our mark, in any session or group (Linux; elsewhere the group
-that was started is all that is ended, and only by us).
+that was started is all that is ended, and only by us), and removes our temporary folders.
 
 Run as a program, this file is the keeper.
 """
@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -181,6 +182,14 @@ def run(
     return start(command, folder=folder, environment=environment, capture=True).wait(timeout_s)
 
 
+def temporary_folder() -> Path:
+    """A new folder that is gone once this process is, however that ends. Raises OSError where none can be
+    made."""
+    folder = Path(tempfile.mkdtemp(prefix="numbisect-"))
+    _Keeper.remove_in_the_end(folder)
+    return folder
+
+
 def die_with(parent: int) -> None:
     """Ask the kernel to kill this process when its parent dies (Linux alone): for a forked child, which has
     its parent's mark."""
@@ -226,12 +235,22 @@ class _Keeper:
     @classmethod
     def next_mark(cls) -> str:
         with cls.lock:
-            if cls.pipe is None:
-                cls._start()
+            cls._open_pipe()
             return f"{cls.owner}.{next(cls.numbers)}"
 
     @classmethod
-    def _start(cls) -> None:
+    def remove_in_the_end(cls, folder: Path) -> None:
+        with cls.lock, contextlib.suppress(BrokenPipeError):  # somebody killed it: then the folder may stay
+            os.write(cls._open_pipe().fileno(), os.fsencode(folder) + b"\0")
+
+    @classmethod
+    def _open_pipe(cls) -> IO[bytes]:
+        if cls.pipe is None:
+            cls.pipe = cls._start()
+        return cls.pipe
+
+    @classmethod
+    def _start(cls) -> IO[bytes]:
         cls.owner = uuid.uuid4().hex
         keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", os.path.abspath(__file__), f"{cls.owner}."],
@@ -242,8 +261,9 @@ class _Keeper:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        cls.pipe = keeper.stdin
         keeper.returncode = 0  # nobody waits for it: it ends after us
+        assert keeper.stdin is not None
+        return keeper.stdin
 
     @classmethod
     def forget(cls) -> None:
@@ -258,5 +278,7 @@ os.register_at_fork(after_in_child=_Keeper.forget)
 
 
 if __name__ == "__main__":
-    sys.stdin.buffer.read()  # comes back when the owner is gone
+    folders = sys.stdin.buffer.read()  # comes back when the owner is gone
     kill_marked(sys.argv[1])
+    for folder in filter(None, folders.split(b"\0")):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -22,7 +22,10 @@ WORKER = "inductor"  # runs in its own process; the others start it and speak wi
 ATTACHED = "attached"  # runs in the user's process, beside torch, and writes with the worker's own means
 WORKER_LIBRARIES = {"torch", "triton"}
 # What prints: the rest of the session finds the answer, and knows nothing of how it is told.
-PRINTING = tuple(f"bisector.session.{name}" for name in ("output", "past_runs", "triage", "glossary"))
+PRINTING = tuple(
+    f"bisector.session.{name}"
+    for name in ("output", "past_runs", "triage", "glossary", "display", "doctor", "flags.curated")
+)
 SERVING = "bisector.inductor.serving"  # the processes; what is done in them knows nothing of them
 
 # The core computes and does nothing else: no process, clock, file, thread or machine.

@@ -27,7 +27,7 @@ def main(path, *arguments):
         for name, value in json.loads(os.environ.get("NUMBISECT_SETTINGS", "{}")).items():
             family, _, key = name.partition(".")
             setattr(importlib.import_module(f"torch._{family}.config"), key, value)
-        with open(path, encoding="utf-8") as source:
+        with open(path, "rb") as source:
             code = compile(source.read(), path, "exec")
         exec(code, names)
     except SystemExit as end:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -42,25 +43,71 @@ INSTALL_S = 3600.0  # two gigabytes over a slow line
 LAST_WORDS = 300  # characters of what an installer said that are told
 
 
+class Installer:
+    """Runs the programs that install, one after the other, until it is interrupted from another thread."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._lock = threading.Lock()
+        self._running: processes.Started | None = None
+
+    def run(self, command: Sequence[str]) -> None:
+        """Raises CannotInstall."""
+        with self._lock:
+            if self.interrupted:
+                raise CannotInstall("interrupted")
+            self._running = processes.start(command, capture=True)
+        done = self._running.wait(INSTALL_S)
+        with self._lock:
+            self._running = None
+        if self.interrupted:
+            raise CannotInstall("interrupted")
+        if done.status != 0:
+            said = " ".join((done.err or done.out).split())
+            raise CannotInstall(said[-LAST_WORDS:] or f"{command[0]}: {done.how}")
+
+    def interrupt(self) -> None:
+        """What runs is ended, and nothing is run after it."""
+        with self._lock:
+            self.interrupted = True
+            if self._running is not None:
+                self._running.kill()
+
+
 @dataclass
 class Environments:
     """folder: holds them, one for each wheel. limit: bytes that they may take together; the one that was
-    used longest ago goes first. cpu_stubs: NVIDIA's libraries are not installed, stubs stand in for them."""
+    used longest ago goes first. cpu_stubs: NVIDIA's libraries are not installed, stubs stand in for them.
+    in_use: the one that was asked for last, which stays whatever is made ahead meanwhile."""
 
     folder: Path
     limit: int
     cpu_stubs: bool = False
     uv: str | None = field(default_factory=lambda: processes.program("uv"))
+    installer: Installer = field(default_factory=Installer)
+    in_use: Path | None = None
+    removing: threading.Lock = field(default_factory=threading.Lock)
 
-    def interpreter(self, wheel: Wheel) -> Interpreter:
-        """The Python of the build's environment, made where it is not there. Raises CannotInstall, and
-        MissingTool where the machine is at fault."""
+    def interpreter(self, wheel: Wheel, ahead: bool = False) -> Interpreter:
+        """The Python of the build's environment, made where it is not there. ahead: before it is asked for.
+        Raises CannotInstall, and MissingTool where the machine is at fault."""
         place = self.folder / f"{wheel.version}{'-stubs' if self.cpu_stubs else ''}"
         if not (place / MADE).exists():
             self._make(wheel, place)
-        (place / MADE).touch()
-        self._keep_within(place)
+        with self.removing:
+            (place / MADE).touch()
+            if not ahead:
+                self.in_use = place
+            self._keep_within(place)
         return Interpreter(place / "bin" / "python", _packages(place), self._variables(place))
+
+    def take(self, made: Interpreter) -> bool:
+        """Whether one that was made ahead is still there; from now on it is the one in use."""
+        with self.removing:
+            if not made.python.exists():
+                return False
+            self.in_use = made.python.parents[1]
+            return True
 
     def _variables(self, place: Path) -> dict[str, str]:
         if not self.cpu_stubs:
@@ -85,7 +132,8 @@ class Environments:
             unfinished.rename(place)
         except (CannotInstall, OSError) as error:
             why = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            self._check_machine(wheel, why)
+            if not self.installer.interrupted:
+                self._check_machine(wheel, why)
             raise CannotInstall(why) from error
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -103,16 +151,14 @@ class Environments:
             raise MissingTool(f"{wheel.index}: the index is gone; {advice}") from lost
 
     def _create(self, folder: Path) -> None:
-        if self.uv:
-            _run([self.uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(folder)])
-        else:
-            _run([sys.executable, "-m", "venv", "--copies", str(folder)])
+        with_uv = ["venv", "--quiet", "--relocatable", "--python", sys.executable, str(folder)]
+        without = [sys.executable, "-m", "venv", "--copies", str(folder)]
+        self.installer.run([self.uv, *with_uv] if self.uv else without)
 
     def _install(self, python: str, what: Sequence[str]) -> None:
-        if self.uv:
-            _run([self.uv, "pip", "install", "--quiet", "--python", python, *what])
-        else:
-            _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what])
+        with_uv = ["pip", "install", "--quiet", "--python", python, *what]
+        without = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what]
+        self.installer.run([self.uv, *with_uv] if self.uv else without)
 
     def _companions(self, environment: Path) -> list[str]:
         """What the installed wheel asks for on this machine, extras left out."""
@@ -134,10 +180,11 @@ class Environments:
         return options
 
     def _keep_within(self, used: Path) -> None:
-        """Remove environments until the rest takes no more than the limit; the one in use stays."""
+        """Remove environments until the rest takes no more than the limit; this one stays, and the one in
+        use."""
         made = sorted(self.folder.glob(f"*/{MADE}"), key=lambda mark: mark.stat().st_mtime)
         sizes = {mark.parent: _bytes_in(mark.parent) for mark in made}
-        for place in [p for p in sizes if p != used]:
+        for place in [p for p in sizes if p not in (used, self.in_use)]:
             if sum(sizes.values()) <= self.limit:
                 return
             shutil.rmtree(place)
@@ -152,13 +199,6 @@ def _direct(wheel: Wheel) -> str:
 
 def _packages(environment: Path) -> Path:
     return next(environment.glob("lib/python*/site-packages"))
-
-
-def _run(command: Sequence[str]) -> None:
-    done = processes.run(command, INSTALL_S)
-    if done.status != 0:
-        said = " ".join((done.err or done.out).split())
-        raise CannotInstall(said[-LAST_WORDS:] or f"{command[0]}: {done.how}")
 
 
 def _bytes_in(folder: Path) -> int:
@@ -206,7 +246,7 @@ class Fetching:
         made = self._making.pop(name, None)
         if made is not None and not made.cancel():
             found = made.result()
-            if found.python.exists():
+            if self._environments.take(found):
                 return found
         return self._pool.submit(self._environments.interpreter, wheel).result()
 
@@ -218,12 +258,14 @@ class Fetching:
                 del self._making[name]
         for name, wheel in wanted.items():
             if wheel is not None and name not in self._making:
-                self._making[name] = self._pool.submit(self._environments.interpreter, wheel)
+                self._making[name] = self._pool.submit(self._environments.interpreter, wheel, ahead=True)
 
     def strange(self, line: Mapping[str, Any]) -> str:
         """An environment has one torch."""
         return ""
 
     def close(self) -> None:
-        """Waits for what is being made: an environment half written would be left behind."""
+        """What is being installed is ended, not waited for; what it had written of an environment goes with
+        it."""
+        self._environments.installer.interrupt()
         self._pool.shutdown(wait=True, cancel_futures=True)

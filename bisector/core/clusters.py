@@ -9,7 +9,7 @@ from math import comb
 from typing import Any
 
 from .kinds import KINDS
-from .model import kind_of
+from .model import detail_of, kind_of
 
 # Where something is computed, and not how: these make room for a cause (a cast is dropped inside a kernel,
 # whatever put its two ends into one) and change with the ops around it.
@@ -24,7 +24,7 @@ def pattern(decision_id: str) -> str:
     kind = kind_of(decision_id)
     if kind in _OF_ONE_GRAPH:
         return kind
-    return decision_id.rpartition("@")[0].partition("/")[0].partition("#")[0]
+    return f"{kind}:{detail_of(decision_id).partition('#')[0]}"
 
 
 @dataclass(frozen=True)

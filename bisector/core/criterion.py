@@ -20,6 +20,9 @@ DTYPE_TOLERANCES: dict[str, Tolerance] = {
     "complex128": (1e-7, 1e-7),
 }
 INTEGERS = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
+NARROW = (
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2"
+)  # fmt: skip
 EXACT: Tolerance = (0.0, 0.0)
 BY_VECTOR = ("float16", "bfloat16", "float32", "float64")  # dtypes that --max-ulp and --cosine are about
 _IS_BY_VECTOR = f"e.dtype in ({', '.join(f'torch.{dtype}' for dtype in BY_VECTOR)})"

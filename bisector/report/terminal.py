@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
@@ -26,6 +24,7 @@ from .blocks import (
     Tone,
     Verbatim,
 )
+from .literal import on_page
 from .words import percent
 
 INDENT = 2
@@ -44,8 +43,7 @@ BAR_WIDTH, PERCENT_WIDTH = 8, 4
 def render(report: Report, width: int, color: bool, detail: Detail = Detail.ALL) -> str:
     """The text at a terminal width, without trailing spaces; with color, ANSI sequences.
 
-    Lines that are there to be copied are never wrapped and so can be longer than `width`. Nothing in a text
-    is read as rich's markup: node names and shapes are full of brackets.
+    Lines that are there to be copied are never wrapped and so can be longer than `width`.
     """
     page = _Page(width, color)
     page.put(Text(report.answer.text, style=f"bold {STYLES[report.answer.tone]}"))
@@ -62,19 +60,7 @@ def render(report: Report, width: int, color: bool, detail: Detail = Detail.ALL)
 
 class _Page:
     def __init__(self, width: int, color: bool) -> None:
-        self.buffer = io.StringIO()
-        self._console = Console(
-            file=self.buffer,
-            width=width,
-            color_system="standard" if color else None,
-            force_terminal=color,
-            no_color=not color,
-            markup=False,
-            emoji=False,
-            highlight=False,
-            legacy_windows=False,
-            _environ={},  # the terminal's variables must not change a report that is written to a file
-        )
+        self._console, self.buffer = on_page(width, color)
 
     def put(self, text: Text | Grid, indent: int = 0) -> None:
         self._console.print(Padding(text, (0, 0, 0, indent)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import tempfile
@@ -29,7 +30,10 @@ def write(error: BaseException, arguments: Sequence[str]) -> Path:
             return _written(run.path / name, content)
         except OSError:
             pass  # the run directory may be what the error is about
-    return _written(Path(tempfile.gettempdir()) / f"numbisect-{name}", content)
+    # Others write there, too: a name that could be guessed might be a link by then.
+    descriptor, path = tempfile.mkstemp(prefix=f"numbisect-{Path(name).stem}-", suffix=".txt")
+    os.close(descriptor)
+    return _written(Path(path), content)
 
 
 def _written(path: Path, content: str) -> Path:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..core.own_folders import RUN_OPTIONS
 from ..errors import BadOption, BadTarget, CannotWrite
 
 RUNS = "numbisect-runs"
 WITHIN = "call-"  # begins the name of a run within a run
 REPRO, TEST, NEIGHBOUR, PAGE = "repro.py", "test_repro.py", "neighbour.diff", "report.html"
+SCRIPT = "script.txt"
 # What a folder that could be written may give at any later moment: another --out is no answer to it.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -41,6 +43,14 @@ class RunDirectory:
 
     def repro_text(self) -> str | None:
         return self.repro.read_text(encoding="utf-8") if self.repro.exists() else None
+
+    @property
+    def script(self) -> Path:
+        """The text of the target as it was, in UTF-8, if it is a script; to be read, not to be run."""
+        return self.path / SCRIPT
+
+    def script_text(self) -> str | None:
+        return self.script.read_text(encoding="utf-8") if self.script.exists() else None
 
     @property
     def test(self) -> Path:
@@ -70,14 +80,14 @@ class RunDirectory:
 
     @property
     def options(self) -> Path:
-        return self.path / "options.json"
+        return self.path / RUN_OPTIONS
 
     def start_over(self) -> None:
         """Remove what a run left but its options: what it found was about something else. Raises BadTarget
         where the run still goes on."""
         with contextlib.suppress(FileNotFoundError), self.journal.open("rb") as held:
             lock(held, self.journal)
-        texts = (self.repro, self.test, self.neighbour, self.markdown, self.page)
+        texts = (self.script, self.repro, self.test, self.neighbour, self.markdown, self.page)
         for file in (self.journal, self.result, *texts, self.choices):
             file.unlink(missing_ok=True)
         for inner in self.path.glob(f"{WITHIN}*/{self.options.name}"):
@@ -168,7 +178,7 @@ def within(run: RunDirectory, call: int, options: Mapping[str, Any]) -> RunDirec
 def _ended_before_it_began(path: Path) -> bool:
     """Whether the folder holds a run without a single answer: a mistake in its target or its options."""
     journal = RunDirectory(path).journal
-    known = {"journal.jsonl", "options.json", "options.json.new", "worker.log", "autotuned.jsonl"}
+    known = {"journal.jsonl", RUN_OPTIONS, f"{RUN_OPTIONS}.new", SCRIPT, "worker.log", "autotuned.jsonl"}
     if not {p.name for p in path.iterdir() if not p.match("crash-*.txt")} <= known:
         return False
     return not journal.exists() or '"event": "done"' not in journal.read_text()

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import ast
 import json
+import reprlib
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
@@ -16,7 +18,7 @@ from typing import Any
 import yaml
 
 from bisector import wire
-from bisector.core.criterion import Criterion
+from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, NARROW, Criterion
 from bisector.errors import BadOption
 
 from .build_question import Question
@@ -27,6 +29,8 @@ FAMILIES = ("inductor", "functorch", "dynamo", "backends", "env")
 _KEYS: dict[str, Any] = {
     "criterion": (str, dict), "config": dict, "train": bool, "dynamic": bool, "seed": int, "repeat": int
 }  # fmt: skip
+_CRITERION_KEYS: dict[str, Any] = {"tolerances": (dict, type(None)), "signed_zero": bool, "about": str}
+_DTYPES = (*DTYPE_TOLERANCES, *INTEGERS, *NARROW)
 Tolerances = Mapping[str, tuple[float, float]]
 
 
@@ -196,22 +200,37 @@ def _criteria() -> dict[str, Any]:
 
 
 def _profile(name: str, read: Mapping[str, Any]) -> Profile:
-    for key, value in read.items():
-        if key not in _KEYS:
-            raise BadOption(f"--profile {name}: unknown key {key}; it may have {', '.join(_KEYS)}")
-        if not isinstance(value, _KEYS[key]) or (isinstance(value, bool) and _KEYS[key] is int):
-            raise BadOption(f"--profile {name}: {key} cannot be {value!r}; see configs/profiles for examples")
+    _check(name, read, _KEYS)
     options = {key: value for key, value in read.items() if key != "criterion"}
     if "config" in options:
-        options["config"] = {full_name(flag): value for flag, value in options["config"].items()}
+        options["config"] = _config(name, options["config"])
     if "criterion" not in read:
         return Profile(name, options=options)
     criterion = _criterion(name, read["criterion"])
-    return Profile(name, _tolerances(name, criterion), bool(criterion.get("signed_zero")), options)
+    tolerances = _tolerances(name, criterion.get("tolerances") or {})
+    return Profile(name, tolerances, criterion.get("signed_zero", False), options)
+
+
+def _check(name: str, read: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
+    """Raises BadOption for a key that is not among the kinds, and for a value of another type."""
+    for key, value in read.items():
+        if key not in kinds:
+            raise BadOption(f"--profile {name}: unknown key {key}; it may have {', '.join(kinds)}")
+        if not isinstance(value, kinds[key]) or (isinstance(value, bool) and kinds[key] is int):
+            raise BadOption(f"--profile {name}: {key} cannot be {value!r}; see configs/profiles for examples")
+
+
+def _config(name: str, settings: Mapping[Any, Any]) -> dict[str, Any]:
+    for flag in settings:
+        if not isinstance(flag, str):
+            hint = "write lines like `cpp.simdlen: 1`"
+            raise BadOption(f"--profile {name}: config cannot name {flag!r}; {hint}")
+    return {full_name(flag): value for flag, value in settings.items()}
 
 
 def _criterion(name: str, wanted: str | Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(wanted, str):
+        _check(name, wanted, _CRITERION_KEYS)
         return wanted
     criteria = _criteria()
     if wanted not in criteria:
@@ -220,12 +239,22 @@ def _criterion(name: str, wanted: str | Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _tolerances(name: str, criterion: Mapping[str, Any]) -> Tolerances:
+def _tolerances(name: str, by_dtype: Mapping[Any, Any]) -> Tolerances:
     found: dict[str, tuple[float, float]] = {}
-    for dtype, pair in (criterion.get("tolerances") or {}).items():
-        match pair:
-            case [int() | float() as rtol, int() | float() as atol] if rtol >= 0 and atol >= 0:
-                found[str(dtype)] = (float(rtol), float(atol))
-            case _:
-                raise BadOption(f"--profile {name}: {dtype} needs [rtol, atol], neither of them negative")
+    for dtype, pair in by_dtype.items():
+        if dtype not in _DTYPES:
+            raise BadOption(f"--profile {name}: no dtype {dtype}; one of {', '.join(_DTYPES)}")
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise BadOption(f"--profile {name}: {dtype} needs [rtol, atol], such as [1.0e-3, 0.0]")
+        rtol, atol = (_tolerance(name, dtype, value) for value in pair)
+        found[dtype] = (rtol, atol)
     return found
+
+
+def _tolerance(name: str, dtype: str, value: Any) -> float:
+    """YAML takes `1e-3` for a text and `true` for a number."""
+    if type(value) not in (int, float) or not 0 <= value <= sys.float_info.max:
+        shown = reprlib.repr(value)
+        hint = "write a finite number that is not negative, such as 1.0e-3"
+        raise BadOption(f"--profile {name}: {dtype} cannot be held to {shown}; {hint}")
+    return float(value)

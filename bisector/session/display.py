@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
 from bisector.errors import CannotWrite
+from bisector.report.literal import Literal
 
 
 def to_stdout(text: str) -> None:
@@ -31,18 +33,17 @@ def to_stdout(text: str) -> None:
         raise CannotWrite(f"stdout: {error.strerror}; {again}") from error
 
 
+def complain(line: str) -> None:
+    """Tell on stderr of an error that does not end the command; --quiet leaves it, too."""
+    with contextlib.suppress(OSError):  # a full disk behind stderr: the answer does not depend on it
+        print(f"numbisect: {line}", file=sys.stderr, flush=True)
+
+
 def _to_nowhere(descriptor: int) -> None:
     """What Python still holds for this stream must not fail once more when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
-
-
-class _Console(Console):
-    """rich ends the program with status 1, which here means an answer, where nobody reads what it prints."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
 
 
 class Display:
@@ -53,7 +54,7 @@ class Display:
         self, quiet: bool, verbose: bool, no_color: bool, budget_s: float | None, lines: bool = False
     ) -> None:
         """lines: findings go to stdout, a JSON object each (report/lines.schema.json), and not to stderr."""
-        self.console = _Console(stderr=True, no_color=no_color or None, highlight=False, soft_wrap=True)
+        self.console = Literal(stderr=True, no_color=no_color or None, soft_wrap=True)
         self.quiet = quiet
         self.verbose = verbose
         self.budget_s = budget_s

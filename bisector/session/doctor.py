@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from bisector import processes, wire
 from bisector.core.kinds import KINDS
 from bisector.core.protocol import HooksTested
+from bisector.report.literal import on_page
 
 from . import environment
 from .build_question import INSTALL, missing_packages
@@ -42,16 +41,21 @@ def run(folder: Path) -> int:
     findings = [check() for check in checks] + [_disk(folder)]
     if not findings[0].cost:
         findings.insert(1, _decisions())
-    table = Table(box=None, show_header=True, header_style="bold")
-    for column in ("part", "found", "what is missing costs"):
-        table.add_column(column)
-    for finding in findings:
-        table.add_row(finding.part, finding.found, finding.cost or "-")
     width = os.get_terminal_size().columns if sys.stdout.isatty() else 120
-    printed = io.StringIO()
-    Console(file=printed, width=width, force_terminal=sys.stdout.isatty()).print(table)
-    to_stdout(printed.getvalue())
+    to_stdout(table(findings, width, sys.stdout.isatty()))
     return 2 if any(f.needed and f.cost for f in findings) else 0
+
+
+def table(findings: Sequence[Finding], width: int, color: bool) -> str:
+    """The findings, one on each row."""
+    rows = Table(box=None, show_header=True, header_style="bold")
+    for column in ("part", "found", "what is missing costs"):
+        rows.add_column(column)
+    for finding in findings:
+        rows.add_row(finding.part, finding.found, finding.cost or "-")
+    console, printed = on_page(width, color)
+    console.print(rows)
+    return printed.getvalue()
 
 
 def _torch() -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -50,15 +49,10 @@ def as_markdown(run: RunDirectory, result: Mapping[str, Any]) -> str:
 
 
 def as_page(run: RunDirectory, result: Mapping[str, Any]) -> str:
-    """The report of a run for a browser, with the target's text where it is a script."""
+    """The report of a run for a browser, with the script as it was studied."""
     from bisector.report import page  # and jinja, which nothing needs before
 
-    target = Path(result["target"])
-    script: str | None = None
-    if target.suffix == ".py":
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            script = target.read_text(encoding="utf-8")
-    return page.render(sections.report(result, run.repro_text()), result, script)
+    return page.render(sections.report(result, run.repro_text()), result, run.script_text())
 
 
 def as_text(result: Mapping[str, Any], no_color: bool, detail: Detail) -> str:

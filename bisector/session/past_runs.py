@@ -6,8 +6,10 @@ What it takes to go on with a run is imported where its kind is known.
 from __future__ import annotations
 
 import json
+import os
 import webbrowser
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,15 @@ def resume(path: str, given: Mapping[str, Any]) -> int:
         return builds_command.search(run, Question.from_json({**raw, "budget_s": given["budget"]}), given)
     from .probe_commands import run_pipeline
 
-    return run_pipeline(run, Options.from_json({**raw, "budget_s": given["budget"], "trace": None}), given)
+    options = Options.from_json({**raw, "budget_s": given["budget"], "trace": None})
+    return run_pipeline(run, _from_here(options), given)
+
+
+def _from_here(options: Options) -> Options:
+    """With a target that is found from this folder: it was named from the one in which the run began."""
+    if options.folder is None or options.folder == os.getcwd():
+        return options
+    return replace(options, target=str(Path(options.folder) / options.target))
 
 
 def show(path: str) -> int:

@@ -58,9 +58,8 @@ class PlainRuns:
 
     def start(self, script: Path, arguments: Sequence[str], **variables: str) -> PendingRun:
         """Run Python with these arguments, in which `script` stands for the path of that file."""
-        text = script.read_text(encoding="utf-8")
         told = [str(script) if argument == SCRIPT else argument for argument in arguments]
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        digest = hashlib.sha256(script.read_bytes()).hexdigest()
         request = {"job": "plain", "digest": digest, "arguments": [*arguments], "environment": variables}
         key = key_of(request)
         if key in self._journal.answers:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bisector.errors import INTERRUPTED, BadOption
+from bisector.core.judge import BudgetSpent
+from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.runner import rundir
 
 from ..subject.targets import recognise
 from . import command_line, pipeline
 from .build_question import of_range
 from .command_line import Against, Options, full_name, read_yaml
-from .display import Display
+from .display import Display, complain
 from .output import shown_path, written
 from .run import Session
 
@@ -75,15 +75,21 @@ def _explain_others(
     status: int,
 ) -> int:
     """Each other call that diverges, but for those of the same cause, in a run within the run. The budget is
-    for each of them. Returns the exit status: that of the first call, or INTERRUPTED."""
+    for each of them; one that cannot be explained is told, and takes nothing from the others.
+
+    Returns the exit status: that of the first call, or INTERRUPTED.
+    """
     for other in result["others"]:
         if other["same_cause"] is True:
             continue
         number = other["call"]
         asked = replace(options, call=number, every=False, builds=None, trace=None)
-        within = rundir.within(run, number, asked.to_json())
-        if run_pipeline(within, asked, {**given, "json_path": None}) == INTERRUPTED:
-            return INTERRUPTED
+        try:
+            within = rundir.within(run, number, asked.to_json())
+            if run_pipeline(within, asked, {**given, "json_path": None}) == INTERRUPTED:
+                return INTERRUPTED
+        except (NumbisectError, BudgetSpent) as error:
+            complain(f"call {number} is not explained: {error}")
     return status
 
 
@@ -91,9 +97,6 @@ def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Option
     """The options of one run. Raises BadOption for what does not go together."""
     if (given["rtol"] is None) != (given["atol"] is None):
         raise BadOption("--rtol and --atol go together: give both")
-    for name in ("rtol", "atol"):
-        if given[name] is not None and not math.isfinite(given[name]):
-            raise BadOption(f"--{name} {given[name]}: a tolerance is a finite number, such as 1e-5")
     measures = [name for name in ("rtol", "max_ulp", "cosine") if given[name] is not None]
     if len(measures) > 1:
         names = " and ".join(f"--{name.replace('_', '-')}" for name in measures[:2])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import resource
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -27,8 +26,8 @@ from bisector.runner.journal import Journal
 from bisector.runner.lab import Known, Lab
 from bisector.runner.rundir import RunDirectory
 
-from ..processes import Started
-from ..subject.targets import recognise
+from ..processes import Started, temporary_folder
+from ..subject.targets import recognise, source_of
 from ..tracing import SILENT, Trace
 from . import environment
 from .command_line import PROBE_S, Options, probe_timeout
@@ -107,6 +106,7 @@ class Session:
         target = Path(self.options.target)
         head = head_of(target, self.options.shaping(), environment.compiler())
         self.journal = Journal(self.run.journal, head, target.name)
+        keep_script(self.run, target)
         self.timeout_s = self.options.timeout_s or PROBE_S
         self.plain = PlainRuns(self.journal, self.trace)
         self.counts: Counter[str] = Counter()
@@ -130,7 +130,7 @@ class Session:
     def scratch(self) -> Path:
         """A folder for what nobody wants to keep; the same at each call."""
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="numbisect-"))
+            self._scratch = temporary_folder()
         return self._scratch
 
     def begin_again(
@@ -228,6 +228,18 @@ class Session:
         self.trace.end()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def keep_script(run: RunDirectory, target: Path) -> None:
+    """Keeps the text of a script for the pages of its run, which are made anew from another folder, or once
+    the script was edited; what is kept already is what the run is about. Raises CannotWrite."""
+    if target.suffix != ".py" or run.script.exists():
+        return
+    try:
+        source = source_of(target)
+    except (OSError, UnicodeDecodeError, SyntaxError):
+        return  # Python will say why it cannot run it
+    run.write_text(run.script, source)
 
 
 def _told(request: RunProbe | RunVerdict, answer: Measurement | Evidence | Failed) -> str:

@@ -23,6 +23,8 @@ from bisector.core.fix_source import (
 from bisector.core.printed import AS_WRITTEN, NOTHING, NUMBER, PRINTED_ALIKE, PrintedLine
 from bisector.core.protocol import ScriptSpec
 
+from ..subject.targets import source_of
+
 DIFFERS = "compiled differs from eager"  # first line of what it prints
 _TEMPLATE = Template('''\
 $header
@@ -197,11 +199,11 @@ _PRINTED = """\
 _DECORATED = """
 
 def decorated():
-    lines = SCRIPT.splitlines(keepends=True)
+    lines = SCRIPT.split("\\n")
     for number in sorted(DISABLED, reverse=True):
         indent = lines[number - 1][: -len(lines[number - 1].lstrip())]
-        lines.insert(number - 1, f"{indent}@__import__('torch').compiler.disable\\n")
-    return "".join(lines)
+        lines.insert(number - 1, f"{indent}@__import__('torch').compiler.disable")
+    return "\\n".join(lines)
 """
 _ONLY = """\
     from torch._guards import CompileContext
@@ -236,7 +238,7 @@ class Source:
 
 def text(script: Source, case: Case, spec: ScriptSpec) -> str:
     """case: what is compiled of the script."""
-    source, fix = Path(script.path).read_text(encoding="utf-8"), spec.fix
+    source, fix = source_of(Path(script.path)), spec.fix
     done = Statements() if fix is None else statements(fix)
     arguments = compile_arguments(fix)
     elsewhere = "pass  # it stands elsewhere in this file"

@@ -21,6 +21,7 @@ from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.errors import BadOption
 from bisector.runner.lab import Lab
 
+from ..subject.targets import source_of
 from .command_line import Options
 from .divergence import Divergence, DivergingCall, DivergingScript, Other, verdict_of_call
 from .run import Session
@@ -84,7 +85,7 @@ def whole_script(
     study = _held_to(study, evidence, measured_here.signatures)
     # The outputs of a smaller case are those of the whole.
     study = replace(study, small=study.criterion)
-    source = Path(options.target).read_text(encoding="utf-8")
+    source = source_of(Path(options.target))
     given = verdict or measured_here
     return DivergingScript(call, study, evidence, given, rung=rung, script=source, lines=lines)
 

@@ -5,7 +5,9 @@ failures below a folder, with what else lies there.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +16,7 @@ from pathlib import Path
 from bisector.errors import BadTarget
 
 from ..core.bundle_layout import CASE, DESCRIPTION
+from ..core.own_folders import EVERY_RUN_SAYS, RUN_OPTIONS, TRIAGE_OPTIONS
 
 # What never holds a failure: what tools keep beside one.
 PASSED_OVER = frozenset({"__pycache__", ".git", ".hypothesis", ".pytest_cache", "storages", "node_modules"})
@@ -87,6 +90,15 @@ def _runs_repro(path: Path) -> bool:
         return RUNS_REPRO.encode() in file.read(READ_BYTES)
 
 
+def source_of(script: Path) -> str:
+    """The text of a script as Python reads it, with a byte order mark or in the encoding that it names.
+
+    Raises OSError, and UnicodeDecodeError or SyntaxError where it is in no encoding.
+    """
+    with tokenize.open(script) as file:
+        return file.read()
+
+
 @dataclass(frozen=True)
 class Failure:
     """id: a digest of all that its target holds, so that the same failure is known under another name."""
@@ -105,9 +117,15 @@ class Skipped:
 
 
 def found(paths: Sequence[Path], trusted: bool) -> Iterator[Failure | Skipped]:
-    """Each target below the paths, in the order of their names; links to folders are not followed."""
+    """Each target below the paths, in the order of their names; links to folders are not followed.
+
+    Nothing below a triage is one, nor below a run, or what is found would be looked for anew without end; a
+    run that is named itself stands for its repro.
+    """
     for path in paths:
-        if path.is_dir() and not _is_target(path):
+        if _is_triage(path):
+            yield _own(path)
+        elif path.is_dir() and not _is_target(path):
             yield from _below(path, trusted)
         else:
             yield _one(path, trusted)
@@ -117,10 +135,27 @@ def _below(folder: Path, trusted: bool) -> Iterator[Failure | Skipped]:
     for where, folders, files in os.walk(folder):
         here = Path(where)
         inside = sorted(name for name in folders if name not in PASSED_OVER and not name.startswith("."))
-        targets = [name for name in inside if _is_target(here / name)]
-        folders[:] = [name for name in inside if name not in targets]
-        for name in sorted([*targets, *files]):
-            yield _one(here / name, trusted)
+        own = [name for name in inside if _is_triage(here / name) or _is_run(here / name)]
+        targets = [name for name in inside if name not in own and _is_target(here / name)]
+        folders[:] = [name for name in inside if name not in (*own, *targets)]
+        for name in sorted([*own, *targets, *files]):
+            yield _own(here / name) if name in own else _one(here / name, trusted)
+
+
+def _own(folder: Path) -> Skipped:
+    return Skipped(folder, f"{folder}: numbisect itself wrote it; name what the fuzzer wrote")
+
+
+def _is_triage(folder: Path) -> bool:
+    return (folder / TRIAGE_OPTIONS).is_file()
+
+
+def _is_run(folder: Path) -> bool:
+    try:
+        told = json.loads((folder / RUN_OPTIONS).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(told, dict) and told.keys() >= EVERY_RUN_SAYS
 
 
 def _is_target(folder: Path) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from bisector.builds.environments import CannotInstall, Environments
+from bisector.builds.environments import CannotInstall, Environments, Fetching
 from bisector.builds.index import Wheel, wheels
 from bisector.builds.predicate import ask
 from bisector.core.model import Outcome
@@ -132,3 +135,50 @@ def test_the_environment_used_longest_ago_goes_first(
     environments.limit = BIG
     environments.interpreter(ten)
     assert {p.name for p in environments.folder.iterdir()} == {"2.10.0", "2.12.0"}
+
+
+def fetching(files: list[Wheel], environments: Environments) -> Fetching:
+    builds = {str(wheel.version): SimpleNamespace(wheel=wheel) for wheel in files}
+    return Fetching(cast(Any, SimpleNamespace(builds=builds)), environments, 1, None)
+
+
+def test_what_is_fetched_ahead_leaves_the_environment_in_use(
+    index: FakeIndex, url: str, environments: Environments
+) -> None:
+    for version in ("2.10.0", "2.11.0", "2.12.0"):
+        index.add(version)
+    environments.limit = 0
+    source = fetching(wheels(url), environments)
+    try:
+        in_use = source.interpreter("2.10.0")
+        for ahead in ("2.11.0", "2.12.0"):
+            source.foresee([ahead])
+            source._making[ahead].result()
+            assert in_use.python.exists(), "what is asked now"
+        assert {p.name for p in environments.folder.iterdir()} == {"2.10.0", "2.12.0"}
+        assert source.interpreter("2.12.0").python.exists()
+        assert source.interpreter("2.11.0").python.exists(), "made again"
+        assert [p.name for p in environments.folder.iterdir()] == ["2.11.0"]
+    finally:
+        source.close()
+
+
+def test_an_interrupted_search_does_not_wait_for_a_download(
+    index: FakeIndex, url: str, environments: Environments, tmp_path: Path
+) -> None:
+    index.add("2.12.0")
+    script = tmp_path / "uv"
+    begins = f"touch {tmp_path}/begun\nsleep 20\nexit 1\n"
+    script.write_text(f"#!/bin/sh\n[ $1 = venv ] && exec mkdir -p $6\n{begins}")
+    script.chmod(0o755)
+    environments.uv = str(script)
+    source = fetching(wheels(url), environments)
+    source.foresee(["2.12.0"])
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.01)
+    begun = time.monotonic()
+    source.close()
+    assert time.monotonic() - begun < 10
+    assert list(environments.folder.iterdir()) == [], "nothing half made is left"
+    with pytest.raises(CannotInstall, match="interrupted"):
+        source._making["2.12.0"].result()

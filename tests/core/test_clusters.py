@@ -21,10 +21,19 @@ from bisector.core.clusters import Cause, cause_of, pattern, rand_index
         ("fuse:rounded@half", "fuse"),
         ("vec:erf@erf", "vec:erf"),
         ("config:inductor.cpp.simdlen@graph", "config:inductor.cpp.simdlen"),
+        ("g1/cast:bfloat16/convert_element_type_1@bwd.gelu", "cast:bfloat16"),
+        ("g12/inline:aten.clone#1@cat", "inline:aten.clone"),
+        ("g1/fma:sub@mul_1", "fma"),
     ],
 )
 def test_a_pattern_leaves_out_what_is_of_one_graph(decision: str, wanted: str) -> None:
     assert pattern(decision) == wanted
+
+
+def test_failures_of_scripts_are_not_alike_by_the_number_of_their_graph() -> None:
+    ways = [["g1/cast:bfloat16@half"], ["g1/vec:erf@erf"], ["g2/vec:erf@erf_1"]]
+    keys = [found.key for way in ways if (found := cause_of([way], [way], [])) is not None]
+    assert keys == ["cast:bfloat16", "vec:erf", "vec:erf"]
 
 
 def test_what_only_makes_room_for_a_cause_is_no_part_of_its_key() -> None:

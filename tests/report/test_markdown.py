@@ -140,6 +140,13 @@ def test_a_spent_budget_is_said() -> None:
     assert "- Stopped early: the budget of 60 s was spent after 14 of about 40 probes." in page
 
 
+def test_the_kind_of_a_decision_of_a_script_is_named_without_its_graph() -> None:
+    result: dict[str, Any] = samples.two_causes()
+    result["causes"] = result["causes"][:1]
+    result["causes"][0]["decisions"] = ["g1/cast:float16@half", "g2/cast:float16@half"]
+    assert cells(render(result, None), "inductor")[1] == "cast"
+
+
 def test_a_bar_in_a_decision_does_not_break_the_table() -> None:
     result: dict[str, Any] = samples.two_causes()
     result["causes"] = result["causes"][:1]

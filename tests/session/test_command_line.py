@@ -93,15 +93,30 @@ def test_a_setting_reads_as_python_or_json_writes_it(text: str, value: Any) -> N
     assert parse_setting(f"a={text}") == ("inductor.a", value)
 
 
-@pytest.mark.parametrize("tolerance", ["inf", "nan"])
-def test_a_tolerance_that_is_no_number_is_refused_in_a_line(tolerance: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        (option, value)
+        for option in ("--rtol", "--atol", "--cosine", "--timeout", "--budget")
+        for value in ("inf", "nan", "-inf", "-1")
+    ]
+    + [("--cosine", "1.5"), ("--cosine", "-2"), ("--max-ulp", "-1"), ("--max-ulp", "nan")],
+    ids=" ".join,
+)
+def test_a_number_that_nothing_can_be_held_to_is_refused_in_a_line(
+    given: tuple[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "script.py").write_text("")
-    told = CliRunner().invoke(
-        main, ["check", str(tmp_path / "script.py"), "--rtol", tolerance, "--atol", "0"]
-    )
+    told = CliRunner().invoke(main, ["check", str(tmp_path / "script.py"), *given])
     assert told.exit_code == 2
-    said = f"--rtol {tolerance}: a tolerance is a finite number, such as 1e-5"
-    assert told.output.splitlines()[-1].endswith(said)
+    last = told.output.splitlines()[-1]
+    assert last.startswith(f"Error: Invalid value for '{given[0]}': "), last
+
+
+def test_who_gives_a_number_that_is_none_is_told_what_to_write(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("")
+    told = CliRunner().invoke(main, ["check", str(tmp_path / "script.py"), "--cosine", "nan"])
+    assert told.output.splitlines()[-1].endswith("nan: write a finite number in the range 0<=x<=1.")
 
 
 def test_a_shell_is_told_how_to_complete() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bisector.errors import INTERRUPTED
+from bisector.core.judge import BudgetSpent
+from bisector.errors import INTERRUPTED, AnotherHead, OutOfTime
 from bisector.runner import rundir
 from bisector.session import probe_commands
 from bisector.session.command_line import Options
@@ -32,3 +33,31 @@ def test_ctrl_c_ends_all_runs_and_not_the_one_at_hand(
     run = rundir.create("script.py", str(tmp_path / "run"), options.to_json())
     assert probe_commands._explain_others(run, options, OTHERS, {}, 0) == status
     assert asked == begun
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OutOfTime("script.py ran longer than its 600 s"), "script.py ran longer than its 600 s"),
+        (AnotherHead("call-2: another torch"), "call-2: another torch"),
+        (BudgetSpent("the budget of 5 s is spent"), "the budget of 5 s is spent"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_call_that_cannot_be_explained_is_told_and_the_others_still_are(
+    error: Exception, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: Any
+) -> None:
+    asked: list[int | None] = []
+
+    def run_pipeline(run: rundir.RunDirectory, options: Options, given: Any) -> int:
+        asked.append(options.call)
+        if options.call == 2:
+            raise error
+        return 3
+
+    monkeypatch.setattr(probe_commands, "run_pipeline", run_pipeline)
+    options = Options("script.py", every=True)
+    run = rundir.create("script.py", str(tmp_path / "run"), options.to_json())
+    assert probe_commands._explain_others(run, options, OTHERS, {}, 0) == 0, "the answer of the first call"
+    assert asked == [2, 4]
+    assert capsys.readouterr().err == f"numbisect: call 2 is not explained: {told}\n"

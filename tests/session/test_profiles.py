@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bisector.core.criterion import DTYPE_TOLERANCES
+from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, NARROW
 from bisector.core.recorded import RecordedCall
 from bisector.errors import BadOption
 from bisector.session import command_line
@@ -74,7 +74,19 @@ def test_a_criterion_stands_over_the_scripts_own_comparison_and_under_the_comman
         ("repeat: true", "repeat cannot be True"),
         ("criterion: strictest", "there is no criterion strictest"),
         ("criterion: {tolerances: {float32: 1}}", "float32 needs"),
-        ("criterion: {tolerances: {float32: [1, -1]}}", "float32 needs"),
+        ("criterion: {tolerances: {float32: [1, -1]}}", "float32 cannot be held to -1"),
+        ("criterion: {tolerances: {float32: [.inf, 0]}}", "float32 cannot be held to inf"),
+        ("criterion: {tolerances: {float32: [0, .nan]}}", "float32 cannot be held to nan"),
+        ("criterion: {tolerances: {float32: [true, 0]}}", "float32 cannot be held to True"),
+        ("criterion: {tolerances: {float32: [1e-3, 0]}}", "held to '1e-3'; write .* 1.0e-3"),
+        (f"criterion: {{tolerances: {{float32: [1{'0' * 400}, 0]}}}}", "float32 cannot be held to 1000"),
+        ("criterion: {tolerances: {flaot32: [1, 1]}}", "no dtype flaot32; one of float16, bfloat16, float32"),
+        ("criterion: {tolerances: {torch.float32: [1, 1]}}", "no dtype torch.float32; one of"),
+        ("criterion: {tolerances: {1: [1, 1]}}", "no dtype 1; one of"),
+        ("criterion: {tolerances: [1, 1]}", "tolerances cannot be"),
+        ("criterion: {tolerence: {float32: [1, 1]}}", "unknown key tolerence; it may have"),
+        ("criterion: {signed_zero: 1}", "signed_zero cannot be 1"),
+        ("config: {1: 2}", "config cannot name 1"),
         ("- 1", "no settings in it"),
         ("a: [", "no YAML"),
     ],
@@ -84,7 +96,16 @@ def test_a_file_that_is_no_profile_is_refused_in_a_line(tmp_path: Path, text: st
     path.write_text(text)
     with pytest.raises(BadOption, match=said) as error:
         command_line.load(str(path))
-    assert "\n" not in str(error.value)
+    assert str(error.value).startswith("--profile ") and "mine.yaml: " in str(error.value)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("dtype", [*DTYPE_TOLERANCES, *INTEGERS, *NARROW])
+def test_a_profile_may_name_whatever_dtype_torch_has(dtype: str, tmp_path: Path) -> None:
+    assert isinstance(getattr(torch, dtype), torch.dtype)
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"criterion: {{tolerances: {{{dtype}: [0, 1]}}}}\n")
+    assert command_line.load(str(path)).tolerances == {dtype: (0.0, 1.0)}
 
 
 def test_a_name_that_there_is_none_of_lists_those_that_there_are() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from bisector.core.own_folders import RUN_OPTIONS, TRIAGE_OPTIONS
 from bisector.errors import BadTarget
+from bisector.session.build_question import Question
+from bisector.session.command_line import Options
 from bisector.subject.targets import Failure, Skipped, TargetKind, found, recognise
 
 
@@ -85,3 +89,41 @@ def test_links_that_lead_round_are_not_followed(tmp_path: Path) -> None:
     taken = list(found([folder], trusted=False))
     assert [one.path.name for one in taken if isinstance(one, Failure)] == ["script.py"]
     assert {one.path.name for one in taken if isinstance(one, Skipped)} <= {"itself.py", "loop"}
+
+
+def _of_numbisect(folder: Path) -> None:
+    """A folder of runs and a triage, as a triage of this folder leaves them."""
+    run = files(folder / "numbisect-runs" / "case-1", "repro.py", "report.md", "case-1.py")
+    (run / RUN_OPTIONS).write_text(json.dumps(Options("case.py").to_json()))
+    files(run / "call-2", "repro.py")
+    builds = files(folder / "numbisect-runs" / "builds-1", "script.py")
+    (builds / RUN_OPTIONS).write_text(json.dumps(Question("case.py", None, "2.13").to_json()))
+    store = files(folder / "numbisect-triage", TRIAGE_OPTIONS, "triage.md")
+    files(store / "failures" / "0123" / "run", "repro.py")
+    files(store / "clusters" / "fma", "repro.py", "report.md")
+
+
+def test_what_numbisect_wrote_itself_is_no_failure_of_the_next_look(tmp_path: Path) -> None:
+    files(tmp_path, "script.py")
+    _of_numbisect(tmp_path)
+    taken = list(found([tmp_path], trusted=False))
+    assert [one.path.name for one in taken if isinstance(one, Failure)] == ["script.py"]
+    skipped = {one.path.name: one.reason for one in taken if isinstance(one, Skipped)}
+    assert skipped.keys() == {"case-1", "builds-1", "numbisect-triage"}
+    assert all("numbisect itself" in reason for reason in skipped.values())
+
+
+def test_a_triage_that_is_named_holds_no_failures_and_a_run_that_is_named_is_one(tmp_path: Path) -> None:
+    _of_numbisect(tmp_path)
+    (store,) = found([tmp_path / "numbisect-triage"], trusted=False)
+    assert isinstance(store, Skipped)
+    (run,) = found([tmp_path / "numbisect-runs" / "case-1"], trusted=False)
+    assert isinstance(run, Failure) and run.target.path.name == "repro.py"
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", "{", '{"command": "fuzz"}'])
+def test_options_of_a_fuzzer_make_no_run_of_its_folder(tmp_path: Path, content: str) -> None:
+    folder = files(tmp_path / "found", "script.py")
+    (folder / RUN_OPTIONS).write_text(content)
+    taken = list(found([tmp_path], trusted=False))
+    assert [one.path.name for one in taken if isinstance(one, Failure)] == ["script.py"]

@@ -110,14 +110,14 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
 
 def _run_script(path: Path) -> Mapping[str, Any]:
     """Execute the file as `__main__`; the module stays, since its functions are compiled later again."""
-    source = path.read_text()
     module = types.ModuleType("__main__")
     module.__file__ = str(path)
     linecache.checkcache(str(path))
     sys.modules["__main__"] = module
     sys.argv = [str(path)]
     sys.path.insert(0, str(path.parent.resolve()))
-    exec(compile(source, str(path), "exec"), module.__dict__)
+    # Else what this file imports from __future__ would hold for the script.
+    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     return module.__dict__
 
 

@@ -76,7 +76,7 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
     without_effect: list[str] = []
     with (
         _every_compile(flags, graphs, frozenset(case.graphs), without_effect.append),
-        _caches_of_its_own(),
+        _caches_of_its_own(folder),
         nullcontext() if decisions is None else control.activate(decisions),
     ):
         arguments = arguments_among(flags)
@@ -94,10 +94,13 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
 
 
 @contextmanager
-def _caches_of_its_own() -> Iterator[None]:
+def _caches_of_its_own(below: Path) -> Iterator[None]:
     """The caches of compiled graphs are on where the user has them on, and hold what this run puts there:
-    hooks are in no cache key. Kernels are shared, which are cached by their source."""
-    with tempfile.TemporaryDirectory() as folder:
+    hooks are in no cache key. Kernels are shared, which are cached by their source.
+
+    below: where they are, in a folder that somebody else removes, should this process be killed.
+    """
+    with tempfile.TemporaryDirectory(dir=below) as folder:
         graphs = mock.patch.object(FxGraphCache, "_get_tmp_dir", lambda: os.path.join(folder, "fx"))
         traces = mock.patch.object(AOTAutogradCache, "_get_tmp_dir", lambda: os.path.join(folder, "aot"))
         inductor = {"fx_graph_remote_cache": False, "compile_threads": COMPILERS}

@@ -17,6 +17,7 @@ import json
 import os
 import random
 import sys
+import tokenize
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -110,15 +111,16 @@ def execute(script: str, seed: int, disabled: Sequence[int] = ()) -> None:
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     module = types.ModuleType("__main__")
     module.__file__ = script
-    with open(script, encoding="utf-8") as file:
-        lines = file.read().splitlines(keepends=True)
+    with tokenize.open(script) as file:
+        lines = file.readlines()
     for number in sorted(disabled, reverse=True):
         definition = lines[number - 1]
         indent = definition[: len(definition) - len(definition.lstrip())]
         lines.insert(number - 1, f"{indent}@__import__('torch').compiler.disable\n")
     source = "".join(lines)
     sys.modules["__main__"] = module
-    exec(compile(source, script, "exec"), module.__dict__)
+    # Else what this file imports from __future__ would hold for the script.
+    exec(compile(source, script, "exec", dont_inherit=True), module.__dict__)
 
 
 def describe_error(error: BaseException) -> str:

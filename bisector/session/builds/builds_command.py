@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from bisector.builds.line import Known
@@ -21,7 +22,7 @@ from ..build_question import FIXED, Question, question
 from ..display import Display
 from ..output import shown_path, written
 from ..result import to_json
-from ..run import Clock
+from ..run import Clock, keep_script
 from .asking import BuildTest, TriedBuild
 from .bisecting import Found
 from .searching import Progress, Search, Searched
@@ -130,6 +131,7 @@ def search(folder: RunDirectory, asked: Question, given: Mapping[str, Any]) -> i
     """Asks, or goes on asking, in this run directory; returns the exit status."""
     with Display(given["quiet"], given["verbose"], given["no_color"], asked.budget_s) as display:
         try:
+            keep_script(folder, Path(asked.target))
             result = run(folder, asked, display.progress)
         except KeyboardInterrupt:
             display.say(f"interrupted; go on with: numbisect resume {shown_path(folder.path)}")

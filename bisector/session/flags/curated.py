@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
-from io import StringIO
 from typing import Any
 
 import yaml
-from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -22,6 +20,7 @@ from bisector import processes
 from bisector.core.backends import INDUCTOR, is_beyond
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption, MissingTool
+from bisector.report.literal import on_page
 
 from ..display import to_stdout
 from ..environment import IMPORT_S
@@ -145,8 +144,7 @@ def list_flags(given: Mapping[str, Any]) -> int:
 
 def table(rows: Sequence[Mapping[str, Any]], columns: int, color: bool) -> str:
     """The flags, a family at a time."""
-    out = StringIO()
-    console = Console(file=out, width=columns, force_terminal=color, no_color=not color, highlight=False)
+    console, out = on_page(columns, color)
     for family in dict.fromkeys(row["family"] for row in rows):
         console.print(Text(family, style="bold"))
         for row in (r for r in rows if r["family"] == family):

@@ -18,6 +18,7 @@ from typing import Any
 
 from bisector import wire
 from bisector.core.model import Outcome
+from bisector.core.own_folders import TRIAGE_OPTIONS
 from bisector.errors import AnotherHead, BadOption
 from bisector.runner.head import Head
 from bisector.runner.rundir import RunDirectory
@@ -25,7 +26,6 @@ from bisector.runner.rundir import RunDirectory
 from ...subject.targets import Failure
 from .outcome import Looked
 
-OPTIONS = "triage-options.json"
 RUN = "run"
 
 
@@ -42,11 +42,11 @@ class Store:
         store = cls(path.resolve())
         try:
             store.path.mkdir(parents=True, exist_ok=True)
-            if any(store.path.iterdir()) and not (store.path / OPTIONS).is_file():
+            if any(store.path.iterdir()) and not (store.path / TRIAGE_OPTIONS).is_file():
                 raise BadOption(f"{path}: neither empty nor a triage; name another --out")
             store.refuse_another(head)
             store.failures.mkdir(exist_ok=True)
-            store.write(store.path / OPTIONS, {**asked, "head": wire.dump(head)})
+            store.write(store.path / TRIAGE_OPTIONS, {**asked, "head": wire.dump(head)})
         except OSError as error:
             advice = "name a folder you can write with --out"
             raise BadOption(f"{path}: {error.strerror or error}; {advice}") from error
@@ -54,7 +54,7 @@ class Store:
 
     def refuse_another(self, head: Head) -> None:
         """Failures that were looked at under two heads would be clustered together."""
-        file = self.path / OPTIONS
+        file = self.path / TRIAGE_OPTIONS
         if not file.is_file() or not any(self.failures.glob("*/failure.json")):
             return
         began = json.loads(file.read_text()).get("head")
@@ -67,7 +67,7 @@ class Store:
 
     def start_over(self) -> None:
         """Forget every failure, if this is a triage."""
-        if (self.path / OPTIONS).is_file():
+        if (self.path / TRIAGE_OPTIONS).is_file():
             shutil.rmtree(self.failures, ignore_errors=True)
             shutil.rmtree(self.clusters, ignore_errors=True)
 
@@ -112,4 +112,4 @@ class Store:
 
 
 def is_triage(path: str) -> bool:
-    return (Path(path) / OPTIONS).is_file()
+    return (Path(path) / TRIAGE_OPTIONS).is_file()

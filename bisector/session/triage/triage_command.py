@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector.core.model import Outcome
+from bisector.core.own_folders import TRIAGE_OPTIONS
 from bisector.errors import INTERRUPTED, BadOption, BadTarget
 from bisector.report import triage as report
 from bisector.runner.head import head_of
@@ -31,7 +32,7 @@ from .driving import LocalPool, Pool, Progress, Triage, now
 from .job import job_command
 from .on_ray import RayPool
 from .outcome import Cluster, Looked, clustered
-from .store import OPTIONS, Store
+from .store import Store
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 WATCHED_EVERY_S = 2.0
@@ -199,5 +200,5 @@ def summary_of(path: str) -> dict[str, Any]:
 
 def reopened(path: str, budget_s: float | None) -> tuple[list[str], Options]:
     """What an earlier triage was asked: its paths, and the options of one failure."""
-    raw = json.loads((Path(path) / OPTIONS).read_text())
+    raw = json.loads((Path(path) / TRIAGE_OPTIONS).read_text())
     return raw["paths"], Options.from_json({**raw["options"], "budget_s": budget_s})

@@ -16,6 +16,7 @@ from .printed import MOST_LINES, PrintedLine, differing, differing_line, is_near
 
 PROGRAM = -1  # in the place of a call's index: the whole script
 WHOLE_SCRIPT = "the whole script"  # in the place of the digest of its inputs
+LINE = "line["  # begins the path of a printed line
 KEPT = "eager.json"  # in the folder of the values: what else the run with compilation off was
 
 
@@ -204,8 +205,8 @@ class ScriptResult:
 
     outcome: FAIL where something differs, UNRESOLVED where nothing that was seen does and something was not
     seen. reason: in a sentence; empty where they agree. call: the first compiled call that differs.
-    exception: what one of the two raised there. kind, path: of the first output that differs there; the kind
-    of a printed line is VALUE, where its numbers are nearly alike. compared: of two runs that agree.
+    exception: what one of the two raised there. kind, path: of the first output that differs there, or of a
+    printed line, whose kind is VALUE, where its numbers are nearly alike. compared: of two runs that agree.
     """
 
     outcome: Outcome
@@ -228,6 +229,11 @@ class ScriptResult:
     @property
     def diverges(self) -> bool:
         return self.outcome is Outcome.FAIL
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether nothing but a printed line differs: the values of the calls, comparisons and ends agree."""
+        return self.path.startswith(LINE)
 
 
 def shown(
@@ -293,7 +299,8 @@ def _at_the_end(
         return None
     line = different[0]
     kind = DivergenceKind.VALUE if is_near(line, eager, compiled) else None
-    return ScriptResult(Outcome.FAIL, differing_line(line, eager, compiled), kind=kind)
+    said = differing_line(line, eager, compiled)
+    return ScriptResult(Outcome.FAIL, said, kind=kind, path=f"{LINE}{line}]")
 
 
 def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
@@ -356,7 +363,7 @@ def outputs_of(
     if ends[0] != ends[1] and not any(o.raised for o in found):
         found.append(_another("end[0]", said=f"{ends[1]} instead of {ends[0]}"))
     different = differing(eager, compiled, lines)
-    found += [_another(f"line[{n}]", said=differing_line(n, eager, compiled)) for n in different]
+    found += [_another(f"{LINE}{n}]", said=differing_line(n, eager, compiled)) for n in different]
     return tuple(replace(output, index=index) for index, output in enumerate(found))
 
 

@@ -138,7 +138,7 @@ def _reproduction(result: Result, source: str | None) -> Section | None:
         return None
     name = file_name(result["repro"] or "repro.py")
     usage = f"`python {name}` exits 1 while the results diverge"
-    if result["fixes"]:
+    if result.get("repro_fix"):
         usage += f"; `python {name} --fixed` applies the best fix and exits 0 if the results then agree"
     program: Block = Verbatim(source, "python")
     if len(source.splitlines()) >= INLINE_LINES:
@@ -286,7 +286,7 @@ def _notes(result: Result) -> Section | None:
 
 
 def _files(result: Result) -> Section:
-    fixed = "; --fixed applies the best fix" if result["fixes"] else ""
+    fixed = "; --fixed applies the best fix" if result.get("repro_fix") else ""
     files = [
         (result["repro"], f"stands alone; exits 1 while it diverges{fixed}"),
         (result.get("test"), "for pytest; fails while it diverges"),

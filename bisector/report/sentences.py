@@ -54,7 +54,9 @@ def answer(result: Result) -> str:
     if (contrast := result.get("contrast")) and not result["flags"]:
         return contrast_lines(contrast)[0]
     if verdict["class"] == "agrees":
-        return f"No divergence: eager and torch.compile agree{_on_outputs(verdict['outputs'])}."
+        too = verdict["reason"].partition("; ")[2]
+        said = f"; {stopped(too)}" if too else "."
+        return f"No divergence: eager and torch.compile agree{_on_outputs(verdict['outputs'])}{said}"
     if verdict["class"] == "own-difference":
         agree = f"eager and torch.compile agree{_on_outputs(verdict['outputs'])}"
         return f"No divergence of torch.compile: {agree}, and {stopped(verdict['reason'])}"
@@ -75,6 +77,9 @@ def _last_word(result: Result) -> str:
     named = next((fix for fix in result["fixes"] if fix["id"] == script["fix"]), None)
     change = script["fix"] if named is None or named["kind"] == "flag" else fix_title(named)
     with_it = f" {change[0].upper()}{change[1:]}" if change.startswith("without ") else f" With {change}"
+    if script["outcome"] == "FAIL" and script.get("printed"):
+        what = "the values of its calls agree with eager, but the script still differs, perhaps for"
+        return f"{with_it} {what} another cause: {script['printed']}."
     if script["outcome"] == "FAIL":
         return f"{with_it} the script still diverges, as other calls do: {script['reason']}."
     if script["outcome"] == "UNRESOLVED":

@@ -46,20 +46,29 @@ class AlsoDiverges:
 class UnderFix:
     """The user's own script, run plainly under a fix, beside its run with compilation off. fix: its ID.
     comparisons: how many of its own comparisons agree, where all do. own_difference: which of them fails with
-    compilation off too, and why; empty where none does."""
+    compilation off too, and why; empty where none does. printed: where it diverges, that what it prints
+    differs and nothing else, which may be for another cause; empty where its values differ."""
 
     fix: str
     outcome: Outcome
     reason: str
     comparisons: int
     own_difference: str = ""
+    printed: str = ""
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the script shows that the fix does not make its values agree."""
+        return self.outcome is Outcome.FAIL and not self.printed
 
 
 @dataclass(frozen=True)
 class Answer:
     """Everything a run may have found; what stayed empty could not be established.
 
-    causes, fixes: each with whether it is confirmed. repro_agrees: a repro was written and run, and does not
+    causes, fixes: each with whether it is confirmed. repro_fix: the ID of the fix that `--fixed` applies;
+    repro_untried: which repro was not tried, and why.
+    repro_agrees: a repro was written and run, and does not
     diverge. not_shown: why the second process could confirm nothing, empty where it could. script: None where
     the script was not run under a fix.
     """
@@ -91,6 +100,8 @@ class Answer:
     neighbour: Neighbour | None = None
     repro: str | None = None
     repro_lines: int | None = None
+    repro_fix: str | None = None
+    repro_untried: str = ""
     repro_agrees: bool = False
     not_shown: str = ""
     script: UnderFix | None = None
@@ -116,8 +127,9 @@ class Answer:
         if self.not_shown:
             return f"in a second process: {self.not_shown}"
         if self.repro_agrees and self.repro is None:
-            return "no repro of it diverges in plain Python"
-        if self.script is None or self.script.outcome is not Outcome.FAIL or self.others_differ:
+            untried = f", and {self.repro_untried}" if self.repro_untried else ""
+            return f"no repro of it that was tried diverges in plain Python{untried}"
+        if self.script is None or not self.script.refutes or self.others_differ:
             return None
         return f"with {self.script.fix} the script itself still diverges: {self.script.reason}"
 
@@ -127,15 +139,14 @@ class Answer:
         return any(other.cause is not Relation.SAME for other in self.others)
 
     def proved(self) -> Answer:
-        """The same where fresh processes showed all of it; else with nothing confirmed but that a lower
-        backend agrees."""
+        """The same where fresh processes showed all of it; else with nothing confirmed."""
         if self.unproved is None:
             return self
         return replace(
             self,
             repairs=tuple(replace(repair, confirmed=False) for repair in self.repairs),
             causes=tuple((cause, False) for cause, _ in self.causes),
-            fixes=tuple((fix, ok and fix.kind == "backend") for fix, ok in self.fixes),
+            fixes=tuple((fix, False) for fix, _ in self.fixes),
             family=None if self.family is None else replace(self.family, confirmed=False),
         )
 

@@ -8,6 +8,7 @@ from itertools import islice
 
 from bisector.core.backends import INDUCTOR
 from bisector.core.case import Case
+from bisector.core.fix_source import UseBackend
 from bisector.core.graphinfo import Axis, GraphInfo
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Json
@@ -46,11 +47,16 @@ def with_proof(
     ranked: Sequence[Fix], walk: FlagWalk, confirmed: Confirmed | None
 ) -> tuple[tuple[Fix, bool], ...]:
     """Each fix with whether it is confirmed: it repaired the whole in the second worker too, and does not
-    only move rounding. Decisions are among the fixes only if they repaired there; backends are no answer."""
+    only move rounding. Decisions are among the fixes only if they repaired there."""
     asked = flags_to_confirm(walk).keys() - confirmed.refuted if confirmed is not None else frozenset[str]()
-    return tuple(
-        (fix, not fix.perturbs and (fix.values is None or fix.program_or_id in asked)) for fix in ranked
-    )
+    agreeing = confirmed.backends if confirmed is not None else frozenset[str]()
+
+    def held(fix: Fix) -> bool:
+        if isinstance(fix.plain, UseBackend):
+            return fix.plain.backend in agreeing
+        return fix.values is None or fix.program_or_id in asked
+
+    return tuple((fix, not fix.perturbs and held(fix)) for fix in ranked)
 
 
 def flags_to_confirm(walk: FlagWalk) -> dict[str, Mapping[str, Json]]:

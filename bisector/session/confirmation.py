@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE
 from bisector.core.fix_source import python_literal
@@ -51,7 +51,7 @@ class Confirmed:
     held: the repairs that repair the whole there; a fix need not be minimal, a repair must be. refuted: of
     the fixes by flags those that do not repair there. family: the default compile and that with a family
     denied, None where none was asked about. not_shown: why nothing could be confirmed, empty where
-    it could.
+    it could. backends: lower ones that agree there.
     """
 
     repairs: tuple[Repair, ...] = ()
@@ -63,6 +63,7 @@ class Confirmed:
     refuted: frozenset[str] = frozenset()
     family: tuple[ProbeResult, ProbeResult] | None = None
     not_shown: str = ""
+    backends: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
 
@@ -73,9 +74,10 @@ def confirm(
     group: MinimalSet | None,
     flags: Mapping[str, Mapping[str, Json]],
     family: Sequence[str] = (),
+    backends: Sequence[str] = (),
 ) -> Confirmed:
-    """Ask the second worker for the default, each repair and each fix by flags on the whole, each cause on
-    the case, and there for every set also without each of its members.
+    """Ask the second worker for the default, each repair, each fix by flags and each lower backend on the
+    whole, each cause on the case, and there for every set also without each of its members.
 
     group: a repair of the whole by many decisions, if one was found. flags: the settings of fixes by flags.
     family: decisions to deny together, if there is one.
@@ -89,7 +91,7 @@ def confirm(
     if not causes and len(repairs) == 1 and {kind_of(m) for m in repairs[0].members} == {PLACE}:
         places = repairs[0].members
     decisions = _with_sources(divergence.study, decided.decisions, [*repairs, *causes], places)
-    asked = _ask(divergence, second, decided, repairs, causes, flags, family)
+    asked = _ask(divergence, second, decided, repairs, causes, flags, family, backends)
     if isinstance(asked, str):
         return Confirmed(
             tuple(Repair(r, False, 0.0) for r in repairs),
@@ -115,6 +117,7 @@ def confirm(
         frozenset(n for n, outcome in asked.flags.items() if not (diverges and outcome is Outcome.PASS)),
         (asked.default, asked.family) if asked.family is not None else None,
         not_shown,
+        frozenset(n for n, outcome in asked.backends.items() if diverges and outcome is Outcome.PASS),
         () if diverges else (f"not confirmed in a second process: {not_shown}",),
     )
 
@@ -198,7 +201,7 @@ class SecondWorkerResults:
 
     default, denied: the default compile, and each repair, on the whole. deny, allow: on the case, these
     decisions denied, and allowed over the plain baseline. flags: of each fix, on the whole. family: without
-    it, on the whole.
+    it, on the whole. backends: on the whole.
     """
 
     default: ProbeResult
@@ -207,6 +210,7 @@ class SecondWorkerResults:
     allow: Mapping[frozenset[str], ProbeResult]
     flags: Mapping[str, Outcome]
     family: ProbeResult | None = None
+    backends: Mapping[str, Outcome] = field(default_factory=dict)
 
 
 def _ask(
@@ -217,6 +221,7 @@ def _ask(
     causes: Sequence[MinimalSet],
     flags: Mapping[str, Mapping[str, Json]],
     family: Sequence[str] = (),
+    backends: Sequence[str] = (),
 ) -> SecondWorkerResults | str:
     """Or why the second worker could not be asked."""
     study, case = divergence.confirming(lab), decided.case
@@ -226,9 +231,10 @@ def _ask(
     whole = [Candidate(), *(study.deny(frozenset(r.members)) for r in repairs)]
     whole += [Candidate.with_flags(values) for values in flags.values()]
     whole += [study.deny(frozenset(family))] if family else []
+    whole += [Candidate(backend=name) for name in backends]
     part = [*(study.deny(rest) for rest in deny), *(study.plain(rest, decided.beside) for rest in allow)]
     try:
-        if (other := _other_call(study, divergence.call)) is not None:
+        if (other := other_call(study, divergence.call)) is not None:
             return other
         results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:
@@ -237,6 +243,7 @@ def _ask(
     denied, rest_of = rest_of[: len(repairs)], rest_of[len(repairs) :]
     held, rest_of = rest_of[: len(flags)], rest_of[len(flags) :]
     without, rest_of = (rest_of[0], rest_of[1:]) if family else (None, rest_of)
+    lower, rest_of = rest_of[: len(backends)], rest_of[len(backends) :]
     return SecondWorkerResults(
         default,
         [proof(result, repair.members) for result, repair in zip(denied, repairs, strict=True)],
@@ -244,10 +251,11 @@ def _ask(
         dict(zip(allow, rest_of[len(deny) :], strict=True)),
         {name: result.outcome for name, result in zip(flags, held, strict=True)},
         without,
+        {name: result.outcome for name, result in zip(backends, lower, strict=True)},
     )
 
 
-def _other_call(study: Study, call: RecordedCall) -> str | None:
+def other_call(study: Study, call: RecordedCall) -> str | None:
     """Why the call of this study's worker is not this one: the same is one of graph, settings and inputs."""
     there = next((c for c in study.lab.hello().calls if c.index == study.call), None)
     if there is None or there.digest != call.digest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, Criterion, Tolerance
 from bisector.core.recorded import RecordedCall
@@ -27,7 +28,7 @@ def criterion_of_script(options: Options, calls: Sequence[RecordedCall], of_call
         return of_call
     by_dtype = {dtype: (max(held, loosest, key=sum),) for dtype, held in DTYPE_TOLERANCES.items()}
     by_dtype |= dict.fromkeys(INTEGERS, (loosest,))
-    return Criterion(by_dtype=by_dtype, strides=of_call.strides, source=of_call.source)
+    return replace(of_call, by_path={}, by_dtype=by_dtype)
 
 
 def criterion_of_comparisons(
@@ -39,7 +40,7 @@ def criterion_of_comparisons(
     if loosest is None or options.criterion is not None:
         return None
     by_dtype = dict.fromkeys((*DTYPE_TOLERANCES, *INTEGERS), (loosest,))
-    return Criterion(by_dtype=by_dtype, strides=of_call.strides, source=of_call.source)
+    return replace(of_call, by_path={}, by_dtype=by_dtype)
 
 
 def _loosest(calls: Sequence[RecordedCall]) -> Tolerance | None:

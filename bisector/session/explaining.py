@@ -313,11 +313,13 @@ class Explanation(Findings):
 
     def _asked_second(self, decided: Decided) -> Confirmed:
         by_flags = flags_to_confirm(self.walk)
+        lower = tuple(self.preflight.agreeing) if self.preflight is not None else ()
         if self.family is None:
-            return confirm(self._now, self.second, decided, self.group, by_flags)
+            return confirm(self._now, self.second, decided, self.group, by_flags, backends=lower)
         # What holds on the region and not on the whole is no reason, and is not asked about.
         region = Decided(decided.case, decided.decisions)
-        found = confirm(self._now, self.second, region, None, by_flags, self.family.family.members)
+        family = self.family.family.members
+        found = confirm(self._now, self.second, region, None, by_flags, family, lower)
         if found.family is not None:
             self.family = seen_again(self.family, *found.family)
         return found

@@ -58,16 +58,19 @@ class LastWord:
             return UnderFix(fix.id, Outcome.UNRESOLVED, NO_CALL, 0)
         agreed = sum(run.agreed) if all(run.agreed) else 0
         own = self._script.own_difference(eager)
-        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, own.reason if own else "")
+        printed = shown.reason if shown.is_printed else ""
+        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, own.reason if own else "", printed)
 
 
 def _told(answer: Answer, tried: Sequence[UnderFix]) -> Answer:
     """The answer with what was shown by now."""
     if not tried:
         return answer
-    refuted = {one.fix for one in tried if one.outcome is Outcome.FAIL and not answer.others_differ}
+    refuted = {one.fix for one in tried if one.refutes and not answer.others_differ}
     fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in answer.fixes)
-    shown = tried[-1] if tried[-1].outcome is Outcome.PASS else tried[0]
+    # Where none mends it, one under which it diverges says more than one that could not be told.
+    failing = (one for one in tried if one.outcome is Outcome.FAIL)
+    shown = tried[-1] if tried[-1].outcome is Outcome.PASS else next(failing, tried[0])
     return replace(answer, fixes=fixes, script=shown)
 
 

@@ -16,12 +16,12 @@ from bisector.core.clusters import Cause
 from bisector.core.criterion import Criterion
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Measurement, Outcome, kind_of
-from bisector.core.printed import PrintedLine
+from bisector.core.printed import PrintedLine, complaint
 from bisector.core.program import outputs_of
 from bisector.core.protocol import Request
 from bisector.core.recorded import RecordedCall
 from bisector.core.script_verdict import BETWEEN, cannot_tell, script_verdict
-from bisector.core.verdict import BY_VALUES, Rule, VerdictClass
+from bisector.core.verdict import BY_VALUES, Rule, Verdict, VerdictClass
 from bisector.errors import INTERRUPTED
 
 from . import environment, fixes
@@ -116,9 +116,11 @@ def _of_the_program(session: Session, judged: Judged, seen: Seen, witness: Witne
     runs = seen.runs(witness)
     outcome = runs.outcome
     if outcome is Outcome.PASS:
-        own = script_of(session).own_difference(witness.eager)
-        if own is None or judged.outcome is not Outcome.PASS:
+        if judged.outcome is not Outcome.PASS:
             return judged
+        own = script_of(session).own_difference(witness.eager)
+        if own is None:
+            return replace(judged, answer=replace(answer, verdict=_agreeing(answer.verdict, witness)))
         return replace(judged, answer=replace(answer, verdict=own), ended=own.reason)
     verdict = script_verdict(runs, seen.criterion)
     if (error := seen.chosen.evidence.default.error) is not None:
@@ -137,6 +139,16 @@ def _of_the_program(session: Session, judged: Judged, seen: Seen, witness: Witne
         judged, answer=answer, outcome=outcome, ended=BETWEEN, script=seen.criterion, rung=rung,
         lines=witness.lines,
     )  # fmt: skip
+
+
+def _agreeing(verdict: Verdict | None, witness: Witness) -> Verdict | None:
+    """The verdict of calls that agree, with what the script's own runs were compared in; and what it says of
+    itself, which is what its author may ask about."""
+    if verdict is None or verdict.kind is not VerdictClass.AGREES:
+        return verdict
+    said = complaint(witness.eager)
+    too = f"; the script prints `{said}` with compilation off too" if said else ""
+    return replace(verdict, reason=f"{verdict.reason}{too}", compared=witness.shown.compared)
 
 
 def minimize(session: Session) -> dict[str, Any]:
@@ -232,9 +244,11 @@ def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) 
     """With the script's last word; and with the script as the repro where a graph by itself does not show it
     in plain Python: it has a part in it, by a backend, a lowering or a decomposition of its own."""
     found = last_word.said(answer)
-    if found.repro is None and session.clock.exhausted() is None:
-        return with_repro(session, ScriptWriter(session, last_word.criterion), found)
-    return found
+    if found.repro is not None:
+        return found
+    if (spent := session.clock.exhausted()) is not None:
+        return replace(found, repro_untried=f"the script itself was not tried as one: {spent}")
+    return with_repro(session, ScriptWriter(session, last_word.criterion), found)
 
 
 def _ended(session: Session, judged: Judged) -> dict[str, Any]:
@@ -342,6 +356,6 @@ def _beside(session: Session, found: Judged, other: Against) -> dict[str, Any]:
     except BudgetSpent as spent:
         return _finish(session, replace(found.answer, stopped_because=spent.reason), UNCONFIRMED)
     answer = replace(found.answer, contrast=contrast)
-    if contrast.repairs or contrast.causes:
+    if contrast.repairs or contrast.causes:  # each held in a second process
         return _finish(session, answer, FOUND)
     return _finish(session, answer, NOTHING if contrast.target is Outcome.PASS else UNCONFIRMED)

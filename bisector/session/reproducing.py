@@ -154,6 +154,15 @@ class Reproduced:
     notes: tuple[str, ...] = ()
 
     @property
+    def fix(self) -> str | None:
+        """The ID of the fix that `--fixed` applies, which repaired it in a process of its own."""
+        return self.shown.fix.id if self.shown is not None and self.shown.fix is not None else None
+
+    def judged(self, fixes: Sequence[tuple[Fix, bool]]) -> tuple[tuple[Fix, bool], ...]:
+        """Each fix with whether it is confirmed, after what fresh processes said of it."""
+        return tuple((fix, ok and fix.id not in self.refuted) for fix, ok in fixes)
+
+    @property
     def lines(self) -> int | None:
         """Of the function."""
         return None if self.function is None else len(self.function.strip().splitlines())
@@ -221,9 +230,11 @@ def reproduce(
 def with_repro(session: Session, writer: ReproWriter, answer: Answer) -> Answer:
     """The answer with a repro of the whole, and without the fixes that did not hold in it."""
     found = reproduce(session, writer, WHOLE, answer)
-    fixes = tuple((fix, ok and fix.id not in found.refuted) for fix, ok in answer.fixes)
+    fixes = found.judged(answer.fixes)
     notes = (*answer.notes, *found.notes)
-    return replace(answer, repro=found.file, repro_agrees=found.agrees, fixes=fixes, notes=notes)
+    return replace(
+        answer, repro=found.file, repro_fix=found.fix, repro_agrees=found.agrees, fixes=fixes, notes=notes
+    )
 
 
 class Next(enum.Enum):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bisector.core.compared import Compared
 from bisector.core.fix_source import paste_lines
 from bisector.core.model import OutputMeasurement
 from bisector.core.search.graded import Graded
@@ -65,6 +66,7 @@ def to_json(
     }
     if answer.script is not None:
         result["script"] = asdict(answer.script) | {"outcome": answer.script.outcome.value}
+    result["repro_fix"] = answer.repro_fix
     if answer.unproved is not None:
         result["unproved"] = answer.unproved
     if answer.entry is not None:
@@ -89,6 +91,7 @@ def _verdict(answer: Answer) -> dict[str, Any]:
         "reason": "" if verdict is None else verdict.reason,
         "rule": Rule.MEASURED.value if verdict is None else verdict.rule.value,
         "figures": {} if verdict is None else dict(verdict.figures),
+        "proof": _proof(answer),
         "first_bad_backend": answer.first_bad_backend,
         "outputs": [_output(o) for o in outputs],
         "criterion": {
@@ -97,6 +100,26 @@ def _verdict(answer: Answer) -> dict[str, Any]:
             "signed_zero": criterion.signed_zero,
             "measure": criterion.measure or None,
         },
+    }
+
+
+NO_REFERENCE = "no float64 reference: "  # begins the note that says why
+
+
+def _proof(answer: Answer) -> dict[str, Any]:
+    """Which experiment decided the class, what the two runs were compared in, and whether the float64 run is
+    one of the same program."""
+    verdict, default = answer.verdict, answer.default
+    compared = verdict.compared if verdict is not None else None
+    if compared is None:
+        unseen = tuple(one for one in (default.error, default.unseen) if one)
+        compared = Compared(values=len(default.outputs) + default.same, unseen=unseen)
+    is_known = any(output.rms_error_compiled is not None for output in default.outputs)
+    why_not = next((note for note in answer.notes if note.startswith(NO_REFERENCE)), None)
+    return {
+        "experiment": Rule.MEASURED.value if verdict is None else verdict.rule.value,
+        "compared": asdict(compared),
+        "reference": "valid" if is_known else why_not,
     }
 
 

@@ -217,6 +217,7 @@ def softmax_pair() -> dict[str, Any]:
             ),
         },
         "repro": "repro.py",
+        "repro_fix": "inductor.cpp.enable_floating_point_contract_flag=off",
         "probes": {"total": 61, "pass": 30, "fail": 29, "unresolved": 2, "cached": 4},
         "seconds": {
             "total": 74.2,

@@ -10,9 +10,10 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.minimal import Members, MinimalSet
 from bisector.core.search.sets import all_sets
-from bisector.errors import BadOption
+from bisector.errors import BadOption, NumbisectError
 
 from ..command_line import Against
+from ..confirmation import other_call
 from ..divergence import Divergence
 from ..questions import DecisionTest
 from ..rounds import in_rounds
@@ -122,24 +123,64 @@ def against(session: Session, divergence: Divergence, other: Against) -> Contras
         raise BadOption(f"--against {other.name}: this torch has no flag {absent[0]}; leave it out")
     theirs = {name: value for name, value in other.settings.items() if value != as_is[name]}
     ours = {name: as_is[name] for name in theirs}
-    default = divergence.default
-    here = default.outcome
+    here = divergence.default.outcome
     if not theirs:
         return Contrast(other.name, here, unknown=f"{other.name} sets nothing that the target does not")
     if here is Outcome.FAIL:
-        return _on_whole(study, default, theirs, ours, as_is, other.name)
+        return _proved(session, divergence, Sides(theirs, ours, as_is), other.name)
     there = study.probe(Candidate.with_flags(theirs))
     if {here, there.outcome} != {Outcome.PASS, Outcome.FAIL}:
         return Contrast(other.name, here, unknown=_alike(other.name, here, there.outcome))
     study = replace(study, signatures=there.signatures)  # of the one that diverges, and no other bug's
-    return _on_whole(study, default, ours, theirs, as_is, other.name)
+    return _proved(session, replace(divergence, study=study), Sides(ours, theirs, as_is), other.name)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The settings of the configuration that agrees, of the one that diverges, and those of the target."""
+
+    good: Settings
+    bad: Settings
+    as_is: Settings
+
+
+def _proved(session: Session, divergence: Divergence, sides: Sides, name: str) -> Contrast:
+    """What makes the difference, and holds in a second process too."""
+    found = _on_whole(divergence.study, divergence.default, sides, name)
+    if not (found.repairs or found.causes):
+        return found
+    second = divergence.second_worker(session)
+    study = divergence.confirming(second)
+    try:
+        unlike = other_call(study, divergence.call)
+        default = study.probe(Candidate())
+        again = Between(study, WHOLE, default, sides.good, sides.bad, sides.as_is)
+        whole = frozenset(again.elements)
+        repairs = tuple(s for s in found.repairs if _holds(again, _members(s), Outcome.PASS))
+        causes = tuple(s for s in found.causes if _holds(again, whole - _members(s), Outcome.FAIL))
+    except NumbisectError as error:
+        unlike, repairs, causes = str(error), (), ()
+    if unlike is not None:
+        repairs, causes = (), ()
+    lost = len(found.repairs) + len(found.causes) - len(repairs) - len(causes)
+    said = unlike or f"{lost} of the sets that were found do not hold there"
+    unknown = f"not confirmed in a second process: {said}" if lost else found.unknown
+    return replace(found, repairs=repairs, causes=causes, unknown=unknown)
+
+
+def _members(settings: Settings) -> Members:
+    return frozenset(map(config_id, settings))
+
+
+def _holds(again: Between, members: Members, wanted: Outcome) -> bool:
+    """Whether the members give this outcome there, and neither end of the comparison does both."""
+    ends = again.ask(frozenset()).outcome, again.ask(frozenset(again.elements)).outcome
+    return ends == (Outcome.FAIL, Outcome.PASS) and again.ask(members).outcome is wanted
 
 
 @in_rounds
-def _on_whole(
-    study: Study, default: ProbeResult, good: Settings, bad: Settings, as_is: Settings, name: str
-) -> Contrast:
-    return contrast(Between(study, WHOLE, default, good, bad, as_is), name)
+def _on_whole(study: Study, default: ProbeResult, sides: Sides, name: str) -> Contrast:
+    return contrast(Between(study, WHOLE, default, sides.good, sides.bad, sides.as_is), name)
 
 
 def _alike(name: str, here: Outcome, there: Outcome) -> str:

@@ -103,7 +103,8 @@ class CompiledCall:
     by a backward pass before the next call. unseen: which of its values could not be compared, and why. same:
     how many values beside the outputs are the same: names, numbers and the like.
 
-    effects: what else it did, of a run with compilation off; code: where it is written, as `file:line`.
+    effects: what else it did, of a run with compilation off; code: where it is written, as `file:line`. key:
+    what it is known by where the script calls from several threads, so that the order of its calls is chance.
 
     beside: what the call gave, against eager on the very inputs that it had, where that was run too;
     beside_unseen: why that says nothing, or not all.
@@ -117,6 +118,7 @@ class CompiledCall:
     same: int = 0
     effects: tuple[Effect, ...] = ()
     code: str = ""
+    key: str = ""
     beside: Evidence | None = None
     beside_unseen: str = ""
 
@@ -175,7 +177,10 @@ def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[E
             run = replace(run, **event)
     return replace(
         run,
-        calls=tuple(replace(c, beside_unseen=LATE) if c.index in late else c for c in calls),
+        calls=tuple(
+            replace(call, beside_unseen=LATE) if call.index in late else call
+            for call in sorted(calls, key=lambda call: call.index)
+        ),
         agreed=tuple(agreed),
         refuted=refuted,
         said=tuple(said[:MOST_LINES]),
@@ -262,8 +267,16 @@ def _compared(eager: PlainRun, compiled: PlainRun) -> Compared:
     )
 
 
+def _pairs(eager: PlainRun, compiled: PlainRun) -> list[tuple[CompiledCall, CompiledCall]]:
+    """Calls that are held against each other: by their order, or by what they are known by."""
+    known = {call.key: call for call in eager.calls if call.key}
+    in_order = iter([call for call in eager.calls if not call.key])
+    found = [(known.get(c.key) if c.key else next(in_order, None), c) for c in compiled.calls]
+    return [(before, now) for before, now in found if before is not None]
+
+
 def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> ScriptResult | None:
-    for before, now in zip(eager.calls, compiled.calls, strict=False):  # a call more or less: `_not_seen`
+    for before, now in _pairs(eager, compiled):  # a call more or less: `_not_seen`
         if before.entry != now.entry:
             break
         where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
@@ -309,11 +322,14 @@ def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
         if run.unfinished:
             return ScriptResult(Outcome.UNRESOLVED, f"{which}, the script {run.unfinished}")
     counts = len(eager.calls), len(compiled.calls)
-    for before, now in zip(eager.calls, compiled.calls, strict=False):
+    for before, now in _pairs(eager, compiled):
         if before.entry != now.entry:
             which = f"of `{now.entry}`, and with compilation off of `{before.entry}`"
             reason = f"compiled, call {now.index + 1} is one {which}"
             return ScriptResult(Outcome.UNRESOLVED, reason, now.index)
+    if counts[0] == counts[1] and len(_pairs(eager, compiled)) < counts[1]:
+        reason = "it calls from several threads, and not each call could be told from the others"
+        return ScriptResult(Outcome.UNRESOLVED, reason)
     if counts[0] != counts[1]:
         reason = (
             f"compiled, the script makes {counts[1]} calls of compiled functions, and {counts[0]} with "
@@ -348,7 +364,7 @@ def outputs_of(
     place: a call of which the values on equal inputs are told instead. lines: the printed ones that count.
     """
     found: list[OutputMeasurement] = []
-    for before, now in zip(eager.calls, compiled.calls, strict=False):
+    for before, now in _pairs(eager, compiled):
         if _type(before.raised) == _type(now.raised):
             evidence = place.beside if place is not None and place.index == now.index else None
             outputs = now.outputs if evidence is None else evidence.default.outputs

@@ -9,14 +9,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class DispatchedOps(TorchDispatchMode):
-    """Notes the ATen calls that are made under it."""
+    """Notes the ATen calls that are made under it, but for those within a higher-order operator."""
+
+    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[Any] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.calls.append(func)
+        if isinstance(func, torch._ops.OpOverload):
+            self.calls.append(func)
         return func(*args, **(kwargs or {}))
 
     @property

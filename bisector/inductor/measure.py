@@ -236,8 +236,9 @@ def _modulus(parts: torch.Tensor) -> torch.Tensor:
 
 def _compare_plain(index: int, path: str, eager: Any, compiled: Any) -> OutputMeasurement | None:
     numbers = (bool, int, float, complex)
-    if isinstance(eager, numbers) and isinstance(compiled, numbers):
-        return compare(index, path, torch.tensor(eager), torch.tensor(compiled))
+    both = isinstance(eager, numbers) and isinstance(compiled, numbers)
+    if both and (as_tensors := _as_tensors(eager, compiled)) is not None:
+        return compare(index, path, *as_tensors)
     if type(eager) is type(compiled) and not isinstance(eager, torch.Tensor):
         return None if eager == compiled else OutputMeasurement(
             index, path, type(eager).__name__, (), 1, alias_mismatch=f"{compiled!r} instead of {eager!r}"
@@ -246,6 +247,26 @@ def _compare_plain(index: int, path: str, eager: Any, compiled: Any) -> OutputMe
     return OutputMeasurement(
         index, path, kinds[1], (), 1, alias_mismatch=f"a {kinds[0]} instead of a {kinds[1]}"
     )
+
+
+def _as_tensors(
+    eager: complex, compiled: complex
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Two plain numbers, of which each is the tensor that torch makes of it; in double precision where
+    float32 does not hold them. None where one is an integer that no tensor holds."""
+    try:
+        pair = torch.tensor(eager), torch.tensor(compiled)
+    except (OverflowError, RuntimeError, ValueError):  # what torch raises of more than 64 bits differs
+        return None
+    wide = torch.float64 if isinstance(eager, float) and isinstance(compiled, float) else None
+    if wide is not None and any(_is_lost(*one) for one in zip((eager, compiled), pair, strict=True)):
+        return torch.tensor(eager, dtype=wide), torch.tensor(compiled, dtype=wide)
+    return pair
+
+
+def _is_lost(number: complex, made: torch.Tensor) -> bool:
+    """Whether the tensor is infinite, or zero, where the number is not."""
+    return bool(made.isinf() and abs(number) != math.inf) or bool(number != 0 and made == 0)
 
 
 def measure_all(

@@ -51,12 +51,16 @@ class Float64(TorchDispatchMode):
     An op without a float64 kernel runs in float32, its result widened; `narrow` names these.
     """
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
         self.narrow: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if is_higher_order(func):
+            raise NoReference(f"{func} runs a function of its own, which is not seen")
         if torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, kwargs):
             raise NoReference(f"{func} draws random numbers, which differ in float64")
         if func is torch.ops.aten.view.dtype and _is_of_floats(*args):
@@ -73,6 +77,11 @@ class Float64(TorchDispatchMode):
         self.narrow.add(str(func))
         narrow_args, narrow_kwargs = pytree.tree_map(_narrowed, (args, kwargs))
         return pytree.tree_map(widen, func(*narrow_args, **narrow_kwargs))
+
+
+def is_higher_order(func: Any) -> bool:
+    """Whether it is an operator that takes functions, such as `scan` or `cond`."""
+    return isinstance(func, torch._ops.HigherOrderOperator)
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
@@ -174,7 +183,10 @@ class OneUlp(torch.fx.Interpreter):
 
 class Nudged(TorchDispatchMode):
     """Moves the result of each rounding ATen operation by one ulp, up or down, as `OneUlp` does node by node:
-    for programs that there is no graph of. finest: as there."""
+    for programs that there is no graph of. finest: as there. What runs within a higher-order operator is not
+    moved, its results are."""
+
+    supports_higher_order_operators = True
 
     def __init__(self, seed: int, finest: float) -> None:
         super().__init__()
@@ -185,6 +197,8 @@ class Nudged(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = short_name(func)
+        if is_higher_order(func):
+            return pytree.tree_map(self._moved, func(*args, **kwargs))
         if name in _SUMS and not func._schema.is_mutable:
             args = pytree.tree_map(self._moved, args)
         result = func(*args, **kwargs)

@@ -19,14 +19,16 @@ MOST = 1 << 24  # elements that are looked through; of larger tensors nothing is
 
 
 class UndefinedCalls(TorchDispatchMode):
-    """Keeps why the first such call made under it is undefined."""
+    """Keeps why the first such call made under it is undefined. Of what runs within a higher-order operator
+    nothing is said."""
 
+    supports_higher_order_operators = True
     reason: str | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        ask = _ASKED.get(func.overloadpacket)
+        ask = _ASKED.get(packet_of(func))
         if self.reason is None and ask is not None:
             with _disable_current_modes():
                 self.reason = ask(func, args, kwargs, result)
@@ -37,8 +39,10 @@ class ChangedCalls(TorchDispatchMode):
     """Puts other values where the result of a call is undefined.
 
     turn: which of the OTHERS. elsewhere: whether there was an undefined call of which the elements are not
-    known.
+    known, or may have been one within a higher-order operator.
     """
+
+    supports_higher_order_operators = True
 
     def __init__(self, turn: int) -> None:
         super().__init__()
@@ -48,7 +52,9 @@ class ChangedCalls(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        where, ask = _WHERE.get(func.overloadpacket), _ASKED.get(func.overloadpacket)
+        packet = packet_of(func)
+        self.elsewhere = self.elsewhere or packet is None
+        where, ask = _WHERE.get(packet), _ASKED.get(packet)
         with _disable_current_modes(), torch.no_grad():
             mask = where(func, args, kwargs, result) if where is not None else None
             if mask is not None:
@@ -56,6 +62,11 @@ class ChangedCalls(TorchDispatchMode):
             elif where is None and ask is not None and ask(func, args, kwargs, result) is not None:
                 self.elsewhere = True
         return result
+
+
+def packet_of(func: Any) -> Any:
+    """The operator of an overload; None for a higher-order one, which has no overloads."""
+    return getattr(func, "overloadpacket", None)
 
 
 OTHERS = 3  # values that are put in the place of an undefined one, one after the other
@@ -71,7 +82,7 @@ def _other(dtype: torch.dtype, turn: int) -> Any:
 
 def makes_memory(func: Any) -> bool:
     """Whether what the call returns holds whatever was in memory."""
-    return _ASKED.get(func.overloadpacket) is _uninitialised
+    return _ASKED.get(packet_of(func)) is _uninitialised
 
 
 def _unfit(func: Any, args: Any, kwargs: Any, result: Any) -> torch.Tensor | None:

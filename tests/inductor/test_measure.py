@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
-from bisector.inductor.measure import compare, frontier, measure_all
+from bisector.inductor.measure import Exact, compare, frontier, measure_all
 
 INF, NAN = math.inf, math.nan
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -23,7 +23,8 @@ SIGNED = [torch.int8, torch.int16, torch.int32, torch.int64]
 
 
 def measure(eager: Any, compiled: Any, reference: Any = None) -> OutputMeasurement:
-    found = compare(0, "output[0]", eager, compiled, reference)
+    exact = None if reference is None else Exact(reference)
+    found = compare(0, "output[0]", eager, compiled, exact)
     assert found is not None
     return found
 
@@ -290,6 +291,26 @@ def test_outputs_keep_the_order_of_eager_and_a_missing_one_is_told() -> None:
     assert [(o.index, o.path) for o in found] == [(0, "output[0]"), (1, "grad[x]")]
     assert found[0].alias_mismatch == "a NoneType instead of a Tensor"
     assert found[1].n_diff == 0
+
+
+def test_whole_numbers_beyond_64_bits_are_compared_as_they_are() -> None:
+    salt = 0x9E3779B97F4A7C15
+    assert compare(0, "state[salt]", salt, salt) is None
+    found = compare(0, "state[salt]", salt, salt + 1)
+    assert found is not None and found.alias_mismatch == f"{salt + 1} instead of {salt}"
+    assert measure(1e300, 1e299).max_abs > 1e299, "neither fits into float32"
+
+
+def test_each_element_is_held_to_a_step_of_its_own_size_and_to_what_rounding_moves_it_by() -> None:
+    exact = torch.tensor([1e10, 1.0], dtype=torch.float64)
+    eps = torch.finfo(torch.float32).eps
+    eager, compiled = exact.float(), torch.tensor([1e10, 1 + 100 * eps])
+    found = measure(eager, compiled, exact)
+    assert found.steps_error_compiled == pytest.approx(100 / 2**0.5, rel=1e-3)
+    assert found.steps_error_eager == 0
+    moved = Exact(exact, torch.tensor([0.0, 100 * eps], dtype=torch.float64))
+    held = compare(0, "output[0]", eager, compiled, moved)
+    assert held is not None and held.steps_error_compiled == pytest.approx(0.7, abs=0.01)
 
 
 # -- the distance to the reference ---------------------------------------------------------------------------

@@ -5,11 +5,16 @@ What is compiled is planted to differ by `torch.compiler.is_compiling()`, which 
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import random
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch.autograd import forward_ad
@@ -17,12 +22,13 @@ from torch.autograd import forward_ad
 from bisector import wire
 from bisector.core.accuracy import is_far
 from bisector.core.criterion import Criterion
-from bisector.core.judge import judge
+from bisector.core.judge import divergence, judge
 from bisector.core.model import Outcome
-from bisector.core.program import CompiledCall, Mode, PlainRun, is_exact, shown
+from bisector.core.program import CompiledCall, EffectKind, Mode, PlainRun, is_exact, shown
 from bisector.core.script_verdict import first_unequal
 from bisector.inductor.capture import comparing
 from bisector.inductor.program import call_values, watching
+from bisector.inductor.program.put_back import PutBack, place_of
 from bisector.inductor.program.remembered import Remembered
 from bisector.inductor.program.watching import Watch
 
@@ -413,3 +419,245 @@ def test_what_watches_compares_nothing_in_the_place_of_the_script(tmp_path: Path
         assert [event for event in noted if "agreed" in event] == []
         torch.equal(torch.ones(1), torch.ones(1))
     assert [event for event in noted if "agreed" in event] == [{"agreed": True, "raised": False}]
+
+
+# -- what is compared --------------------------------------------------------------------------------------
+
+
+def differing(eager: Any, compiled: Any) -> list[str]:
+    """The paths at which what two calls return differs, and what could not be compared."""
+    standing = call_values.measured(0, call_values.returned(eager, ()), call_values.returned(compiled, ()))
+    found = [o.path for o in standing.outputs if o.n_diff or divergence(o, Criterion()) is not None]
+    return found + ([standing.unseen] if standing.unseen else [])
+
+
+@dataclasses.dataclass
+class Result:
+    mean: Any
+    extra: Any = None
+
+
+class Handle:
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "paths"),
+    [
+        (numpy.ones(3), numpy.ones(3), []),
+        (numpy.ones(3), numpy.array([1.0, numpy.nan, 1.0]), ["output[0]"]),
+        (numpy.float32(2), numpy.float32(3), ["output[0]"]),
+        (numpy.array(["a", "b"]), numpy.array(["a", "c"]), ["output[0], value 1"]),
+        (Result(torch.ones(2)), Result(torch.zeros(2)), ["output[0].mean"]),
+        (Result(1, [1, 2]), Result(1, [1, 3]), ["output[0].extra, value 1"]),
+        ((torch.ones(1), None), (torch.ones(1), torch.ones(1)), ["output[1]", "what it returns"]),
+        ([torch.ones(1)], (torch.ones(1),), ["what it returns"]),
+        ("a", "b", ["output[0]"]),
+        (b"a", b"b", ["output[0]"]),
+        (float("nan"), 0.0, ["output[0]"]),
+        ({"a": 1}, {"b": 1}, ["what it returns"]),
+        (Handle(), Handle(), ["output[0], a Handle, cannot be compared"]),
+    ],
+)
+def test_what_is_no_tensor_is_compared_as_what_it_is(eager: Any, compiled: Any, paths: list[str]) -> None:
+    assert differing(eager, compiled) == paths
+
+
+def test_a_gradient_that_the_compiled_run_alone_has_is_a_difference() -> None:
+    standing = call_values.measured(0, {}, {"grad[argument 0]": torch.ones(2)})
+    (found,) = standing.outputs
+    assert found.alias_mismatch == "a Tensor that eager does not have"
+
+
+def test_a_module_that_a_partial_function_binds_is_reached_by_the_name_of_its_parameter() -> None:
+    norm = torch.nn.BatchNorm1d(2)
+    bound = functools.partial(lambda norm, x: norm(x), norm)
+    assert "state[norm.running_mean]" in call_values.state(bound)
+
+
+def test_what_a_method_of_an_object_changes_is_reached() -> None:
+    journal = {"calls": 0}
+
+    class Meter:
+        def note(self, t: torch.Tensor) -> torch.Tensor:
+            journal["calls"] += 1
+            return t
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        return Meter().note(x + 1)
+
+    assert call_values.state(step)["state[journal['calls']]"] == 0
+    remembered = Remembered(step)
+    step(torch.ones(2))
+    assert journal["calls"] == 1
+    remembered.put_back()
+    assert journal["calls"] == 0
+
+
+# -- instruments that do not show --------------------------------------------------------------------------
+
+
+def test_what_cannot_be_looked_at_raises_nothing_into_the_script_and_is_no_agreement(
+    both: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(model: Any) -> Any:
+        raise OverflowError("Overflow when unpacking long long")
+
+    monkeypatch.setattr(call_values, "state", fails)
+    kept, compiled = both(lambda: lambda x: x + 1, lambda run: [run(torch.ones(2)) for _ in range(2)])
+    assert len(kept.calls) == len(compiled.calls) == 2
+    assert shown(kept, compiled, Criterion()).outcome is Outcome.UNRESOLVED
+    assert "Overflow" in str(compiled.calls[0].unseen)
+
+
+def test_calls_of_several_threads_are_told_apart_by_what_they_are_given(both: Any) -> None:
+    """Their order is another one in each run."""
+    orders = iter([(0, 1, 2), (2, 0, 1)])
+
+    def script(run: Watched) -> None:
+        for i in next(orders):
+            thread = threading.Thread(target=run, args=(torch.full((2,), float(i)),))
+            thread.start()
+            thread.join()
+
+    kept, compiled = both(lambda: lambda x: x * 2, script)
+    assert len(kept.calls) == len(compiled.calls) == 3
+    assert is_exact(compiled) and not shown(kept, compiled, Criterion()).diverges
+
+
+def test_a_call_that_runs_beside_another_is_none_of_its_parts(both: Any) -> None:
+    inside = threading.Barrier(2, timeout=20)
+
+    def meets(x: torch.Tensor) -> torch.Tensor:
+        if not torch.compiler.is_compiling():
+            inside.wait()
+        return x + 1
+
+    def script(run: Watched) -> None:
+        threads = [threading.Thread(target=run, args=(torch.full((2,), float(i)),)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    kept, compiled = both(lambda: meets, script)
+    assert len(kept.calls) == len(compiled.calls) == 2
+
+
+# -- through what a difference goes from call to call -------------------------------------------------------
+
+
+def carried(tmp_path: Path, model: Callable[[], Any], script: Script) -> PlainRun:
+    """The run with compilation off in which each call gives what it gave compiled."""
+    told: list[dict[str, Any]] = []
+    for mode in (Mode.COMPILED_KEPT, Mode.SUBSTITUTED):
+        torch.manual_seed(0)
+        run = Watched(tmp_path, mode, model())
+        run.watch.note = lambda **event: told.append(event)
+        if run.watch.channel is not None and hasattr(run.watch.channel, "note"):
+            run.watch.channel.note = run.watch.note
+        script(run)
+        run.watch.finish()
+    parted = [event for event in told if "parted" in event]
+    return PlainRun(**parted[0]) if parted else PlainRun()
+
+
+def off_when_compiled(x: torch.Tensor) -> torch.Tensor:
+    return x * 1.5 if torch.compiler.is_compiling() else x * 1.0
+
+
+def test_what_lies_in_one_memory_in_eager_alone_cannot_be_put_in_its_place(tmp_path: Path) -> None:
+    def aliases(x: torch.Tensor) -> torch.Tensor:
+        return x * 1.5 if torch.compiler.is_compiling() else x
+
+    found = carried(tmp_path, lambda: aliases, lambda run: run(torch.ones(2)))
+    assert (found.parted, found.at) == (0, "")
+
+
+def test_a_difference_that_goes_through_the_values_of_the_calls_arrives_with_them(tmp_path: Path) -> None:
+    def script(run: Watched) -> None:
+        x = torch.ones(2)
+        for _ in range(3):
+            x = run(x) + 1
+
+    assert carried(tmp_path, lambda: off_when_compiled, script).parted is None
+
+
+def test_a_difference_that_goes_past_the_values_parts_the_runs_where_it_arrives(tmp_path: Path) -> None:
+    counts = {"calls": 0}
+
+    def counting(x: torch.Tensor) -> torch.Tensor:
+        if not torch.compiler.is_compiling():
+            counts["calls"] += 1
+        return x + 1
+
+    def script(run: Watched) -> None:
+        counts["calls"], x = 0, torch.ones(2)
+        for _ in range(3):
+            x = run(x) + counts["calls"]
+
+    found = carried(tmp_path, lambda: counting, script)
+    assert (found.parted, found.at) == (1, "argument[0]")
+
+
+def test_gradients_go_with_the_values(tmp_path: Path) -> None:
+    weight = torch.ones(2, requires_grad=True)
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return off_when_compiled(x) * weight
+
+    def script(run: Watched) -> None:
+        with torch.no_grad():
+            weight.fill_(1.0)
+        weight.grad = None
+        for _ in range(2):
+            run.backward(run(torch.ones(2)).sum())
+            with torch.no_grad():
+                weight.sub_(0.1 * weight.grad)
+            weight.grad = None
+
+    assert carried(tmp_path, lambda: scaled, script).parted is None
+
+
+# -- what a call leaves behind is put back ------------------------------------------------------------------
+
+
+def shared_norm(norm: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return norm(x).relu()
+
+
+def test_what_a_call_changes_is_put_back_before_the_next_wherever_it_is_made() -> None:
+    norm, x = torch.nn.BatchNorm1d(2), torch.arange(6.0).reshape(3, 2)
+    put_back = PutBack(EffectKind.CHANGES_STATE, [place_of(shared_norm.__code__)])
+    before = sys.getprofile()
+    try:
+        put_back.begin()
+        shared_norm(norm, x)
+        once = norm.running_mean.clone()
+        shared_norm(norm, x)
+    finally:
+        sys.setprofile(before)
+    assert torch.equal(norm.running_mean, once)
+    shared_norm(norm, x)
+    assert not torch.equal(norm.running_mean, once)
+
+
+def drops(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.dropout(x)
+
+
+def adds(x: torch.Tensor) -> torch.Tensor:
+    return x.add_(1)
+
+
+@pytest.mark.parametrize(("kind", "function"), [(EffectKind.DRAWS, drops), (EffectKind.MUTATES, adds)])
+def test_draws_and_arguments_are_put_back_too(kind: EffectKind, function: Any) -> None:
+    x, before = torch.ones(64), sys.getprofile()
+    put_back = PutBack(kind, [place_of(function.__code__)])
+    try:
+        put_back.begin()
+        first, second = function(x).clone(), function(x).clone()
+    finally:
+        sys.setprofile(before)
+    assert torch.equal(first, second)
+    assert not torch.equal(function(x), second)

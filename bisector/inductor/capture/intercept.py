@@ -12,7 +12,6 @@ import contextlib
 import functools
 import os
 import random
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +25,8 @@ import torch._dynamo.repro.after_dynamo
 from . import comparing
 from .artifacts import run_repro_stand_in
 from .record import Recorder
-from .wrapping import name_of, wrapped
+from .signals import MainThread
+from .wrapping import is_of_torch, name_of, wrapped
 
 
 @contextlib.contextmanager
@@ -40,7 +40,7 @@ def intercepted(recorder: Recorder, script: Path) -> Iterator[None]:
         (torch, "compile", _compile_stand_in(recorder, torch.compile, ours)),
         (torch._dynamo, "optimize", _optimize_stand_in(recorder, torch._dynamo.optimize, ours)),
         *comparing.stand_ins(recorder.compared),
-        (signal, "signal", _signal_outside_main_thread(signal.signal)),
+        *MainThread().stand_ins(),
         (torch, "manual_seed", _seeding(recorder, torch.manual_seed, "torch")),
         (torch.random, "manual_seed", _seeding(recorder, torch.manual_seed, "torch")),
         (random, "seed", _seeding(recorder, random.seed, "random")),
@@ -69,6 +69,11 @@ def _compile_stand_in(
             )
         if disable:
             return original(model, disable=True)
+        if is_of_torch(sys._getframe(1)):
+            return original(
+                model, backend=backend or "inductor", mode=mode, options=options, dynamic=dynamic,
+                fullgraph=fullgraph, **rest,
+            )  # fmt: skip
         dynamic = dynamic if recorder.dynamic is None else recorder.dynamic
         entry = recorder.entry(
             name_of(model), backend or "inductor", _options(mode, options, dynamic), dynamic
@@ -90,7 +95,7 @@ def _optimize_stand_in(
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def optimize(backend: Any = "inductor", *args: Any, **kwargs: Any) -> Any:
-        if getattr(ours, "calling", False) or kwargs.get("disable"):
+        if getattr(ours, "calling", False) or kwargs.get("disable") or is_of_torch(sys._getframe(1)):
             return original(backend, *args, **kwargs)
 
         def decorate(fn: Any) -> Any:
@@ -146,15 +151,3 @@ def _exit_of_the_script(original: Callable[[int], NoReturn]) -> Callable[[int], 
         original(status)
 
     return leave
-
-
-def _signal_outside_main_thread(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The script runs beside the worker's main thread, where Python refuses to set signal handlers."""
-
-    @functools.wraps(original)
-    def set_handler(number: Any, handler: Any) -> Any:
-        if threading.current_thread() is threading.main_thread():
-            return original(number, handler)
-        return signal.getsignal(number)
-
-    return set_handler

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
+import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+
+import bisector
 
 # (name, function, model, args, kwargs) -> what the function returns. The model is what was compiled.
 Through = Callable[[str, Callable[..., Any], Any, Any, Any], Any]
@@ -32,6 +37,25 @@ def wrapped(model: Any, made: Any, through: Through) -> Any:
         return through(name, made, model, args, kwargs)
 
     return called
+
+
+# Files of torch in which torch.compile is called for the user.
+_FOR_THE_USER = tuple(
+    str(Path(torch.__file__).parent.joinpath(*parts))
+    for parts in (("__init__.py",), ("nn", "modules", "module.py"), ("compiler", "__init__.py"))
+)
+_OURS, _TORCH = (str(Path(str(module.__file__)).parent) + os.sep for module in (bisector, torch))
+
+
+def is_of_torch(frame: types.FrameType | None) -> bool:
+    """Whether torch compiles something for itself, as eager's `scan` does its own loop. frame: of the caller
+    of torch.compile."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_OURS) and name not in _FOR_THE_USER and name != functools.__file__:
+            return name.startswith(_TORCH)
+        frame = frame.f_back
+    return False
 
 
 def name_of(model: Any) -> str:

@@ -58,6 +58,12 @@ def digests_of(values: Values) -> Values:
     }
 
 
+def digest_of(given: Any) -> str:
+    """A short digest of what a call is given, equal for equal values."""
+    values = [part for i, leaf in enumerate(leaves(given)) for part in parts(f"argument[{i}]", leaf)]
+    return tensors.digest([v if is_tensor(v) else (path, v) for path, v in values])
+
+
 # -- of one call ------------------------------------------------------------------------------------------
 
 

@@ -86,6 +86,8 @@ class Substituted:
         for path, value in now.items():
             if isinstance(value, torch.Tensor):
                 _overwrite(value, kept[path])
+        if not all(_same(kept[path], v) for path, v in now.items() if isinstance(v, torch.Tensor)):
+            self._part(index, UNKNOWN)  # two of them lie in one memory here, and did not compiled
         flat, spec = pytree.tree_flatten(result)
         made = [one if isinstance(one, torch.Tensor) else kept[f"output[{i}]"] for i, one in enumerate(flat)]
         return pytree.tree_unflatten(made, spec)

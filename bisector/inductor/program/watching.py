@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import os
 import sys
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -24,7 +27,7 @@ from ...errors import first_line
 from .. import torch_state
 from ..capture import comparing
 from ..capture.comparing import Compared
-from ..capture.wrapping import wrapped
+from ..capture.wrapping import is_of_torch, wrapped
 from . import call_values, effects
 from .beside import Beside
 from .call_values import Values
@@ -34,6 +37,7 @@ from .substitution import Kept, Substituted
 
 KEPT_BYTES = 512 << 20  # of values, over all calls; of the larger ones of later calls a digest and a sample
 Note = Callable[..., None]
+T = TypeVar("T")
 
 
 Around = Callable[["Started"], AbstractContextManager[None]]
@@ -115,8 +119,11 @@ class Watch:
         self.around = around
         self.count = 0
         self.kept = 0
-        self.within = False
-        self.pending: Pending | None = None
+        self.lock = threading.Lock()  # of the counts and of what is noted: a script may call from threads
+        self.begun_in = threading.get_ident()
+        self.keys = Counter[str]()
+        self.here = _OfThread()
+        self.last: list[_Last] = []  # the last call of each thread
         self.channel: Kept | Substituted | None = None
         if mode is Mode.COMPILED_KEPT:
             self.channel = Kept(folder)
@@ -125,57 +132,103 @@ class Watch:
 
     def call(self, entry: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         """Call the function, and note it. model: what it was compiled of."""
-        if self.within:  # traced with the call around it, or at a graph break in it
+        here = self.here
+        if here.within:  # traced with the call around it, or at a graph break in it
             return function(*args, **kwargs)
-        self.finish()
-        index, self.count = self.count, self.count + 1
-        for line in self.late:
-            exec(line, {"torch": torch})
-        self.late = ()
-        if index + 1 in self.anew:
-            torch._dynamo.reset()
-        in_eager = bool(self.only) and index not in self.only
-        before = effects.before(model, (args, kwargs)) if self.keeps else None
-        late = functools.partial(self.note, late=index)
-        beside = Beside(model, function, args, kwargs, late) if self.beside else None
-        if self.channel is not None:
-            self.channel.before(index, model, (args, kwargs))
-        self.within = True
+        self._finish(here.last)
+        given = (args, kwargs)
+        here.last = last = self._begun(entry, model, given)
+        self._before_call(last.index)
+        before = last.safely(lambda: effects.before(model, given)) if self.keeps else None
+        late = functools.partial(self._note, late=last.index)
+        beside = last.safely(lambda: Beside(model, function, args, kwargs, late)) if self.beside else None
+        if (channel := self.channel) is not None:
+            last.safely(lambda: channel.before(last.index, model, given))
+        here.within = True
         try:
+            in_eager = bool(self.only) and last.index not in self.only
             stance = torch.compiler.set_stance("force_eager") if in_eager else nullcontext()
-            with stance, self.around(Started(index, entry, model, args, kwargs)):
+            with stance, self.around(Started(last.index, entry, model, args, kwargs)):
                 result = function(*args, **kwargs)
         except Exception as error:
-            self.note(**wire.dump(CompiledCall(index, entry, raised=first_line(error))))
+            raised = CompiledCall(last.index, entry, raised=first_line(error), key=last.key)
+            self._note(**wire.dump(raised))
             raise
         finally:
-            self.within = False
-        given = (args, kwargs)
-        if self.channel is not None:
-            result = self.channel.returned(index, model, result, given)
+            here.within = False
+        if channel is not None:
+            unchanged = result
+            made = last.safely(lambda: (channel.returned(last.index, model, unchanged, given),))
+            result = unchanged if made is None else made[0]
+        last.pending = last.safely(lambda: self._returned(last, result, given, before, beside))
+        last.returned = True
+        return result
+
+    def _begun(self, entry: str, model: Any, given: Any) -> _Last:
+        """The next call. Of calls in other threads the order is chance: they are known by what they are
+        given, too."""
+        key = ""
+        if threading.get_ident() != self.begun_in:
+            key = f"{entry} {call_values.digest_of(given)}"
+        with self.lock:
+            index, self.count = self.count, self.count + 1
+            self.keys[key] += 1
+            last = _Last(index, entry, model, f"{key} {self.keys[key]}" if key else "")
+            self.last = [one for one in self.last if one.pending is not None or not one.returned] + [last]
+        return last
+
+    def _before_call(self, index: int) -> None:
+        with self.lock:
+            late, self.late = self.late, ()
+        for line in late:
+            exec(line, {"torch": torch})
+        if index + 1 in self.anew:
+            torch._dynamo.reset()
+
+    def _returned(
+        self, last: _Last, result: Any, given: Any, before: effects.Before | None, beside: Beside | None
+    ) -> Pending:
         values = call_values.copied(call_values.returned(result, given))
         done = before.effects() if before is not None else ()
-        self.pending = Pending(index, entry, model, given, values, done, beside=beside)
         if beside is not None:
             beside.returned(result)
-        return result
+        return Pending(last.index, last.entry, last.model, given, values, done, beside=beside)
+
+    def _note(self, **event: Any) -> None:
+        with self.lock:
+            self.note(**event)
+
+    @property
+    def pending(self) -> Pending | None:
+        """The last call of this thread, which has returned."""
+        return self.here.last.pending if self.here.last is not None else None
+
+    @property
+    def within(self) -> bool:
+        """Whether a call of this thread is running."""
+        return self.here.within
 
     def compared(self, comparison: Compared) -> bool:
         """Note what the script's comparison says; one that fails ends the script as it would."""
-        self.note(agreed=comparison.agreed, raised=comparison.raised)
+        self._note(agreed=comparison.agreed, raised=comparison.raised)
         return True
 
     def before_backward(self) -> None:
         """Keep the gradients that a backward pass adds to."""
-        if self.pending is not None and self.pending.beside is not None:
-            self.pending.beside.before_backward(self.pending.given)
+        last, pending = self.here.last, self.pending
+        if last is not None and pending is not None and (beside := pending.beside) is not None:
+            last.safely(lambda: beside.before_backward(pending.given))
 
     def after_backward(self) -> None:
         """Keep the gradients of the last call: the script may clear them before the next one."""
-        if (last := self.pending) is not None:
-            if self.channel is not None:
-                self.channel.after_backward(last.index, last.model, last.given)
-            last.values |= call_values.copied(call_values.gradients(last.model, last.given))
+        last, pending = self.here.last, self.pending
+        if last is not None and pending is not None:
+            last.safely(lambda: self._after_backward(pending))
+
+    def _after_backward(self, last: Pending) -> None:
+        if self.channel is not None:
+            self.channel.after_backward(last.index, last.model, last.given)
+        last.values |= call_values.copied(call_values.gradients(last.model, last.given))
 
     def raised_in_backward(self, error: Exception) -> None:
         """It belongs to the last call, whose graph it most often runs."""
@@ -183,17 +236,29 @@ class Watch:
             self.pending.raised = self.pending.raised or first_line(error)
 
     def finish(self) -> None:
-        """What the last call and what came after it left behind."""
-        if (last := self.pending) is None:
+        """What the last call of each thread and what came after it left behind."""
+        for last in list(self.last):
+            self._finish(last)
+
+    def _finish(self, one: _Last | None) -> None:
+        if one is None or not one.returned:
             return
-        self.pending = None
+        last, one.pending, one.returned = one.pending, None, False
+        if last is None or one.safely(lambda: self._noted(one, last)) is None:
+            self._note(**wire.dump(CompiledCall(one.index, one.entry, unseen=one.unseen, key=one.key)))
+        if self.until is not None and one.index >= self.until:
+            os._exit(0)  # what comes after is not asked about
+
+    def _noted(self, one: _Last, last: Pending) -> bool:
+        """Note a call with what it left behind."""
         left = call_values.state(last.model) | call_values.gradients(last.model, last.given)
         later = {path: value for path, value in left.items() if path not in last.values}
         values = call_values.copied(later) | last.values
         standing = call_values.Standing((), 0, None)
+        file = self._file(one)
         if self.keeps:
-            self._keep(last.index, values)
-        elif (eager := self._kept(last.index)) is not None:
+            self._keep(file, values)
+        elif (eager := _kept(file)) is not None:
             standing = call_values.measured(last.index, eager, values)
         code = code_of(last.model) if self.keeps else None
         call = CompiledCall(
@@ -201,26 +266,60 @@ class Watch:
             last.effects, "" if code is None else place_of(code),
         )  # fmt: skip
         if last.beside is not None:
-            self.within = True  # what eager calls is no call of the script's
+            within, self.here.within = self.here.within, True  # what eager calls is no call of the script's
             evidence, why = last.beside.evidence(last.index, last.values)
-            self.within = False
+            self.here.within = within
             call = dataclasses.replace(call, beside=evidence, beside_unseen=why)
-        self.note(**wire.dump(call))
-        if self.until is not None and last.index >= self.until:
-            os._exit(0)  # what comes after is not asked about
+        self._note(**wire.dump(dataclasses.replace(call, unseen=call.unseen or one.unseen, key=one.key)))
+        return True
 
-    def _keep(self, index: int, values: Values) -> None:
-        self.kept += call_values.size_of(values)
+    def _file(self, last: _Last) -> Path:
+        """Where the values of a call of the run with compilation off are kept."""
+        name = hashlib.sha256(last.key.encode()).hexdigest()[:16] if last.key else str(last.index)
+        return self.folder / f"{name}.pt"
+
+    def _keep(self, path: Path, values: Values) -> None:
+        with self.lock:
+            self.kept += call_values.size_of(values)
         held = values if self.kept <= KEPT_BYTES else call_values.digests_of(values)
-        torch.save(held, self.folder / f"{index}.pt")
+        torch.save(held, path)
 
-    def _kept(self, index: int) -> Values | None:
-        """None where the run with compilation off did not come to this call, or it raised there."""
-        path = self.folder / f"{index}.pt"
-        if not path.exists():
+
+class _OfThread(threading.local):
+    """within: a call of this thread is running. last: its last call."""
+
+    within = False
+    last: _Last | None = None
+
+
+@dataclasses.dataclass
+class _Last:
+    """A call of a thread. key: what it is known by beside its place, where the order of calls is chance.
+    returned: it has, and is not noted yet. unseen: what we failed to look at."""
+
+    index: int
+    entry: str
+    model: Any
+    key: str
+    pending: Pending | None = None
+    returned: bool = False
+    unseen: str | None = None
+
+    def safely(self, look: Callable[[], T]) -> T | None:
+        """What we see of the call. Where looking fails that is no matter of the script's, and is noted."""
+        try:
+            return look()
+        except Exception as error:  # noqa: BLE001 - whatever the script's objects raise when they are looked at
+            self.unseen = self.unseen or f"numbisect could not look at all of it: {first_line(error)}"
             return None
-        kept: Values = torch.load(path, weights_only=False)
-        return kept
+
+
+def _kept(path: Path) -> Values | None:
+    """None where the run with compilation off did not come to this call, or it raised there."""
+    if not path.exists():
+        return None
+    kept: Values = torch.load(path, weights_only=False)
+    return kept
 
 
 # -- what is replaced -------------------------------------------------------------------------------------
@@ -235,6 +334,8 @@ def _compile(
     def compile(model: Any = None, **given: Any) -> Any:
         if model is None:
             return functools.partial(compile, **given)
+        if is_of_torch(sys._getframe(1)):
+            return original(model, **given)
         own = INDUCTOR if given.get("backend") is None else rung_of(given["backend"])
         watch.note(backend=own)
         if backend is not None and is_beyond(own, backend):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +25,7 @@ NARROW = (
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2"
 )  # fmt: skip
 EXACT: Tolerance = (0.0, 0.0)
+ANYTHING: Tolerance = (0.0, sys.float_info.max)  # of an output that may hold any values
 BY_VECTOR = ("float16", "bfloat16", "float32", "float64")  # dtypes that --max-ulp and --cosine are about
 _IS_BY_VECTOR = f"e.dtype in ({', '.join(f'torch.{dtype}' for dtype in BY_VECTOR)})"
 
@@ -92,6 +94,10 @@ class Criterion:
     def tolerance(self, path: str, dtype: str) -> Tolerance:
         """The first of them, for what can have but one."""
         return self.tolerances(path, dtype)[0]
+
+    def without(self, paths: Iterable[str]) -> Criterion:
+        """The same, under which the values of these outputs do not count."""
+        return replace(self, by_path={**self.by_path, **dict.fromkeys(paths, (ANYTHING,))})
 
     def excess(self, output: OutputMeasurement) -> float:
         """How far the output is beyond what is allowed, in units of the measure; 0 or less where it is

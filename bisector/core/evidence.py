@@ -61,7 +61,8 @@ class Evidence:
     coarsest float dtype that eager computes in. undeclared: what an operator of the program's
     own does that it does not declare, and what to change; "" where none does. undeclared_paths: outputs that
     change in eager where such operators do as they declare, and an exception that says so. executed: the
-    compile in which every cast to a narrower dtype is executed; None where none was seen to be left out.
+    compile in which every cast to a narrower dtype is executed; where no decision says that one is left out,
+    the compile as it is beside eager without the casts; None where neither could be run.
     """
 
     default: Measurement

@@ -52,8 +52,7 @@ class ValueVerdict:
         if not rest:
             return self._undefined(explained)
         apart = replace(self, signatures=rest)
-        found = apart._by_node() or apart._by_casts() or apart._by_outputs()
-        return replace(found, signatures=self.signatures)
+        return apart._by_node() or apart._by_casts() or apart._by_outputs()
 
     def _explained(self) -> dict[str, str]:
         """The outputs that differ where torch leaves a value undefined, and nowhere else, with the reason."""

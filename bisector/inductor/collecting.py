@@ -27,7 +27,17 @@ from .measuring import measured
 from .moves import Moves
 from .probing import compiled_measurement, probe
 from .redrawing import redrawn
-from .reference import Float64, NoReference, Obeying, OneUlp, copied, narrowing_casts, rounding_of, widened
+from .reference import (
+    Float64,
+    LeavingOut,
+    NoReference,
+    Obeying,
+    OneUlp,
+    copied,
+    narrowing_casts,
+    rounding_of,
+    widened,
+)
 from .repeating import repeated
 from .undefined import OTHERS, ChangedCalls, UndefinedCalls
 
@@ -69,6 +79,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     if any(output.n_diff for output in again.outputs) and torch_state.has_flag(FALLBACK_RANDOM):
         alike = compiled_measurement(subject, Candidate.with_flags({FALLBACK_RANDOM: True}), eager)
     executed = _with_casts_executed(subject, eager, default) if again_run.widest is not None else None
+    executed = executed or again_run.left_out
     seconds = time.perf_counter() - started
     return Evidence(
         replace(default, seconds=seconds), again, restored, tuple(nudged), tuple(reference.notes), alike,
@@ -79,7 +90,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
 
 
 def _with_casts_executed(subject: Subject, eager: Outputs, default: Measurement) -> Measurement | None:
-    """The compile in which no rounding to a narrower dtype is left out; None where none is."""
+    """The compile in which no rounding to a narrower dtype is left out; None where none is seen to be."""
     casts = {decision.id for decision in default.decisions if decision.kind == kinds.CAST.name}
     return compiled_measurement(subject, Candidate.deny(casts), eager) if casts else None
 
@@ -193,6 +204,7 @@ class _MoreRuns:
     undefined: Mapping[str, str]
     undefined_paths: tuple[str, ...] = ()
     widest: Measurement | None = None
+    left_out: Measurement | None = None  # compiled beside eager without the casts
     repeated: Repeated | None = None
     redrawn: tuple[Measurement, ...] = ()
 
@@ -206,8 +218,17 @@ class _MoreRuns:
             self._look_at_undefined(first)
         if self.reference.casts and (wide := self.reference.outputs(None, obeying=False)) is not None:
             self.widest = Measurement(measured(self.subject, self.eager, first, self.moves.beside(wide)))
+            self.left_out = self._beside_eager_without_casts(first)
         if any(accuracy.is_few(o) and not accuracy.is_exact(o) for o in differing):
             self.redrawn = self._on_other_inputs(compiled)
+
+    def _beside_eager_without_casts(self, first: Outputs) -> Measurement | None:
+        """first: of the compiled program. None where eager does not run without them."""
+        program = LeavingOut(self.subject.edited.gm, self.reference.casts).run
+        try:
+            return Measurement(measured(self.subject, run(self.subject, program), first))
+        except Exception:  # noqa: BLE001 - operations may refuse other dtypes than the program gives them
+            return None
 
     def _look_at_undefined(self, first: Outputs) -> None:
         """first: of the compiled program."""

@@ -275,6 +275,18 @@ class Obeying(torch.fx.Interpreter):
         return _Rounded.apply(result, self.casts[n.name])
 
 
+class LeavingOut(torch.fx.Interpreter):
+    """Runs a graph in eager without casts that it has: their nodes give what they are given. casts: as of
+    `Obeying`."""
+
+    def __init__(self, gm: torch.fx.GraphModule, casts: Mapping[str, torch.dtype]) -> None:
+        super().__init__(gm)
+        self.casts = casts
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        return self.env[n.all_input_nodes[0]] if n.name in self.casts else super().run_node(n)
+
+
 def narrowing_casts(gm: torch.fx.GraphModule, dtypes: Mapping[str, torch.dtype]) -> dict[str, torch.dtype]:
     """The casts that the program writes to a float of fewer digits. dtypes: of each node's result."""
     found = {}

@@ -12,7 +12,7 @@ from bisector.core.backends import INDUCTOR
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
-from bisector.core.judge import severity, together
+from bisector.core.judge import judge, severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import Failed, Request, RunVerdict
@@ -55,7 +55,7 @@ def choose(
     if verdict.rule is Rule.EVERY_RUN:
         verdict = replace(verdict, signatures=_of_any_run(verdict.signatures))
         study = replace(study, runs=RUNS_OF_VARYING)
-    study = _held_to(study, evidence, verdict.signatures)
+    study = _held_to(_without_excused(study, evidence, verdict), evidence, verdict.signatures)
     diverging = {s.path for s in verdict.signatures}
     outputs = [(o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging]
     study = replace(study, small=study.criterion.for_reduced_graph(outputs))
@@ -94,6 +94,16 @@ def _evidence(study: Study, beside: Sequence[Request[Any]] = ()) -> Evidence:
     requests: list[Request[Any]] = [RunVerdict(study.about(WHOLE)), *beside]
     answer: Evidence | Failed = study.lab.ask_all(requests)[0]
     return Evidence.without(measured(answer)) if isinstance(answer, Failed) else answer
+
+
+def _without_excused(study: Study, evidence: Evidence, verdict: Verdict) -> Study:
+    """The study of what the verdict is about: outputs that undefined values explain may differ under any
+    repair."""
+    differing = {s.path for s in judge(evidence.default, study.criterion).signatures}
+    excused = differing - {s.path for s in verdict.signatures}
+    if not verdict.signatures or not excused:
+        return study
+    return replace(study, criterion=study.criterion.without(excused))
 
 
 def _held_to(study: Study, evidence: Evidence, signatures: tuple[Signature, ...]) -> Study:

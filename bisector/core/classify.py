@@ -10,7 +10,7 @@ from .judge import divergence, judge
 from .model import DivergenceKind, Measurement, Outcome, Signature
 from .trace import Trace
 from .value_verdict import ValueVerdict
-from .verdict import Rule, Verdict, VerdictClass
+from .verdict import Rule, Verdict, VerdictClass, decided
 
 DRAWS_OTHERS = (
     "compiled uses another random stream than eager; with eager's (fallback_random) every output agrees"
@@ -27,14 +27,14 @@ def classify(
     nudges. own_random: the compile was told to draw random numbers as eager does (fallback_random)."""
     default = judge(evidence.default, criterion)
     if default.outcome is Outcome.UNRESOLVED:
-        return Verdict(VerdictClass.UNRESOLVED, default.reason)
+        return decided(VerdictClass.UNRESOLVED, default.reason)
     raised, undeclared = _has_raised(evidence.default), None
     if default.signatures and {s.path for s in default.signatures} <= set(evidence.undeclared_paths):
         reason = evidence.undeclared
-        undeclared = Verdict(VerdictClass.UNDEFINED, reason, default.signatures, Rule.DECLARATION)
+        undeclared = decided(VerdictClass.UNDEFINED, reason, Rule.DECLARATION, default.signatures)
     if raised and default.outcome is Outcome.FAIL:
         raises = default.reason.partition(": ")[2]
-        return undeclared or Verdict(VerdictClass.RAISES, raises, default.signatures)
+        return undeclared or decided(VerdictClass.RAISES, raises, signatures=default.signatures)
     if not raised:
         unsteady = _eager_differs(evidence, criterion, default.signatures)
         unsteady = unsteady or _compiled_differs(evidence, criterion, default.signatures, followed)
@@ -42,27 +42,27 @@ def classify(
             return unsteady
     if default.outcome is Outcome.PASS:
         agrees = default.reason if raised else "every output agrees within tolerance"
-        return Verdict(VerdictClass.AGREES, agrees, compared=default.compared)
+        return decided(VerdictClass.AGREES, agrees, compared=default.compared)
     if evidence.alike is not None and judge(evidence.alike, criterion).outcome is Outcome.PASS:
-        return Verdict(VerdictClass.RANDOM, DRAWS_OTHERS, default.signatures, Rule.DRAWN_ALIKE)
+        return decided(VerdictClass.RANDOM, DRAWS_OTHERS, Rule.DRAWN_ALIKE, default.signatures)
     if _is_apart(evidence.again, criterion) and not own_random:
         reason = (
             "eager draws random numbers and differs from itself; torch.compile draws others. "
             "With `-c fallback_random=True` both draw the same"
         )
-        return Verdict(VerdictClass.NONDETERMINISTIC, reason, default.signatures, Rule.DRAWN_ALIKE)
+        return decided(VerdictClass.NONDETERMINISTIC, reason, Rule.DRAWN_ALIKE, default.signatures)
     if undeclared is not None:
         return undeclared
     for output in evidence.default.outputs:
         found = divergence(output, criterion)
         if found is not None and found[0] is DivergenceKind.SHAPE and _moves_shape(evidence, output.path):
             reason = f"{output.path}: {found[1]}; one ulp at each node changes that of eager's own output too"
-            return Verdict(VerdictClass.AMPLIFIED_ROUNDING, reason, default.signatures, Rule.ROUNDING)
+            return decided(VerdictClass.AMPLIFIED_ROUNDING, reason, Rule.ROUNDING, default.signatures)
         if found is not None and found[0] in PLAINLY_WRONG:
             reason = f"{output.path}: {found[1]}"
-            return Verdict(VerdictClass.COMPILED_WORSE, reason, default.signatures, Rule.KIND)
+            return decided(VerdictClass.COMPILED_WORSE, reason, Rule.KIND, default.signatures)
     if all(signature.kind is DivergenceKind.STRIDE for signature in default.signatures):
-        return Verdict(VerdictClass.COMPILED_WORSE, default.reason, default.signatures, Rule.KIND)
+        return decided(VerdictClass.COMPILED_WORSE, default.reason, Rule.KIND, default.signatures)
     return ValueVerdict(evidence, criterion, default.signatures, followed).verdict()
 
 
@@ -87,8 +87,8 @@ def _eager_differs(
     named = next(iter(evidence.undefined.items()), None)
     if named is not None:
         reason = f"{EAGER_DIFFERS}: `{named[0]}` is {named[1]}"
-        return Verdict(VerdictClass.UNDEFINED, reason, signatures, Rule.UNDEFINED_NODE)
-    return Verdict(VerdictClass.NONDETERMINISTIC, EAGER_DIFFERS, signatures, Rule.EAGER_REPEATED)
+        return decided(VerdictClass.UNDEFINED, reason, Rule.UNDEFINED_NODE, signatures)
+    return decided(VerdictClass.NONDETERMINISTIC, EAGER_DIFFERS, Rule.EAGER_REPEATED, signatures)
 
 
 def _compiled_differs(
@@ -116,13 +116,13 @@ def _compiled_differs(
     unlike = f"of {repeated.runs} runs {repeated.unlike} gave other bits than the first"
     if not flipped and (wrong := _wrong_in_every_run(evidence, criterion, signatures, followed)):
         reason = f"{wrong}; its runs differ from each other too ({unlike}), and none agrees with eager"
-        return Verdict(VerdictClass.COMPILED_WORSE, reason, signatures, Rule.EVERY_RUN, figures)
+        return decided(VerdictClass.COMPILED_WORSE, reason, Rule.EVERY_RUN, signatures, figures)
     agreeing = flipped if diverges else repeated.runs - flipped
     reason = (
         f"the compiled program differs from itself on the same inputs: {unlike}, and {agreeing} agree with "
         "eager"
     )
-    return Verdict(VerdictClass.NONDETERMINISTIC, reason, signatures, Rule.COMPILED_REPEATED, figures)
+    return decided(VerdictClass.NONDETERMINISTIC, reason, Rule.COMPILED_REPEATED, signatures, figures)
 
 
 def _wrong_in_every_run(

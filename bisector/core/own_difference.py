@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from .program import CompiledCall, EffectKind, PlainRun
-from .verdict import Rule, Verdict, VerdictClass
+from .verdict import Rule, Verdict, VerdictClass, decided
 
 MOST_NAMED = 3  # tensors of one call
 # What a call does that a second call then meets, and what to change. Of several the first that is the reason:
@@ -41,12 +41,12 @@ def own_difference(eager: PlainRun, trial: Trial) -> Verdict | None:
         if _passes(eager, trial(kind)):
             passes = f"{told}: where that is put back before each call it passes; {change}"
             reason = f"{says or _answers(eager)}; {passes}"
-            return Verdict(VerdictClass.OWN_DIFFERENCE, reason, rule=Rule.PUT_BACK)
+            return decided(VerdictClass.OWN_DIFFERENCE, reason, rule=Rule.PUT_BACK)
         tried.append(told)
     if says is None:
         return None
     looked_at = f" ({', and '.join(tried)}, which does not explain it)" if tried else ""
-    return Verdict(VerdictClass.OWN_DIFFERENCE, f"{says}; {NOT_FOUND}{looked_at}", rule=Rule.SCRIPT)
+    return decided(VerdictClass.OWN_DIFFERENCE, f"{says}; {NOT_FOUND}{looked_at}", rule=Rule.SCRIPT)
 
 
 def _says(eager: PlainRun) -> str | None:

@@ -17,8 +17,9 @@ from .criterion import Criterion
 from .evidence import FALLBACK_RANDOM, Evidence
 from .judge import divergence, family, judge
 from .model import DivergenceKind, Outcome, OutputMeasurement
-from .program import CompiledCall, PlainRun, ScriptResult, shown
-from .verdict import Rule, Verdict, VerdictClass
+from .program import CompiledCall, PlainRun
+from .shown import ScriptResult, shown
+from .verdict import Rule, Verdict, VerdictClass, decided
 
 UNSTEADY = "two runs of the script with compilation off differ"
 # The settings with which compiled draws from the streams that eager draws from.
@@ -198,7 +199,7 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
     """The verdict where the script diverges or it is not known whether it does."""
     if runs.again is not None and runs.again.outcome is Outcome.FAIL:
         reason = f"{UNSTEADY} ({runs.again.reason})"
-        return Verdict(VerdictClass.NONDETERMINISTIC, reason, rule=Rule.SCRIPT)
+        return decided(VerdictClass.NONDETERMINISTIC, reason, rule=Rule.SCRIPT)
     if runs.shown.outcome is Outcome.UNRESOLVED:
         return cannot_tell(runs.shown.reason)
     at = f"the script diverges at {runs.shown.reason}"
@@ -206,14 +207,14 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
         why = "no second run was made" if runs.again is None else runs.again.reason
         return cannot_tell(f"{at}; whether that is steady is not known: {why}")
     if runs.alike is not None and runs.alike.outcome is Outcome.PASS:
-        return Verdict(VerdictClass.RANDOM, f"{at}; {DRAWS_OTHERS}", rule=Rule.DRAWN_ALIKE)
+        return decided(VerdictClass.RANDOM, f"{at}; {DRAWS_OTHERS}", rule=Rule.DRAWN_ALIKE)
     kind, why, rule = _classified(runs, criterion)
-    return Verdict(kind, f"{at}; {why}", rule=rule)
+    return decided(kind, f"{at}; {why}", rule=rule)
 
 
 def cannot_tell(reason: str) -> Verdict:
     """Where nothing that was seen diverges, and something was not seen."""
-    return Verdict(VerdictClass.UNRESOLVED, f"cannot tell: {reason}", rule=Rule.SCRIPT)
+    return decided(VerdictClass.UNRESOLVED, f"cannot tell: {reason}", rule=Rule.SCRIPT)
 
 
 _Classified = tuple[VerdictClass, str, Rule]

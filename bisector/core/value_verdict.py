@@ -28,7 +28,7 @@ from .evidence import Evidence
 from .judge import divergence, judge
 from .model import Outcome, OutputMeasurement, Signature
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
-from .verdict import Rule, Verdict, VerdictClass
+from .verdict import Rule, Verdict, VerdictClass, decided
 
 # A one-ulp nudge reaches a rounding step in about half of the samples; compiled may flip as many elements
 # again.
@@ -99,7 +99,7 @@ class ValueVerdict:
         return () if self.followed is None else self.followed.behind(self.paths)
 
     def _told(self, kind: VerdictClass, reason: str, rule: Rule, **figures: float) -> Verdict:
-        return Verdict(kind, reason, self.signatures, rule, figures)
+        return decided(kind, reason, rule, self.signatures, figures)
 
     def _by_node(self) -> Verdict | None:
         """A node at which more than rounding arises makes the verdict, whatever comes of it."""

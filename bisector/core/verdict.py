@@ -52,6 +52,30 @@ class Rule(enum.Enum):
     SCRIPT = "script"  # the runs of the whole script
 
 
+class NoExperiment(ValueError):
+    """A class was given without an experiment that shows it: a fault of numbisect's own."""
+
+
+# What shows a class; docs/words.md says of each how. "unresolved" is what any of them may leave.
+EXPERIMENTS: Mapping[VerdictClass, frozenset[Rule]] = {
+    VerdictClass.AGREES: frozenset({Rule.MEASURED}),
+    VerdictClass.RAISES: frozenset({Rule.MEASURED, Rule.SCRIPT}),
+    VerdictClass.RANDOM: frozenset({Rule.DRAWN_ALIKE}),
+    VerdictClass.UNDEFINED: frozenset({Rule.DECLARATION, Rule.UNDEFINED_NODE, Rule.UNDEFINED_VALUES}),
+    VerdictClass.COMPILED_WORSE: frozenset({
+        Rule.KIND, Rule.NODE, Rule.EXACT_DTYPE, Rule.ACCURACY, Rule.EVERY_RUN, Rule.BEYOND_NUDGES,
+        Rule.EAGERS_KERNELS, Rule.GROWTH, Rule.SCRIPT,
+    }),
+    VerdictClass.COMPILED_BETTER: frozenset({Rule.ACCURACY}),
+    VerdictClass.EQUALLY_ACCURATE: frozenset({Rule.ACCURACY}),
+    VerdictClass.AMPLIFIED_ROUNDING: frozenset({Rule.ROUNDING, Rule.GROWTH}),
+    VerdictClass.ELIDED_ROUNDING: frozenset({Rule.CASTS}),
+    VerdictClass.OWN_DIFFERENCE: frozenset({Rule.PUT_BACK, Rule.SCRIPT}),
+    VerdictClass.NONDETERMINISTIC: frozenset({
+        Rule.EAGER_REPEATED, Rule.COMPILED_REPEATED, Rule.DRAWN_ALIKE, Rule.SCRIPT,
+    }),
+    VerdictClass.UNRESOLVED: frozenset(Rule),
+}  # fmt: skip
 # What the nodes can tell better, once they are followed.
 BY_VALUES = frozenset({
     Rule.CASTS, Rule.EXACT_DTYPE, Rule.ACCURACY, Rule.ROUNDING, Rule.NO_REFERENCE, Rule.BEYOND_NUDGES,
@@ -76,3 +100,18 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.kind is VerdictClass.AGREES:
             must_prove(self.compared)
+        if self.rule not in EXPERIMENTS[self.kind]:
+            raise NoExperiment(f"{self.rule.value} is no experiment that shows {self.kind.value}")
+
+
+def decided(
+    kind: VerdictClass,
+    reason: str,
+    rule: Rule = Rule.MEASURED,
+    signatures: tuple[Signature, ...] = (),
+    figures: Mapping[str, float] | None = None,
+    compared: Compared | None = None,
+) -> Verdict:
+    """The verdict: no other place puts one together. Raises NoExperiment where what decided does not show the
+    class, and NothingCompared of an agreement without what was compared."""
+    return Verdict(kind, reason, signatures, rule, figures or {}, compared)

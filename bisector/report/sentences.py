@@ -77,9 +77,9 @@ def _last_word(result: Result) -> str:
     named = next((fix for fix in result["fixes"] if fix["id"] == script["fix"]), None)
     change = script["fix"] if named is None or named["kind"] == "flag" else fix_title(named)
     with_it = f" {change[0].upper()}{change[1:]}" if change.startswith("without ") else f" With {change}"
-    if script["outcome"] == "FAIL" and script.get("printed"):
-        what = "the values of its calls agree with eager, but the script still differs, perhaps for"
-        return f"{with_it} {what} another cause: {script['printed']}."
+    if script["outcome"] == "FAIL" and script.get("remaining"):
+        what = "some of what differs in the script is mended; the rest may be of another cause"
+        return f"{with_it} {what}: {script['remaining']}."
     if script["outcome"] == "FAIL":
         return f"{with_it} the script still diverges, as other calls do: {script['reason']}."
     if script["outcome"] == "UNRESOLVED":

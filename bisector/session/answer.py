@@ -46,20 +46,21 @@ class AlsoDiverges:
 class UnderFix:
     """The user's own script, run plainly under a fix, beside its run with compilation off. fix: its ID.
     comparisons: how many of its own comparisons agree, where all do. own_difference: which of them fails with
-    compilation off too, and why; empty where none does. printed: where it diverges, that what it prints
-    differs and nothing else, which may be for another cause; empty where its values differ."""
+    compilation off too, and why; empty where none does. remaining: where it still diverges, what does so that
+    did so without the fix too, while something else is mended: it may be of another cause. Empty where
+    nothing is mended, or something else has come up."""
 
     fix: str
     outcome: Outcome
     reason: str
     comparisons: int
     own_difference: str = ""
-    printed: str = ""
+    remaining: str = ""
 
     @property
     def refutes(self) -> bool:
-        """Whether the script shows that the fix does not make its values agree."""
-        return self.outcome is Outcome.FAIL and not self.printed
+        """Whether the script shows that the fix mends nothing, or not that alone."""
+        return self.outcome is Outcome.FAIL and not self.remaining
 
 
 @dataclass(frozen=True)

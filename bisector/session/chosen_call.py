@@ -14,10 +14,10 @@ from bisector.core.criterion import Criterion
 from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.judge import judge
 from bisector.core.model import Outcome
-from bisector.core.program import ScriptResult, is_exact
 from bisector.core.protocol import Request
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.script_verdict import NOT_ASKED, EqualInputs, ScriptRuns
+from bisector.core.shown import ScriptResult, is_exact
 from bisector.core.verdict import VerdictClass
 from bisector.errors import BadTarget
 from bisector.subject.targets import TargetKind

@@ -9,6 +9,8 @@ from functools import partial
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import PlainFix, UseBackend
 from bisector.core.model import Outcome
+from bisector.core.program import PlainRun
+from bisector.core.shown import CALL, ScriptResult, differing_places
 
 from .answer import Answer, UnderFix
 from .fixes import Fix
@@ -58,8 +60,17 @@ class LastWord:
             return UnderFix(fix.id, Outcome.UNRESOLVED, NO_CALL, 0)
         agreed = sum(run.agreed) if all(run.agreed) else 0
         own = self._script.own_difference(eager)
-        printed = shown.reason if shown.is_printed else ""
-        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, own.reason if own else "", printed)
+        remaining = shown.reason if shown.diverges and self._mends_some(shown, run, eager) else ""
+        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, own.reason if own else "", remaining)
+
+    def _mends_some(self, shown: ScriptResult, run: PlainRun, eager: PlainRun) -> bool:
+        """Whether what still differs is a part of what differs without the fix; the script's own comparisons
+        and its end are no part that may stay."""
+        if shown.is_printed:
+            return True
+        now = differing_places(eager, run, self.criterion)
+        before = differing_places(eager, self._script.compiled(), self.criterion)
+        return now < before and all(path.startswith(CALL) for path in now)
 
 
 def _told(answer: Answer, tried: Sequence[UnderFix]) -> Answer:

@@ -17,10 +17,10 @@ from bisector.core.criterion import Criterion
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Measurement, Outcome, kind_of
 from bisector.core.printed import PrintedLine, complaint
-from bisector.core.program import outputs_of
 from bisector.core.protocol import Request
 from bisector.core.recorded import RecordedCall
 from bisector.core.script_verdict import BETWEEN, cannot_tell, script_verdict
+from bisector.core.shown import outputs_of
 from bisector.core.verdict import BY_VALUES, Rule, Verdict, VerdictClass
 from bisector.errors import INTERRUPTED
 

@@ -37,8 +37,6 @@ from bisector.core.program import (
     PlainOptions,
     PlainRun,
     RunOptions,
-    ScriptResult,
-    shown,
     with_events,
     without_its_own_words,
 )
@@ -50,6 +48,7 @@ from bisector.core.script_verdict import (
     channel,
     first_unequal,
 )
+from bisector.core.shown import ScriptResult, shown
 from bisector.core.verdict import Verdict
 from bisector.runner.journal import key_of
 
@@ -165,6 +164,10 @@ class Script:
         eager, run = self._run(self._asked(Mode.EAGER)), self._run(asked)
         found, _ = self._with_lines(eager, run, replace(asked, again=True), criterion)
         return found, run, eager
+
+    def compiled(self) -> PlainRun:
+        """The script as its user runs it."""
+        return self._run(self._asked(Mode.COMPILED))
 
     def begin_under(self, fix: PlainFix) -> None:
         """Begin what `under` will run, beside other work and giving way to it: the run with compilation off,

@@ -6,7 +6,7 @@ from typing import Any
 
 from bisector.core.compared import Compared
 from bisector.core.model import Measurement, Outcome, OutputMeasurement, ProbeResult
-from bisector.core.program import ScriptResult
+from bisector.core.shown import ScriptResult
 
 
 def output(path: str = "output[0]", **fields: Any) -> OutputMeasurement:

@@ -10,7 +10,8 @@ import pytest
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Outcome
 from bisector.core.printed import PrintedLine, apart, moving
-from bisector.core.program import CompiledCall, PlainRun, is_exact, shown, without_its_own_words
+from bisector.core.program import CompiledCall, PlainRun, without_its_own_words
+from bisector.core.shown import is_exact, shown
 from tests.core.measurements import off_by, output
 
 
@@ -241,3 +242,10 @@ def test_a_printed_difference_of_the_last_bits_is_that_of_no_difference_and_a_co
     lines = ("max 1.19e-07", "wrong 3", "mean -8.9e-08", "loss 2e-4", "gap 8e-03")
     compiled = replace(COMPILED, printed=lines)
     assert apart(eager, compiled) == (1, 3, 4)
+
+
+def test_an_exception_of_dynamos_own_class_is_what_it_is_derived_from() -> None:
+    eager = replace(EAGER, calls=(CompiledCall(0, "f", raised="RuntimeError: no"),))
+    classes = ("TorchRuntimeError", "TorchDynamoException", "RuntimeError")
+    wrapped = CompiledCall(0, "f", raised="TorchRuntimeError: no", classes=classes)
+    assert not shown(eager, replace(COMPILED, calls=(wrapped,)), Criterion()).diverges

@@ -10,7 +10,7 @@ import pytest
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
-from bisector.core.program import CompiledCall, PlainRun, ScriptResult
+from bisector.core.program import CompiledCall, PlainRun
 from bisector.core.script_verdict import (
     NOT_ASKED,
     Channel,
@@ -21,6 +21,7 @@ from bisector.core.script_verdict import (
     first_unequal,
     script_verdict,
 )
+from bisector.core.shown import ScriptResult
 from bisector.core.verdict import Rule, VerdictClass
 from tests.core.measurements import AGREES, SCRIPT_AGREES, measured, off_by, output
 

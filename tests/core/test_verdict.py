@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import bisector
 from bisector.core.classify import classify
 from bisector.core.compared import Compared, NothingCompared
 from bisector.core.criterion import Criterion
@@ -20,9 +24,9 @@ from bisector.core.model import (
     ProbeResult,
     Signature,
 )
-from bisector.core.program import ScriptResult
+from bisector.core.shown import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
-from bisector.core.verdict import Rule, Verdict, VerdictClass
+from bisector.core.verdict import EXPERIMENTS, NoExperiment, Rule, Verdict, VerdictClass, decided
 from tests.core.helpers import ends
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
@@ -505,3 +509,23 @@ def test_outputs_that_were_not_followed_are_told_by_the_nudges() -> None:
     nudged = measured(output(), off_by(0.5, path="output[1]", n_diff=100))
     found = verdict(default, nudged=nudged, followed=ends_in(True, 0.5))
     assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
+
+
+def test_a_class_is_given_by_an_experiment_that_shows_it_alone() -> None:
+    for kind, rule in itertools.product(VerdictClass, Rule):
+        if kind is VerdictClass.AGREES or rule in EXPERIMENTS[kind]:
+            continue
+        with pytest.raises(NoExperiment):
+            decided(kind, "so", rule)
+    assert EXPERIMENTS.keys() == set(VerdictClass)
+
+
+def test_one_module_puts_verdicts_together() -> None:
+    package = Path(bisector.__file__).parent
+    made = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Verdict"
+    }
+    assert made == {"core/verdict.py"}

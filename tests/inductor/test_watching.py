@@ -24,8 +24,9 @@ from bisector.core.accuracy import is_far
 from bisector.core.criterion import Criterion
 from bisector.core.judge import divergence, judge
 from bisector.core.model import Outcome
-from bisector.core.program import CompiledCall, EffectKind, Mode, PlainRun, is_exact, shown
+from bisector.core.program import CompiledCall, EffectKind, Mode, PlainRun
 from bisector.core.script_verdict import first_unequal
+from bisector.core.shown import is_exact, shown
 from bisector.inductor.capture import comparing
 from bisector.inductor.program import call_values, watching
 from bisector.inductor.program.put_back import PutBack, place_of

@@ -33,9 +33,10 @@ from bisector.core.model import (
     kind_of,
     node_of,
 )
-from bisector.core.program import CompiledCall, PlainRun, ScriptResult
+from bisector.core.program import CompiledCall, PlainRun
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.shares import Carried, Part, Parts, Shares
+from bisector.core.shown import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
 from bisector.runner import lab, rundir
@@ -268,7 +269,7 @@ def modelled(
     run_once = PlainRun((CompiledCall(0, "f"),), agreed=(True,))
     program = SimpleNamespace(
         under=lambda fix, criterion: (model.script, run_once, run_once), begin_under=lambda fix: None,
-        own_difference=lambda eager: None,
+        own_difference=lambda eager: None, compiled=lambda: run_once,
     )  # fmt: skip
     monkeypatch.setattr(last_word, "script_of", lambda session: program)
     script = folder / "model.py"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags
 from bisector.core.model import Outcome
-from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun, ScriptResult
-from bisector.core.verdict import Verdict, VerdictClass
+from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
+from bisector.core.shown import ScriptResult
+from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.session import last_word
 from bisector.session.answer import Answer
 from bisector.session.fixes import Fix
-from tests.core.measurements import SCRIPT_AGREES
+from tests.core.measurements import SCRIPT_AGREES, off_by, output
 
 FIXES = tuple((Fix(name, "flag", None, 1.0, 0.0, SetFlags({name: 1})), True) for name in ("first", "second"))
 EAGER = PlainRun((CompiledCall(0, "f"),), status=0)
@@ -26,20 +28,26 @@ REASON = "the script's own comparison fails with compilation off too; call 1 (`n
 
 
 def own(eager: PlainRun) -> Verdict | None:
-    return Verdict(VerdictClass.OWN_DIFFERENCE, REASON) if eager.refuted else None
+    return Verdict(VerdictClass.OWN_DIFFERENCE, REASON, rule=Rule.SCRIPT) if eager.refuted else None
 
 
 def asked(
-    monkeypatch: pytest.MonkeyPatch, shown: dict[str, ScriptResult], runs: int, eager: PlainRun = EAGER
+    monkeypatch: pytest.MonkeyPatch,
+    shown: dict[str, ScriptResult],
+    runs: int,
+    eager: PlainRun = EAGER,
+    compiled: PlainRun = EAGER,
+    under_fix: PlainRun = EAGER,
 ) -> Answer:
-    """shown: what the script shows under each fix. runs: how many the budget allows."""
-    run, left = PlainRun((CompiledCall(0, "f"),)), iter([None] * runs)
+    """shown: what the script shows under each fix. runs: how many the budget allows. compiled, under_fix: the
+    script without and with any of them."""
+    run, left = under_fix, iter([None] * runs)
 
     def under(fix: SetFlags, criterion: Criterion) -> tuple[ScriptResult, PlainRun, PlainRun]:
         (name,) = fix.values
         return shown[name], run, eager
 
-    script = SimpleNamespace(under=under, own_difference=own)
+    script = SimpleNamespace(under=under, own_difference=own, compiled=lambda: compiled)
     monkeypatch.setattr(last_word, "script_of", lambda session: script)
     session: Any = SimpleNamespace(
         clock=SimpleNamespace(exhausted=lambda: next(left, "the budget is spent")),
@@ -66,3 +74,45 @@ def test_a_script_that_agrees_under_a_fix_may_differ_from_itself(monkeypatch: py
     answer = asked(monkeypatch, {"first": AGREES}, 1, PlainRun((draws,), (False,), 1, status=0))
     assert answer.script is not None and answer.script.outcome is Outcome.PASS
     assert answer.script.own_difference == REASON
+
+
+TWO = PlainRun((CompiledCall(0, "f"), CompiledCall(1, "g")), status=0)
+BOTH = replace(TWO, calls=tuple(replace(call, outputs=(off_by(1.0),)) for call in TWO.calls))
+ONE = replace(TWO, calls=(replace(TWO.calls[0], outputs=(output(),)), BOTH.calls[1]))
+SECOND = ScriptResult(Outcome.FAIL, "call 2 of 2 (`g`): output[0] differs", 1)
+
+
+def under_first(monkeypatch: pytest.MonkeyPatch, compiled: PlainRun, under_fix: PlainRun) -> Answer:
+    shown = {"first": SECOND, "second": SECOND}
+    return asked(monkeypatch, shown, 2, TWO, compiled, under_fix)
+
+
+def test_a_fix_that_mends_one_of_two_differences_is_not_refuted_by_the_other(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = under_first(monkeypatch, BOTH, ONE)
+    assert answer.script is not None and answer.script.remaining == SECOND.reason
+    assert answer.unproved is None and [ok for _, ok in answer.fixes] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("compiled", "under_fix"),
+    [
+        (BOTH, BOTH),  # it mends nothing
+        (ONE, BOTH),  # something else has come up
+        (BOTH, replace(ONE, status=1)),  # the script's own end differs
+    ],
+)
+def test_a_fix_that_does_not_mend_a_part_alone_is_refuted(
+    monkeypatch: pytest.MonkeyPatch, compiled: PlainRun, under_fix: PlainRun
+) -> None:
+    answer = under_first(monkeypatch, compiled, under_fix)
+    assert answer.script is not None and not answer.script.remaining
+    assert answer.unproved is not None and [ok for _, ok in answer.fixes] == [False, False]
+
+
+def test_a_fix_that_could_not_be_told_hides_none_that_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = ScriptResult(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
+    for shown in ({"first": late, "second": FAILS}, {"first": FAILS, "second": late}):
+        answer = asked(monkeypatch, shown, runs=2)
+        assert answer.unproved is not None

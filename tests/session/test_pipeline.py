@@ -13,7 +13,7 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
 from bisector.core.model import Base, Measurement, Outcome
-from bisector.core.program import ScriptResult
+from bisector.core.shown import ScriptResult
 from bisector.errors import BadOption
 from bisector.report import sections, sentences, terminal
 from bisector.session import pipeline
@@ -66,7 +66,7 @@ def test_the_script_has_the_last_word(explained: Explain) -> None:
     result = explained(both_needed())
     assert result["script"] == {
         "fix": f"{CONTRACTION}=off", "outcome": "PASS", "reason": "", "comparisons": 1, "own_difference": "",
-        "printed": "",
+        "remaining": "",
     }  # fmt: skip
     said = f"With {CONTRACTION}=off the script itself agrees with eager, and its own comparison passes."
     assert sentences.answer(result).endswith(said)

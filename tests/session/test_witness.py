@@ -19,7 +19,8 @@ from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags
 from bisector.core.model import Outcome
 from bisector.core.printed import PrintedLine
-from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun, ScriptResult
+from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun
+from bisector.core.shown import ScriptResult
 from bisector.processes import Started
 from bisector.runner.journal import Journal
 from bisector.session import witness

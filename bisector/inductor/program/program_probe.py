@@ -33,15 +33,8 @@ from ...core.fix_source import arguments_among
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement
 from ...core.printed import MOST_LINES
-from ...core.program import (
-    KEPT,
-    CompiledCall,
-    PlainRun,
-    not_compared,
-    outputs_of,
-    with_events,
-    without_its_own_words,
-)
+from ...core.program import KEPT, CompiledCall, PlainRun, with_events, without_its_own_words
+from ...core.shown import not_compared, outputs_of
 from .. import compiling, control, torch_state
 from ..execute import COMPILERS
 from ..hooks import guard

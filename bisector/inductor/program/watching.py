@@ -151,7 +151,8 @@ class Watch:
             with stance, self.around(Started(last.index, entry, model, args, kwargs)):
                 result = function(*args, **kwargs)
         except Exception as error:
-            raised = CompiledCall(last.index, entry, raised=first_line(error), key=last.key)
+            classes = tuple(cls.__name__ for cls in type(error).__mro__)
+            raised = CompiledCall(last.index, entry, raised=first_line(error), key=last.key, classes=classes)
             self._note(**wire.dump(raised))
             raise
         finally:

@@ -11,7 +11,7 @@ from typing import Any
 from bisector.builds.line import Known
 from bisector.core.ladder import Step
 from bisector.core.model import Machine, Outcome
-from bisector.core.verdict import Verdict, VerdictClass
+from bisector.core.verdict import VerdictClass, decided
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory, create
@@ -170,7 +170,7 @@ def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, 
         target=asked.target,
         run=folder.path.name,
         environment=environment.describe(Machine(environment.version("torch"))),
-        verdict=Verdict(VerdictClass.UNRESOLVED, "the builds alone were asked"),
+        verdict=decided(VerdictClass.UNRESOLVED, "the builds alone were asked"),
         builds=found.told,
         stopped_because=found.reason or None,
     )

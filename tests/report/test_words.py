@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bisector.core.verdict import EXPERIMENTS
 from bisector.report import facts, sentences, words
 from tests.report import samples
 
@@ -223,3 +226,12 @@ def test_evidence_that_differs_from_member_to_member_is_listed() -> None:
         "evidence": {"alone": "FAIL", "without_each": ["PASS", "FAIL"]},
     }
     assert "the outcomes are PASS, FAIL" in sentences.cause_evidence(cause)
+
+
+def test_the_docs_say_which_experiments_show_each_class() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "words.md").read_text(encoding="utf-8")
+    section = text.partition("### What shows a class")[2].partition("###")[0]
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", section, re.MULTILINE))
+    told = {kind: set(re.findall(r"`([a-z-]+)`", rules)) for kind, rules in rows.items()}
+    shown = {kind.value: {rule.value for rule in rules} for kind, rules in EXPERIMENTS.items()}
+    assert told == shown | {"unresolved": set()}

@@ -17,6 +17,7 @@ from bisector.core.shown import ScriptResult
 from bisector.errors import BadOption
 from bisector.report import sections, sentences, terminal
 from bisector.session import pipeline
+from bisector.session.command_line import Against
 from bisector.session.run import Clock, Session
 from tests.session.model import CONTRACTION, Model, killed, modelled, output
 
@@ -53,6 +54,10 @@ def members(sets: list[dict[str, Any]], confirmed: bool = True) -> list[list[str
 def told(result: Result) -> str:
     """All notes, in one line."""
     return " | ".join(result["text_notes"])
+
+
+def differing(answer: Measurement) -> Measurement:
+    return replace(answer, outputs=tuple(output(o.numel, True) for o in answer.outputs))
 
 
 def agreeing(answer: Measurement) -> Measurement:
@@ -233,8 +238,32 @@ def test_a_second_worker_whose_default_agrees_confirms_nothing_and_says_so(expla
     assert result["confirmation"]["default"] == "PASS"
     assert "not confirmed in a second process: eager and compiled agree there" in told(result)
     assert result["exit_status"] == 3
-    assert not any(fix["confirmed"] for fix in result["fixes"] if fix["kind"] != "backend")
+    assert not any(fix["confirmed"] for fix in result["fixes"])
     assert "in a second process: eager and compiled agree there" in sentences.answer(result)
+
+
+@pytest.mark.parametrize("second", [agreeing, differing])
+def test_a_lower_backend_is_confirmed_where_it_agrees_in_the_second_worker_too(
+    explained: Explain, second: Callable[[Measurement], Measurement]
+) -> None:
+    result = explained(second_says(lambda r, a: a if r.candidate.backend == "inductor" else second(a)))
+    confirmed = [fix["confirmed"] for fix in result["fixes"] if fix["kind"] == "backend"]
+    assert confirmed and set(confirmed) == {second is agreeing}
+
+
+@pytest.mark.parametrize(("second", "status"), [(None, 0), ("agrees", 3)])
+def test_what_makes_two_configurations_differ_is_confirmed_in_a_second_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str | None, status: int
+) -> None:
+    model = both_needed() if second is None else second_says(lambda request, answer: agreeing(answer))
+    against = Against("other.yaml", {CONTRACTION: "off"})
+    with modelled(model, tmp_path, monkeypatch, against=against) as session:
+        result = pipeline.flags(session)
+    assert result["exit_status"] == status
+    assert bool(result["contrast"]["repairs"]) == (status == 0)
+    assert model.asked[1], "a second process was asked"
+    if status:
+        assert "not confirmed in a second process" in result["contrast"]["unknown"]
 
 
 def test_a_second_worker_that_dies_confirms_nothing_and_says_so(explained: Explain) -> None:
@@ -588,8 +617,9 @@ def test_a_budget_that_ends_anywhere_leaves_a_partial_answer_and_accuses_nobody_
         return
     assert result["stopped_because"] == "the budget of 9 s is spent"
     confirmed = [*members(result["repairs"]), *members(result["causes"])]
-    confirmed += [fix["id"] for fix in result["fixes"] if fix["confirmed"] and fix["kind"] != "backend"]
-    assert not confirmed or model.asked[1], "a second process was asked about what is called confirmed"
+    fixes = [fix for fix in result["fixes"] if fix["confirmed"]]
+    assert not (confirmed or fixes) or model.asked[1], "a second process was asked about what is confirmed"
+    confirmed += [fix["id"] for fix in fixes if fix["kind"] != "backend"]
     assert (result["exit_status"] == 0) == bool(confirmed)
 
 

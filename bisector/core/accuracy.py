@@ -71,9 +71,23 @@ def gain(output: OutputMeasurement) -> float:
 def is_far(output: OutputMeasurement, evidence: Evidence) -> bool:
     """Whether an output is off by far more than rounding explains: than one ulp at each operation moves it in
     eager, and than the coarsest dtype of the program rounds. False where no such run gave it."""
+    return _is_beyond(output, evidence, FAR)
+
+
+# Times what one ulp at each operation moves an output by: a sum in another order is off by some tens.
+BEYOND_LOCAL = 100.0
+
+
+def is_beyond_local(output: OutputMeasurement, evidence: Evidence) -> bool:
+    """Whether a small difference is more than the rounding of the operations that made it. False where no run
+    says how much that is."""
+    return output.n_diff > 0 and _is_beyond(output, evidence, BEYOND_LOCAL)
+
+
+def _is_beyond(output: OutputMeasurement, evidence: Evidence, times: float) -> bool:
     moved = [_distance(o) for one in evidence.nudged for o in one.outputs if o.path == output.path]
     least = max(EPS.get(output.dtype, 0.0), evidence.coarsest) * output.scale
-    return bool(moved) and _distance(output) > FAR * max(least, *moved)
+    return bool(moved) and _distance(output) > times * max(least, *moved)
 
 
 def leaning_if_far(output: OutputMeasurement, evidence: Evidence) -> Leaning:

@@ -139,7 +139,8 @@ class OutputMeasurement:
     worst: flat indices, in parts of elements (a complex one has two): of the first element that is not finite
     on one side only, if there is one, and of each pair of the frontier.
     n_diff: elements that are not bit-equal (NaN equals NaN; -0.0 and +0.0 differ).
-    sign_diff: those among them that differ only in the sign of a zero.
+    sign_diff: those among them that differ only in the sign of a zero. rises: those that are larger in
+    compiled, of elements that are finite in both and no complex numbers.
     max_abs: largest difference of elements that are finite in both. max_rel: largest over |eager|, of those
     that are not 0 in eager.
     rms: root mean square of the difference, over all elements; 0 where one of the two is not finite.
@@ -160,6 +161,7 @@ class OutputMeasurement:
     numel: int
     n_diff: int = 0
     sign_diff: int = 0
+    rises: int = 0
     max_abs: float = 0.0
     max_rel: float = 0.0
     max_ulp: int | None = None

@@ -57,6 +57,30 @@ def test_growth_is_what_remains_where_every_call_agrees_on_equal_inputs() -> Non
     assert unequal(near, near, near) == EqualInputs()
 
 
+def several(count: int, **fields: Any) -> EqualInputs:
+    """Calls that differ a little each on equal inputs, of which the last diverges."""
+    near = beside(off_by(1e-6, n_diff=1, **fields))
+    again = calls(*[EQUAL] * count)
+    run = calls(*[near] * count, outputs=(off_by(1.0),))
+    return first_unequal(again, run, replace(FAILS, call=count - 1), CRITERION)
+
+
+def test_small_differences_that_go_to_one_side_each_time_are_no_rounding() -> None:
+    found = several(12, rises=1)
+    assert found.place is None and "in 12 calls output[0] is larger than eager's" in found.unknown
+    assert "smaller" in several(12, rises=0).unknown
+    assert several(11, rises=1) == EqualInputs(), "by chance"
+
+
+def test_a_small_difference_that_no_ulp_makes_is_no_rounding() -> None:
+    stale = beside(off_by(9e-6, size=1e-3, scale=1e-3, rises=25))
+    found = unequal(EQUAL, stale, EQUAL)
+    assert found.place is None
+    assert found.unknown.startswith("at call 2 (`step`) output[0] is off by 9e-06, more than rounding makes")
+    moved = measured(off_by(5e-7, size=1e-3, scale=1e-3))
+    assert unequal(EQUAL, replace(stale, nudged=(moved,)), EQUAL) == EqualInputs(), "an ulp moves it as far"
+
+
 @pytest.mark.parametrize("at", range(3))
 def test_the_first_call_that_differs_on_equal_inputs_is_the_place(at: int) -> None:
     evidence = [EQUAL, EQUAL, EQUAL]

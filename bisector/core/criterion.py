@@ -25,6 +25,7 @@ NARROW = (
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2"
 )  # fmt: skip
 EXACT: Tolerance = (0.0, 0.0)
+STATE = "state["  # begins the path of what a call of a script leaves in what it reaches
 ANYTHING: Tolerance = (0.0, sys.float_info.max)  # of an output that may hold any values
 BY_VECTOR = ("float16", "bfloat16", "float32", "float64")  # dtypes that --max-ulp and --cosine are about
 _IS_BY_VECTOR = f"e.dtype in ({', '.join(f'torch.{dtype}' for dtype in BY_VECTOR)})"
@@ -89,6 +90,8 @@ class Criterion:
         for known in (path, "*"):
             if known in self.by_path:
                 return self.by_path[known]
+        if path.startswith(STATE) and dtype in INTEGERS:
+            return (EXACT,)  # a counter is no result that a comparison of the script's is about
         return self.by_dtype.get(dtype, (DTYPE_TOLERANCES.get(dtype, EXACT),))
 
     def tolerance(self, path: str, dtype: str) -> Tolerance:

@@ -7,9 +7,10 @@ compilation off differ there: a number of seconds may be the script's result.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Protocol
@@ -28,10 +29,12 @@ class Prints(Protocol):
 @dataclass(frozen=True)
 class PrintedLine:
     """A line that counts. number: from 0, those on stderr from SAID on. moving: which of its numbers move
-    from run to run, by their order in the line, and do not count."""
+    from run to run, by their order in the line, and do not count; words: which of its words do, told apart by
+    spaces, so that each of them is compared by itself."""
 
     number: int
     moving: tuple[int, ...] = ()
+    words: tuple[int, ...] = ()
 
     @property
     def is_of_stderr(self) -> bool:
@@ -40,16 +43,20 @@ class PrintedLine:
 
 @dataclass(frozen=True)
 class Moving:
-    """What moves between runs of one program. numbers: by line, by their order in it; lines: those of which
-    the words move."""
+    """What moves between runs of one program. numbers, words: by line, by their order in it; lines: those of
+    which not even the number of words stays."""
 
     numbers: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    words: Mapping[int, frozenset[int]] = field(default_factory=dict)
     lines: frozenset[int] = frozenset()
 
     def counted(self, lines: Iterable[int]) -> tuple[PrintedLine, ...]:
         """Of these lines those whose words stay, without the numbers that move."""
         still = (line for line in lines if line not in self.lines)
-        return tuple(PrintedLine(line, tuple(sorted(self.numbers.get(line, ())))) for line in still)
+        return tuple(
+            PrintedLine(n, tuple(sorted(self.numbers.get(n, ()))), tuple(sorted(self.words.get(n, ()))))
+            for n in still
+        )
 
 
 STILL = Moving()
@@ -57,16 +64,21 @@ STILL = Moving()
 
 def moving(*pairs: tuple[Prints, Prints]) -> Moving:
     """What differs between two runs of one program, in any of the pairs."""
-    numbers, lines = dict[int, frozenset[int]](), set[int]()
-    for one, two in pairs:
-        for line, (a, b) in _lines(one, two):
-            if a is None or b is None or _words(a) != _words(b):
-                lines |= {line} if a != b else set()
-                continue
-            moved = {i for i, (x, y) in enumerate(zip(_found(a), _found(b), strict=True)) if x != y}
-            if moved:
+    numbers, words = dict[int, frozenset[int]](), dict[int, frozenset[int]]()
+    lines = set[int]()
+    for line, (a, b) in (found for one, two in pairs for found in _lines(one, two)):
+        if a is not None and b is not None and same_words(a, b):
+            if moved := _moved(_found(a), _found(b)):
                 numbers[line] = numbers.get(line, frozenset()) | moved
-    return Moving(numbers, frozenset(lines))
+        elif a is not None and b is not None and len(a.split()) == len(b.split()):
+            words[line] = words.get(line, frozenset()) | _moved(a.split(), b.split())
+        elif a != b:
+            lines.add(line)
+    return Moving(numbers, words, frozenset(lines))
+
+
+def _moved(one: Sequence[str], two: Sequence[str]) -> frozenset[int]:
+    return frozenset(i for i, (x, y) in enumerate(zip(one, two, strict=True)) if x != y)
 
 
 def apart(one: Prints, two: Prints, still: Moving = STILL) -> tuple[int, ...]:
@@ -86,6 +98,12 @@ def differing(one: Prints, two: Prints, counted: Collection[PrintedLine]) -> tup
 def every_line(one: Prints, two: Prints) -> tuple[int, ...]:
     """The numbers of all lines that either of them printed."""
     return tuple(line for line, _ in _lines(one, two))
+
+
+def digest_of_rest(lines: Sequence[str]) -> str:
+    """Of the lines that are too many to keep; empty where there are none."""
+    rest = lines[MOST_LINES:]
+    return hashlib.sha256("\n".join(rest).encode()).hexdigest() if rest else ""
 
 
 def differing_line(line: int, eager: Prints, compiled: Prints) -> str:
@@ -123,7 +141,15 @@ NEARLY_ALIKE = 1e-2  # relative: rounding that grew may make as much of a number
 
 def _differs(line: PrintedLine, a: str | None, b: str | None) -> bool:
     """a, b: what two runs print there."""
-    if a is None or b is None or _words(a) != _words(b):
+    if a is None or b is None:
+        return True
+    if line.words:
+        words = a.split(), b.split()
+        if len(words[0]) != len(words[1]):
+            return True
+        still = [pair for i, pair in enumerate(zip(*words, strict=True)) if i not in line.words]
+        return any(_differs(PrintedLine(line.number), x, y) for x, y in still)
+    if not same_words(a, b):
         return True
     pairs = enumerate(zip(_found(a), _found(b), strict=True))
     return any(not _alike(x, y, PRINTED_ALIKE) for i, (x, y) in pairs if i not in line.moving)
@@ -135,6 +161,11 @@ def is_near(line: int, one: Prints, two: Prints) -> bool:
     if a is None or b is None or _words(a) != _words(b):
         return False
     return all(_alike(x, y, NEARLY_ALIKE) for x, y in zip(_found(a), _found(b), strict=True))
+
+
+def same_words(one: str, two: str) -> bool:
+    """Whether two lines say the same but for numbers and spaces."""
+    return _words(one) == _words(two)
 
 
 def _words(line: str) -> str:

@@ -130,7 +130,8 @@ class PlainRun:
     where its time was up. printed: the lines on stdout; said: those that it printed on stderr, where the
     libraries' own are left out. backends: what it gave to torch.compile, as rungs. parted: of a run in which
     each call gave what it gave compiled, the first call that was given something else than in the compiled
-    run, and at: what; empty where that could not be compared.
+    run, and at: what; empty where that could not be compared. unseen: what of it nobody saw. cut: a digest of
+    printed lines that are too many to keep.
     """
 
     calls: tuple[CompiledCall, ...] = ()
@@ -144,6 +145,8 @@ class PlainRun:
     backends: tuple[str, ...] = ()
     parted: int | None = None
     at: str = ""
+    unseen: str = ""
+    cut: str = ""
 
     @property
     def unfinished(self) -> str:
@@ -193,7 +196,7 @@ def without_its_own_words(run: PlainRun) -> PlainRun:
     if run.unfinished:
         return run
     chosen = run.ended is None or exception_type(run.ended) == "AssertionError"
-    silent = replace(run, agreed=(), refuted=0, printed=(), said=())
+    silent = replace(run, agreed=(), refuted=0, printed=(), said=(), cut="")
     return replace(silent, ended=None, status=0) if chosen and (run.status or 0) >= 0 else silent
 
 

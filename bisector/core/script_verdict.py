@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .accuracy import AMPLIFIED, gain, is_beyond_local, is_exact, is_far
 from .backends import INDUCTOR
 from .classify import PLAINLY_WRONG, classify
-from .criterion import Criterion
+from .criterion import EXACT, Criterion
 from .evidence import FALLBACK_RANDOM, Evidence
 from .judge import divergence, family, judge
 from .model import DivergenceKind, Outcome, OutputMeasurement
@@ -131,7 +131,7 @@ def first_unequal(
     found = shown(PlainRun(control.calls[: len(calls)], status=0), PlainRun(calls, status=0), criterion)
     if found.call != diverging.call:
         return EqualInputs(unknown="with eager run beside it the script does not diverge at that call")
-    return EqualInputs(unknown=_no_rounding(calls))
+    return _no_rounding(calls)
 
 
 # Calls that differ to one side, each time the same: by chance once in two thousand.
@@ -139,24 +139,24 @@ ONE_SIDED = 12
 MOSTLY = 0.95  # of the elements that differ
 
 
-def _no_rounding(calls: Sequence[CompiledCall]) -> str:
-    """Why what the calls differ by on equal inputs is no rounding, though each is within the tolerance; empty
-    where it may be. Rounding goes to both sides, and by about what one ulp at each operation makes."""
+def _no_rounding(calls: Sequence[CompiledCall]) -> EqualInputs:
+    """What the calls differ by on equal inputs, though each is within the tolerance: a place where it is more
+    than rounding makes, or why it is not known to be rounding. Rounding goes to both sides, and by about what
+    one ulp at each operation makes."""
     to_a_side = Counter[tuple[str, str]]()
     for call in calls:
         for output in call.beside.default.outputs if call.beside is not None else ():
             assert call.beside is not None
             if is_beyond_local(output, call.beside):
-                where = f"at call {call.index + 1} (`{call.entry}`) {output.path}"
-                return f"{where} is off by {output.max_abs:.3g}, more than rounding makes of it there"
+                return EqualInputs(call)
             share = output.rises / output.n_diff if output.n_diff and not is_exact(output) else 0.5
             side = "larger" if share >= MOSTLY else "smaller" if share <= 1 - MOSTLY else ""
             to_a_side[output.path, side] += bool(side)
     for (path, side), count in to_a_side.items():
         if count >= ONE_SIDED:
             told = f"in {count} calls {path} is {side} than eager's on equal inputs"
-            return f"{told}: rounding goes to both sides"
-    return ""
+            return EqualInputs(unknown=f"{told}: rounding goes to both sides")
+    return EqualInputs()
 
 
 @dataclass(frozen=True)
@@ -254,10 +254,13 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
         return _beside_the_calls(runs)
     if runs.equal.place is not None and runs.equal.place.beside is not None:
         return _by_place(runs, runs.equal.place, runs.equal.place.beside, criterion)
+    channel = runs.equal.channel
+    if channel is not None and not channel.unknown:  # it may be a clock, which no rung tells
+        return _by_channel(runs, channel)
     if runs.by_eagers_kernels:
         return VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS
     if not runs.equal.unknown:
-        return _by_channel(runs, runs.equal.channel)
+        return _by_channel(runs, channel)
     if runs.shown.kind in PLAINLY_WRONG:
         return VerdictClass.COMPILED_WORSE, runs.layer, Rule.KIND
     why = f"{runs.layer}; which is right is not known: {runs.equal.unknown}"
@@ -282,6 +285,8 @@ def _by_place(
 ) -> _Classified:
     """By what the first call that differs on equal inputs gives there."""
     assert runs.shown.call is not None
+    if judge(beside.default, criterion).outcome is Outcome.PASS:
+        criterion = Criterion(everywhere=EXACT)  # within the tolerance, and more than rounding makes of it
     found = classify(beside, criterion, own_random=False)
     untold = found.rule is Rule.NO_REFERENCE or found.kind is VerdictClass.COMPILED_BETTER
     # Eager's own kernels round alike: what is off by far more does not do what the program says.

@@ -11,7 +11,7 @@ from .compared import Compared, must_prove
 from .criterion import Criterion
 from .judge import divergence, judge, raises_told
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised
-from .printed import PrintedLine, differing, differing_line, is_near
+from .printed import MOST_LINES, PrintedLine, differing, differing_line, is_near, same_words
 from .program import CompiledCall, PlainRun, exception_type
 
 LINE = "line["  # begins the path of a printed line
@@ -128,7 +128,7 @@ def _in_comparisons(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
 def _at_the_end(
     eager: PlainRun, compiled: PlainRun, lines: Sequence[PrintedLine]
 ) -> ScriptResult | None:
-    if (eager.status, exception_type(eager.ended)) != (compiled.status, exception_type(compiled.ended)):
+    if not _end_alike(eager, compiled):
         ends = [run.ended or f"exit status {run.status}" for run in (eager, compiled)]
         return ScriptResult(Outcome.FAIL, f"its end: {ends[1]}; with compilation off {ends[0]}")
     different = differing(eager, compiled, lines)
@@ -140,11 +140,24 @@ def _at_the_end(
     return ScriptResult(Outcome.FAIL, said, kind=kind, path=f"{LINE}{line}]")
 
 
+def _end_alike(eager: PlainRun, compiled: PlainRun) -> bool:
+    """Whether both end with one status, by one exception that says the same but for numbers."""
+    types = exception_type(eager.ended), exception_type(compiled.ended)
+    same = (eager.status, types[0]) == (compiled.status, types[1])
+    return same and same_words(eager.ended or "", compiled.ended or "")
+
+
 def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
     """What was not compared, where all that was compared agrees."""
     for run, which in ((eager, "with compilation off"), (compiled, "compiled")):
         if run.unfinished:
             return ScriptResult(Outcome.UNRESOLVED, f"{which}, the script {run.unfinished}")
+    for run in (eager, compiled):
+        if run.unseen:
+            return ScriptResult(Outcome.UNRESOLVED, run.unseen)
+    if eager.cut != compiled.cut:
+        said = f"it prints more than {MOST_LINES} lines, and those after them are not the same"
+        return ScriptResult(Outcome.UNRESOLVED, said)
     counts = len(eager.calls), len(compiled.calls)
     for before, now in _pairs(eager, compiled):
         if before.entry != now.entry:
@@ -199,8 +212,8 @@ def outputs_of(
     for index, (before_agreed, agreed) in enumerate(zip(eager.agreed, compiled.agreed, strict=False)):
         if before_agreed and not agreed:
             found.append(_another(f"comparison[{index}]", said="fails compiled alone"))
-    ends = [exception_type(run.ended) or f"status {run.status}" for run in (eager, compiled)]
-    if ends[0] != ends[1] and not any(o.raised for o in found):
+    ends = [run.ended or f"status {run.status}" for run in (eager, compiled)]
+    if not _end_alike(eager, compiled) and not any(o.raised for o in found):
         found.append(_another("end[0]", said=f"{ends[1]} instead of {ends[0]}"))
     different = differing(eager, compiled, lines)
     found += [_another(f"{LINE}{n}]", said=differing_line(n, eager, compiled)) for n in different]

@@ -275,7 +275,7 @@ def _constants(case: Case, printed: tuple[PrintedLine, ...]) -> str:
         numbers = ", ".join(map(str, case.calls))
         lines.append(f"CALLS = {{{numbers}}}  # that run compiled, in their order, from 0")
     if printed:
-        numbers = ", ".join(f"{line.number}: {list(line.moving)}" for line in printed)
+        numbers = ", ".join(f"{line.number}: {list(line.moving)}" for line in printed if not line.words)
         said = "of what it prints, from 0, that must agree, but for numbers that move"
         lines.append(f"LINES = {{{numbers}}}  # {said}{_SAME_LINE}")
     return "".join(f"{line}\n" for line in lines)

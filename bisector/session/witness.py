@@ -28,7 +28,7 @@ from bisector.core.fix_source import (
 from bisector.core.messages import SCRIPT_S
 from bisector.core.model import Outcome
 from bisector.core.own_difference import own_difference
-from bisector.core.printed import MOST_LINES, STILL, PrintedLine, apart, moving
+from bisector.core.printed import MOST_LINES, STILL, PrintedLine, apart, digest_of_rest, moving
 from bisector.core.program import (
     KEPT,
     CompiledCall,
@@ -329,7 +329,10 @@ def read_run(events: Path, done: processes.Ended) -> PlainRun:
     """What a watched run gave. events: the file that took what was seen."""
     lines = events.read_text(encoding="utf-8").splitlines() if events.exists() else []
     killed = processes.how_it_ended(done.status) if done.status is not None and done.status < 0 else None
-    run = PlainRun(status=done.status, ended=killed, printed=tuple(done.out.splitlines()[:MOST_LINES]))
+    printed = done.out.splitlines()
+    run = PlainRun(
+        status=done.status, ended=killed, printed=tuple(printed[:MOST_LINES]), cut=digest_of_rest(printed)
+    )  # fmt: skip
     noted = [_event(line) for line in lines]
     calls = [wire.load(CompiledCall, event) for event in noted if "index" in event]
     return with_events(run, calls, [event for event in noted if "index" not in event])

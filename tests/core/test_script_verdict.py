@@ -75,8 +75,10 @@ def test_small_differences_that_go_to_one_side_each_time_are_no_rounding() -> No
 def test_a_small_difference_that_no_ulp_makes_is_no_rounding() -> None:
     stale = beside(off_by(9e-6, size=1e-3, scale=1e-3, rises=25))
     found = unequal(EQUAL, stale, EQUAL)
-    assert found.place is None
-    assert found.unknown.startswith("at call 2 (`step`) output[0] is off by 9e-06, more than rounding makes")
+    assert found.place is not None and found.place.index == 1
+    wrong = replace(off_by(9e-6, size=1e-3, scale=1e-3), rms_error_eager=0.0, rms_error_compiled=5e-6)
+    at_it = at(replace(stale, default=measured(replace(wrong, n_diff=90))))
+    assert kind(runs(equal=at_it)) is VerdictClass.COMPILED_WORSE
     moved = measured(off_by(5e-7, size=1e-3, scale=1e-3))
     assert unequal(EQUAL, replace(stale, nudged=(moved,)), EQUAL) == EqualInputs(), "an ulp moves it as far"
 

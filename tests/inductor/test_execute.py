@@ -28,9 +28,10 @@ def subject_of(tmp_path: Path, script: str) -> execute.Subject:
 
 def runs(subject: execute.Subject) -> tuple[dict[str, Any], dict[str, Any]]:
     """Eager's outputs and the reference's."""
-    reference = collecting.References(subject, {}).outputs(None)
+    eager = execute.run(subject, execute.eager_program(subject))
+    reference = collecting.References(subject, {}, eager).outputs(None)
     assert reference is not None
-    return execute.run(subject, execute.eager_program(subject)), reference
+    return eager, reference
 
 
 SQUARED = """

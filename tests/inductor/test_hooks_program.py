@@ -18,6 +18,7 @@ from bisector import processes, wire
 from bisector.core.case import WHOLE
 from bisector.core.messages import ProgramOptions
 from bisector.core.model import Base, Candidate, Measurement, kind_of
+from bisector.core.printed import PrintedLine
 from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
 from bisector.core.protocol import About, DigestCode, RunProbe
 from bisector.runner.worker_client import Worker
@@ -102,7 +103,7 @@ OF_SCRIPT = About(PROGRAM, WHOLE, None, {})
 
 
 @contextmanager
-def serving(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> Iterator[Worker]:
+def serving(folder: Path, text: str, rung: str, lines: tuple[PrintedLine, ...] = ()) -> Iterator[Worker]:
     """A worker whose probes are runs of the script, and what a run with compilation off left for it."""
     script = folder / "script.py"
     script.write_text(text)
@@ -127,7 +128,7 @@ def measured(worker: Worker, candidate: Candidate) -> Measurement:
 
 
 @contextmanager
-def probing(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> Iterator[Probe]:
+def probing(folder: Path, text: str, rung: str, lines: tuple[PrintedLine, ...] = ()) -> Iterator[Probe]:
     with serving(folder, text, rung, lines) as worker:
 
         def probe(*members: str, base: Base = Base.DEFAULT) -> Measurement:
@@ -138,7 +139,7 @@ def probing(folder: Path, text: str, rung: str, lines: tuple[int, ...] = ()) -> 
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
-    with probing(tmp_path_factory.mktemp("traced"), TRACED, "eager", lines=(0,)) as probe:
+    with probing(tmp_path_factory.mktemp("traced"), TRACED, "eager", lines=(PrintedLine(0),)) as probe:
         yield probe
 
 

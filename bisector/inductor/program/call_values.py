@@ -20,7 +20,7 @@ from .reach import CONTAINERS, attributes, held, reached, variables
 Values = dict[str, Any]  # path -> tensor, plain value, `Digest`, `Rest` or `Unseen`
 SHARED = "shared memory"  # in the place of an output's path
 SAMPLE = 1 << 16  # elements of a value too large to keep
-MOST_ELEMENTS = 4096  # of a variable that is looked at before and after each call
+MOST_ELEMENTS = 20_000  # of a variable that is looked at before and after each call
 MADE_OF = "what it returns"  # in the place of an output's path
 
 
@@ -67,11 +67,16 @@ def digest_of(given: Any) -> str:
 # -- of one call ------------------------------------------------------------------------------------------
 
 
+def left(given: Any) -> Values:
+    """What its arguments hold after a call."""
+    arguments = [part for i, leaf in enumerate(leaves(given)) for part in parts(f"argument[{i}]", leaf)]
+    return {path: value for path, value in arguments if not isinstance(value, Unseen)}
+
+
 def returned(result: Any, given: Any) -> Values:
     """What a call returned, tangents too, and what its arguments hold. given: its arguments."""
     outputs = [part for i, leaf in enumerate(leaves(result)) for part in parts(f"output[{i}]", leaf)]
-    arguments = [part for i, leaf in enumerate(leaves(given)) for part in parts(f"argument[{i}]", leaf)]
-    values = dict(outputs) | {path: v for path, v in arguments if not isinstance(v, Unseen)}
+    values = dict(outputs) | left(given)
     return values | _tangents(result) | {SHARED: _shared(result, given), MADE_OF: structure(result)}
 
 

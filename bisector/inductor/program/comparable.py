@@ -78,8 +78,11 @@ def _items(path: str, value: Any) -> list[Named] | None:
     if numpy is not None and isinstance(value, numpy.ndarray):  # of strings or objects
         value = value.tolist() if value.ndim else [value.item()]
     if isinstance(value, Mapping):
-        return [(f"the length of {path}", len(value)), *((f"{path}[{_key(k)}]", v) for k, v in value.items())]
+        items = [(f"{path}[{_key(key, i)}]", one) for i, (key, one) in enumerate(value.items())]
+        return [(f"the length of {path}", len(value)), *items]
     if isinstance(value, (set, frozenset)):
+        if not all(map(_is_plain_key, value)):
+            return None  # its order is that of addresses in memory
         value = sorted(value, key=repr)
     if isinstance(value, (list, tuple)) or _is_of_the_library(value, ("array", "deque")):
         several = [(f"{path}, value {i}", one) for i, one in enumerate(value)]
@@ -97,9 +100,16 @@ def _is_of_the_library(value: Any, names: Iterable[str]) -> bool:
     return type(value).__module__ in ("array", "collections") and type(value).__name__ in names
 
 
-def _key(key: Any) -> str:
-    """Not by its address in memory, which is another in each process."""
-    return repr(key) if isinstance(key, PLAIN) else type(key).__name__
+def _key(key: Any, place: int = 0) -> str:
+    """Not by its address in memory, which is another in each process. place: among the keys."""
+    return repr(key) if _is_plain_key(key) else f"{type(key).__name__} {place}"
+
+
+def _is_plain_key(key: Any) -> bool:
+    """Whether its text is the same in each process."""
+    if type(key) in (tuple, frozenset):
+        return all(map(_is_plain_key, key))
+    return isinstance(key, (*PLAIN, enum.Enum, torch.dtype, torch.device))
 
 
 def _said(value: Any) -> str:

@@ -32,7 +32,7 @@ from ...core.case import WHOLE, Case
 from ...core.fix_source import arguments_among
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement
-from ...core.printed import MOST_LINES
+from ...core.printed import MOST_LINES, digest_of_rest
 from ...core.program import KEPT, CompiledCall, PlainRun, with_events, without_its_own_words
 from ...core.shown import not_compared, outputs_of
 from .. import compiling, control, torch_state
@@ -161,7 +161,10 @@ def _run(options: ProgramOptions, only: Sequence[int], arguments: Mapping[str, J
     except Exception as error:  # noqa: BLE001 - the script may raise anything; it is compared with eager's
         ended, status = run_script.describe_error(error), 1
     finish()
-    run = PlainRun(ended=ended, status=status, printed=tuple(printed.getvalue().splitlines()[:MOST_LINES]))
+    lines = printed.getvalue().splitlines()
+    run = PlainRun(
+        ended=ended, status=status, printed=tuple(lines[:MOST_LINES]), cut=digest_of_rest(lines)
+    )  # fmt: skip
     return with_events(run, calls, events)
 
 

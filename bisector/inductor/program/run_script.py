@@ -7,6 +7,7 @@ JSON of `core.program.PlainOptions`.
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import functools
 import importlib.abc
@@ -79,6 +80,8 @@ def run(options: dict[str, Any], script: str) -> None:
     builtins.print = printing(builtins.print, lambda text: note(said=text))
     sys.meta_path.insert(0, _AfterTorch(begin))
     original, os._exit = os._exit, leave  # type: ignore[assignment]
+    # After what the script registers for its end, which may call what it compiles.
+    atexit.register(end)
     try:
         execute(script, options["seed"], options.get("disabled", ()))
     except SystemExit:
@@ -86,8 +89,6 @@ def run(options: dict[str, Any], script: str) -> None:
     except BaseException as error:
         note(ended=describe_error(error))
         raise
-    finally:
-        end()
 
 
 def printing(original: Callable[..., None], tell: Callable[[str], None]) -> Callable[..., None]:

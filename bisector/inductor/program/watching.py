@@ -122,6 +122,7 @@ class Watch:
         self.lock = threading.Lock()  # of the counts and of what is noted: a script may call from threads
         self.begun_in = threading.get_ident()
         self.keys = Counter[str]()
+        self.process, self.told_of_child = os.getpid(), False
         self.here = _OfThread()
         self.last: list[_Last] = []  # the last call of each thread
         self.channel: Kept | Substituted | None = None
@@ -132,6 +133,8 @@ class Watch:
 
     def call(self, entry: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         """Call the function, and note it. model: what it was compiled of."""
+        if self._is_elsewhere():
+            return function(*args, **kwargs)
         here = self.here
         if here.within:  # traced with the call around it, or at a graph break in it
             return function(*args, **kwargs)
@@ -151,9 +154,7 @@ class Watch:
             with stance, self.around(Started(last.index, entry, model, args, kwargs)):
                 result = function(*args, **kwargs)
         except Exception as error:
-            classes = tuple(cls.__name__ for cls in type(error).__mro__)
-            raised = CompiledCall(last.index, entry, raised=first_line(error), key=last.key, classes=classes)
-            self._note(**wire.dump(raised))
+            self._raised(last, error, given)
             raise
         finally:
             here.within = False
@@ -164,6 +165,27 @@ class Watch:
         last.pending = last.safely(lambda: self._returned(last, result, given, before, beside))
         last.returned = True
         return result
+
+    def _raised(self, last: _Last, error: Exception, given: Any) -> None:
+        """Note a call that raised, with what it left behind: the script may catch that and go on."""
+        raised, classes = first_line(error), tuple(cls.__name__ for cls in type(error).__mro__)
+        standing = last.safely(
+            lambda: self._standing(last, call_values.left(given) | call_values.state(last.model))
+        )
+        found = standing or call_values.Standing((), 0, None)
+        self._note(**wire.dump(CompiledCall(
+            last.index, last.entry, found.outputs, raised, found.unseen or last.unseen, found.same,
+            key=last.key, classes=classes,
+        )))  # fmt: skip
+
+    def _standing(self, last: _Last, values: Values) -> call_values.Standing:
+        """How the values stand to those of the run with compilation off, which are kept here in that run."""
+        file = self._file(last)
+        if self.keeps:
+            self._keep(file, call_values.copied(values))
+        elif (eager := _kept(file)) is not None:
+            return call_values.measured(last.index, eager, values)
+        return call_values.Standing((), 0, None)
 
     def _begun(self, entry: str, model: Any, given: Any) -> _Last:
         """The next call. Of calls in other threads the order is chance: they are known by what they are
@@ -177,6 +199,15 @@ class Watch:
             last = _Last(index, entry, model, f"{key} {self.keys[key]}" if key else "")
             self.last = [one for one in self.last if one.pending is not None or not one.returned] + [last]
         return last
+
+    def _is_elsewhere(self) -> bool:
+        """Whether this is a child process of the script's, whose calls nobody sees; that is noted once."""
+        if os.getpid() == self.process:
+            return False
+        if not self.told_of_child:
+            self.told_of_child = True
+            self._note(unseen="it calls what it compiles in child processes, which were not looked into")
+        return True
 
     def _before_call(self, index: int) -> None:
         with self.lock:
@@ -238,7 +269,7 @@ class Watch:
 
     def finish(self) -> None:
         """What the last call of each thread and what came after it left behind."""
-        for last in list(self.last):
+        for last in list(self.last) if os.getpid() == self.process else ():
             self._finish(last)
 
     def _finish(self, one: _Last | None) -> None:
@@ -255,12 +286,7 @@ class Watch:
         left = call_values.state(last.model) | call_values.gradients(last.model, last.given)
         later = {path: value for path, value in left.items() if path not in last.values}
         values = call_values.copied(later) | last.values
-        standing = call_values.Standing((), 0, None)
-        file = self._file(one)
-        if self.keeps:
-            self._keep(file, values)
-        elif (eager := _kept(file)) is not None:
-            standing = call_values.measured(last.index, eager, values)
+        standing = self._standing(one, values)
         code = code_of(last.model) if self.keeps else None
         call = CompiledCall(
             last.index, last.entry, standing.outputs, last.raised, standing.unseen, standing.same,

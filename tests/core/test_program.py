@@ -249,3 +249,35 @@ def test_an_exception_of_dynamos_own_class_is_what_it_is_derived_from() -> None:
     classes = ("TorchRuntimeError", "TorchDynamoException", "RuntimeError")
     wrapped = CompiledCall(0, "f", raised="TorchRuntimeError: no", classes=classes)
     assert not shown(eager, replace(COMPILED, calls=(wrapped,)), Criterion()).diverges
+
+
+def test_of_a_line_whose_words_move_the_others_count() -> None:
+    eager = replace(EAGER, printed=("[3f2a-x] words counted: 4 of 4",))
+    still = moving((eager, replace(eager, printed=("[99ab-y] words counted: 4 of 4",))))
+    same = replace(COMPILED, printed=("[71cc-z] words counted: 4 of 4",))
+    assert not apart(eager, same, still)
+    other = replace(COMPILED, printed=("[71cc-z] words counted: 0 of 4",))
+    assert apart(eager, other, still) == (0,)
+    assert shown(eager, other, Criterion(), lines=still.counted((0,))).diverges
+
+
+def test_ends_by_one_exception_that_says_other_things_are_apart() -> None:
+    eager = replace(EAGER, status=1, ended="AssertionError: the sum is above 1")
+    compiled = replace(COMPILED, status=1, ended="AssertionError: word 7 was counted 0 times, not 4")
+    found = shown(eager, compiled, Criterion())
+    assert found.diverges and "word 7" in found.reason
+
+
+def test_lines_that_were_cut_off_and_child_processes_are_no_agreement() -> None:
+    cut = replace(EAGER, cut="ab"), replace(COMPILED, cut="cd")
+    assert shown(*cut, Criterion()).outcome is Outcome.UNRESOLVED
+    assert not shown(cut[0], replace(COMPILED, cut="ab"), Criterion()).diverges
+    found = shown(EAGER, replace(COMPILED, unseen="it calls in child processes"), Criterion())
+    assert (found.outcome, found.reason) == (Outcome.UNRESOLVED, "it calls in child processes")
+
+
+def test_a_counter_is_exact_whatever_a_comparison_of_the_script_allows() -> None:
+    loose = Criterion(by_dtype={"int64": ((0.0, 20.0),)})
+    counts = replace(off_by(4.0), dtype="int64")
+    assert loose.broken(counts) is None
+    assert loose.broken(replace(counts, path="state[stats['steps']]")) is not None

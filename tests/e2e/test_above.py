@@ -134,7 +134,8 @@ OWN = {
         expected = bump(y)
         torch.testing.assert_close(torch.compile(bump)(y), expected)
         """,
-        "call 1 (`bump`) changes argument 0 in place: give each side a copy of its own",
+        "call 1 (`bump`) changes argument 0 in place: where that is put back before each call it passes; "
+        "give each side a copy of its own",
     ),
     "a module in training": (
         """
@@ -147,7 +148,8 @@ OWN = {
         torch.testing.assert_close(torch.compile(net)(x), expected)
         torch.testing.assert_close(net.running_mean, mean)
         """,
-        "call 1 (`BatchNorm1d`) changes `num_batches_tracked`: give each side a module of its own",
+        "`running_var`: where that is put back before each call it passes; give each side a module of its "
+        "own",
     ),
     "another function": (
         """
@@ -155,7 +157,7 @@ OWN = {
         x = torch.linspace(0, 1, 5)
         assert torch.allclose(torch.compile(lambda x: x.sin() + 1.01)(x), x.sin() + 1), "differs"
         """,
-        "the two sides are not the same function, parameters or inputs",
+        "what makes its two sides differ was not found",
     ),
 }
 

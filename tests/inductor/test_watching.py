@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import random
 import sys
 import threading
@@ -457,6 +458,9 @@ class Handle:
         (b"a", b"b", ["output[0]"]),
         (float("nan"), 0.0, ["output[0]"]),
         ({"a": 1}, {"b": 1}, ["what it returns"]),
+        (Result({("a", 1): 1, (1, 2): 2}), Result({("a", 1): 0, (1, 2): 2}), ["output[0].mean[('a', 1)]"]),
+        (Result({1, 2}), Result({1, 3}), ["output[0].mean, value 1"]),
+        (Result({Handle()}), Result({Handle()}), ["output[0].mean, a set, cannot be compared"]),
         (Handle(), Handle(), ["output[0], a Handle, cannot be compared"]),
     ],
 )
@@ -662,3 +666,33 @@ def test_draws_and_arguments_are_put_back_too(kind: EffectKind, function: Any) -
         sys.setprofile(before)
     assert torch.equal(first, second)
     assert not torch.equal(function(x), second)
+
+
+def test_a_call_that_raises_is_compared_by_what_it_leaves_behind(both: Any) -> None:
+    def tries(x: torch.Tensor) -> torch.Tensor:
+        x.add_(0 if torch.compiler.is_compiling() else 1)
+        torch._assert_async(x.isnan().any())
+        return x
+
+    def script(run: Watched) -> None:
+        with pytest.raises(RuntimeError):
+            run(torch.zeros(2))
+
+    kept, compiled = both(lambda: tries, script)
+    found = shown(kept, compiled, Criterion())
+    assert found.diverges and found.path == "argument[0]"
+
+
+def test_the_calls_of_a_child_process_are_told_as_not_seen(tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    watch = Watch(tmp_path, Mode.EAGER, lambda **event: events.open("a").write(f"{event}\n"))
+    watch.call("f", abs, abs, (1,), {})
+    if (child := os.fork()) == 0:
+        watch.call("f", abs, abs, (-1,), {})
+        watch.call("f", abs, abs, (-1,), {})
+        watch.finish()
+        os._exit(0)
+    os.waitpid(child, 0)
+    watch.finish()
+    told = events.read_text().splitlines()
+    assert len(told) == 2 and sum("child processes" in line for line in told) == 1

@@ -187,7 +187,7 @@ print("output of the script")
 torch.compile(other)(x)
 c = torch.compile(program)(x)
 print("more", file=sys.stderr)
-torch.testing.assert_close(c, x, rtol=1e-9, atol=1e-9)
+torch.testing.assert_close(c, program(x), rtol=1e-9, atol=1e-9)
 sys.exit(7)
 """
 

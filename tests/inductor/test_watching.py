@@ -696,3 +696,20 @@ def test_the_calls_of_a_child_process_are_told_as_not_seen(tmp_path: Path) -> No
     watch.finish()
     told = events.read_text().splitlines()
     assert len(told) == 2 and sum("child processes" in line for line in told) == 1
+
+
+def test_the_objects_of_a_set_have_no_names() -> None:
+    taps = {Tap(i) for i in range(3)}
+
+    def echo(x: torch.Tensor) -> torch.Tensor:
+        return sum((x * tap.delay for tap in taps), x)
+
+    assert not [path for path in call_values.state(echo) if "delay" in path]
+
+
+class Tap:
+    def __init__(self, delay: int) -> None:
+        self.delay = delay
+
+    def shifted(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.delay

@@ -228,6 +228,9 @@ def _bound(partial: functools.partial[Any]) -> dict[str, Any]:
 
 
 def _in_container(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Of a set nothing: the order of its objects is that of their addresses."""
+    if isinstance(value, (set, frozenset)):
+        return
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for _, (key, one) in zip(range(MOST_ELEMENTS), items, strict=False):
         if isinstance(one, OWNERS) or type(one) in CONTAINERS or _is_an_object(one):

@@ -84,8 +84,13 @@ def is_beyond_local(output: OutputMeasurement, evidence: Evidence) -> bool:
     return output.n_diff > 0 and _is_beyond(output, evidence, BEYOND_LOCAL)
 
 
+def moved_by_ulps(output: OutputMeasurement, evidence: Evidence) -> list[float]:
+    """How far one ulp at each operation moves an output in eager, in each run that was made so."""
+    return [_distance(o) for one in evidence.nudged for o in one.outputs if o.path == output.path]
+
+
 def _is_beyond(output: OutputMeasurement, evidence: Evidence, times: float) -> bool:
-    moved = [_distance(o) for one in evidence.nudged for o in one.outputs if o.path == output.path]
+    moved = moved_by_ulps(output, evidence)
     least = max(EPS.get(output.dtype, 0.0), evidence.coarsest) * output.scale
     return bool(moved) and _distance(output) > times * max(least, *moved)
 

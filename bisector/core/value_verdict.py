@@ -22,6 +22,7 @@ from .accuracy import (
     leaning,
     leaning_here,
     leaning_if_far,
+    moved_by_ulps,
 )
 from .criterion import Criterion
 from .evidence import Evidence
@@ -228,10 +229,7 @@ class ValueVerdict:
         Of few elements among many it does not: those that lie at a step may not be met."""
         known = (o for o in outputs if not is_few(o) or o.n_diff == o.numel)
         if (far := next((o for o in known if is_far(o, self.evidence)), None)) is not None:
-            moved = max(
-                (o.max_abs for m in self.evidence.nudged for o in m.outputs if o.path == far.path),
-                default=0.0
-            )
+            moved = max(moved_by_ulps(far, self.evidence))
             reason = (
                 f"{far.path}: off by up to {far.max_abs:.3g}, where one ulp at each operation moves eager by "
                 f"{moved:.3g}: more than rounding explains"

@@ -624,6 +624,27 @@ def test_gradients_go_with_the_values(tmp_path: Path) -> None:
     assert carried(tmp_path, lambda: scaled, script).parted is None
 
 
+def test_a_value_that_a_backward_pass_needs_may_be_given_in_its_place(tmp_path: Path) -> None:
+    """The gradient of `tanh` is made of its result."""
+    weight = torch.ones(2, requires_grad=True)
+
+    def script(run: Watched) -> None:
+        weight.grad = None
+        for _ in range(2):
+            run.backward(run(torch.ones(2)).sum())
+
+    assert carried(tmp_path, lambda: lambda x: (off_when_compiled(x) * weight).tanh(), script).parted is None
+
+
+def test_calls_that_are_noted_are_let_go(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, Mode.EAGER, lambda **event: None)
+    for _ in range(5):
+        watch.call("f", abs, abs, (1,), {})
+    assert len(watch.open) == 1
+    watch.finish()
+    assert not watch.open
+
+
 # -- what a call leaves behind is put back ------------------------------------------------------------------
 
 

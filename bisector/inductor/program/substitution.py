@@ -143,4 +143,4 @@ def _fits(value: Any, kept: Any) -> bool:
 def _overwrite(value: torch.Tensor, kept: torch.Tensor) -> None:
     """Change what is in memory without autograd seeing it."""
     if not tensors.same_values(value.detach(), kept):
-        value.detach().copy_(kept)
+        value.data.copy_(kept)  # `detach` would share the version, and a backward pass would refuse it

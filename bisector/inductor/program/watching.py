@@ -124,7 +124,7 @@ class Watch:
         self.keys = Counter[str]()
         self.process, self.told_of_child = os.getpid(), False
         self.here = _OfThread()
-        self.last: list[_Last] = []  # the last call of each thread
+        self.open: dict[int, _Last] = {}  # calls that have returned and are not noted yet, by their places
         self.channel: Kept | Substituted | None = None
         if mode is Mode.COMPILED_KEPT:
             self.channel = Kept(folder)
@@ -163,14 +163,16 @@ class Watch:
             made = last.safely(lambda: (channel.returned(last.index, model, unchanged, given),))
             result = unchanged if made is None else made[0]
         last.pending = last.safely(lambda: self._returned(last, result, given, before, beside))
-        last.returned = True
+        self.open[last.index] = last
         return result
 
     def _raised(self, last: _Last, error: Exception, given: Any) -> None:
         """Note a call that raised, with what it left behind: the script may catch that and go on."""
         raised, classes = first_line(error), tuple(cls.__name__ for cls in type(error).__mro__)
         standing = last.safely(
-            lambda: self._standing(last, call_values.left(given) | call_values.state(last.model))
+            lambda: self._standing(
+                last, call_values.copied(call_values.left(given) | call_values.state(last.model))
+            )
         )
         found = standing or call_values.Standing((), 0, None)
         self._note(**wire.dump(CompiledCall(
@@ -179,10 +181,10 @@ class Watch:
         )))  # fmt: skip
 
     def _standing(self, last: _Last, values: Values) -> call_values.Standing:
-        """How the values stand to those of the run with compilation off, which are kept here in that run."""
+        """How copied values stand to those of the run with compilation off, which are kept in that run."""
         file = self._file(last)
         if self.keeps:
-            self._keep(file, call_values.copied(values))
+            self._keep(file, values)
         elif (eager := _kept(file)) is not None:
             return call_values.measured(last.index, eager, values)
         return call_values.Standing((), 0, None)
@@ -196,9 +198,7 @@ class Watch:
         with self.lock:
             index, self.count = self.count, self.count + 1
             self.keys[key] += 1
-            last = _Last(index, entry, model, f"{key} {self.keys[key]}" if key else "")
-            self.last = [one for one in self.last if one.pending is not None or not one.returned] + [last]
-        return last
+            return _Last(index, entry, model, f"{key} {self.keys[key]}" if key else "")
 
     def _is_elsewhere(self) -> bool:
         """Whether this is a child process of the script's, whose calls nobody sees; that is noted once."""
@@ -269,13 +269,13 @@ class Watch:
 
     def finish(self) -> None:
         """What the last call of each thread and what came after it left behind."""
-        for last in list(self.last) if os.getpid() == self.process else ():
+        for last in list(self.open.values()) if os.getpid() == self.process else ():
             self._finish(last)
 
     def _finish(self, one: _Last | None) -> None:
-        if one is None or not one.returned:
+        if one is None or self.open.pop(one.index, None) is None:
             return
-        last, one.pending, one.returned = one.pending, None, False
+        last, one.pending = one.pending, None
         if last is None or one.safely(lambda: self._noted(one, last)) is None:
             self._note(**wire.dump(CompiledCall(one.index, one.entry, unseen=one.unseen, key=one.key)))
         if self.until is not None and one.index >= self.until:
@@ -322,14 +322,13 @@ class _OfThread(threading.local):
 @dataclasses.dataclass
 class _Last:
     """A call of a thread. key: what it is known by beside its place, where the order of calls is chance.
-    returned: it has, and is not noted yet. unseen: what we failed to look at."""
+    unseen: what we failed to look at."""
 
     index: int
     entry: str
     model: Any
     key: str
     pending: Pending | None = None
-    returned: bool = False
     unseen: str | None = None
 
     def safely(self, look: Callable[[], T]) -> T | None:

@@ -86,7 +86,7 @@ def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
         "n_diff": n_diff,
         "scale": float(magnitudes.max()) if magnitudes.numel() else 0.0,
         "sign_diff": int(zeros.sum()),
-        "rises": int((c[finite] > e[finite]).sum()) if e.shape[1] == 1 else 0,
+        "rises": int((wide_c[finite] > wide_e[finite]).sum()) if e.shape[1] == 1 else 0,
         "max_abs": float(diffs.max()) if diffs.numel() else 0.0,
         "max_rel": float(relative.max()) if relative.numel() else (float("inf") if diffs.any() else 0.0),
         "max_ulp": max_ulp(e[finite], c[finite]) if in_steps else None,

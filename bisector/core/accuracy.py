@@ -37,6 +37,12 @@ LEAST_DRAWS = 8
 FAR = 1000.0
 
 
+# Runs with several steps at each operation, for each run with one. A value at the middle of its steps is met
+# by one such run in four.
+WIDE_DRAWS = 2
+NOT_MET = 0.75
+
+
 class Leaning(enum.Enum):
     """Which of the two is farther from the reference."""
 
@@ -59,6 +65,22 @@ def is_few(output: OutputMeasurement) -> bool:
 def is_known(output: OutputMeasurement) -> bool:
     """Whether there is a reference for it."""
     return output.rms_error_eager is not None and output.rms_error_compiled is not None
+
+
+def is_explained(output: OutputMeasurement, evidence: Evidence) -> bool:
+    """Whether eager itself, with each operation before an output without rounding moved by some steps, comes
+    as far at the elements that differ: at all but those that so few runs miss by chance."""
+    return output.unexplained is not None and output.unexplained <= _missed(output, evidence)
+
+
+def is_unmoved(output: OutputMeasurement, evidence: Evidence) -> bool:
+    """Whether that does not move eager at all at elements that differ, at more than are missed by chance."""
+    return output.unmoved is not None and output.unmoved > _missed(output, evidence)
+
+
+def _missed(output: OutputMeasurement, evidence: Evidence) -> float:
+    """How many of the elements that differ so few runs miss."""
+    return output.n_diff * NOT_MET ** (WIDE_DRAWS * len(evidence.nudged)) if evidence.nudged else 0.0
 
 
 def gain(output: OutputMeasurement) -> float:

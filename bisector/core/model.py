@@ -149,6 +149,9 @@ class OutputMeasurement:
     and for dtypes that are no floating-point numbers.
     rms_error_*: root mean square distance to the float64 reference, None where there is none;
     rms_rounding: that of the reference itself once it is rounded to the dtype: no program is nearer;
+    unexplained: elements that differ by more than eager's own do where each operation before them is moved by
+    some steps of its dtype; unmoved: those among them that eager then gives as before; each None where that
+    was not asked;
     steps_*: the same three, each element's error in units of what rounding alone may make of it: a step of
     the dtype at its own size, and what one step at each operation moves it by; reference_nonfinite_*:
     elements whose finiteness differs from the reference's.
@@ -177,6 +180,8 @@ class OutputMeasurement:
     stride_compiled: tuple[int, ...] | None = None
     alias_mismatch: str | None = None
     raised: Raised | None = None  # the only output of two runs of which one raised
+    unexplained: int | None = None
+    unmoved: int | None = None
     rms_error_eager: float | None = None
     rms_error_compiled: float | None = None
     rms_rounding: float | None = None

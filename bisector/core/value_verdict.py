@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 
 from .accuracy import (
     AMPLIFIED,
-    FEW,
     WORSE,
     Drawn,
     Leaning,
     gain,
+    is_beyond_local,
     is_exact,
+    is_explained,
     is_far,
     is_few,
     is_known,
     is_small,
+    is_unmoved,
     is_within_rounding,
     leaning,
     leaning_here,
@@ -30,10 +32,6 @@ from .judge import divergence, judge
 from .model import Outcome, OutputMeasurement, Signature
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
 from .verdict import Rule, Verdict, VerdictClass, decided
-
-# A one-ulp nudge reaches a rounding step in about half of the samples; compiled may flip as many elements
-# again.
-MANY_MORE = 8
 
 
 @dataclass(frozen=True)
@@ -146,12 +144,7 @@ class ValueVerdict:
         leanings = [(o, self._leaning(o, chance)) for o in self.outputs]
         for output, found in leanings:
             if found is Leaning.WORSE and is_exact(output):
-                reason = (
-                    f"{output.path}: {output.n_diff} of {output.numel} elements differ; {output.dtype} has "
-                    "no rounding, and none before it explains them"
-                )
-                figures = {"n_diff": float(output.n_diff)}
-                return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.EXACT_DTYPE, **figures)
+                return self._without_rounding(output)
         for wanted, kind in (
             (Leaning.WORSE, VerdictClass.COMPILED_WORSE),
             (Leaning.BETTER, VerdictClass.COMPILED_BETTER),
@@ -160,6 +153,24 @@ class ValueVerdict:
                 if found is wanted:
                     return self._by_accuracy(kind, output, found)
         return self._by_rounding([o for o, _ in leanings], amplified_by)
+
+    def _without_rounding(self, output: OutputMeasurement) -> Verdict:
+        """Of an output whose dtype has no rounding, and whose differences none before it explains: those at
+        elements that no rounding moves are none; where it moves them all, but less far, it is not known."""
+        differ = f"{output.path}: {output.n_diff} of {output.numel} elements differ"
+        how_many = f"{differ}; {output.dtype} has no rounding"
+        figures = {"n_diff": float(output.n_diff)}
+        if output.unexplained is not None:
+            figures |= {"unexplained": float(output.unexplained), "unmoved": float(output.unmoved or 0)}
+        if output.unmoved is None or is_unmoved(output, self.evidence):
+            which = "them" if output.unmoved in (None, output.n_diff) else f"{output.unmoved} of them"
+            reason = f"{how_many}, and none before it explains {which}"
+            return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.EXACT_DTYPE, **figures)
+        reason = (
+            f"{how_many}, and the rounding before it, which moves this output in eager too, does not come as "
+            f"far at {output.unexplained} of them"
+        )
+        return self._told(VerdictClass.UNRESOLVED, reason, Rule.EXACT_DTYPE, **figures)
 
     def _by_accuracy(self, kind: VerdictClass, output: OutputMeasurement, found: Leaning) -> Verdict:
         """With the errors on other inputs, where they tell it and those on these inputs do not."""
@@ -201,9 +212,7 @@ class ValueVerdict:
             nodes = self.followed.behind([output.path])
             if rounding_alone(nodes):
                 return any(n.local_ulp > 0 for n in nodes if n.arises)
-        nudged = [o for m in self.evidence.nudged for o in m.outputs if o.path == output.path]
-        most = max((o.n_diff for o in nudged), default=0)
-        return most > 0 and output.n_diff <= FEW + MANY_MORE * most
+        return is_explained(output, self.evidence)
 
     def _by_rounding(self, outputs: Sequence[OutputMeasurement], amplified_by: str | None) -> Verdict:
         """What no accuracy tells apart."""
@@ -262,10 +271,12 @@ class ValueVerdict:
         return f"{text}; it grows most at `{grows.name}` ({grows.op}), {how}"
 
     def _sensitive(self) -> str | None:
-        """A sentence where one ulp at each node moves eager itself that far, None where it does not."""
+        """A sentence where one ulp at each node moves eager itself about as far as compiled is, None where it
+        does not."""
+        ours = {o.path: o for o in self.outputs if not self._is_beyond_moves(o)}
         for measurement in self.evidence.nudged:
             moved = judge(measurement, self.criterion, same=self.signatures)
-            paths = {s.path for s in moved.signatures} & set(self.paths)
+            paths = {s.path for s in moved.signatures} & set(ours)
             for output in measurement.outputs if moved.outcome is Outcome.FAIL else ():
                 if output.path in paths and gain(output) > AMPLIFIED:
                     return (
@@ -273,6 +284,12 @@ class ValueVerdict:
                         f"({output.n_diff} of {output.numel} elements, up to {output.max_abs:.3g})"
                     )
         return None
+
+
+    def _is_beyond_moves(self, output: OutputMeasurement) -> bool:
+        if is_exact(output):
+            return not is_explained(output, self.evidence)
+        return is_beyond_local(output, self.evidence)
 
 
 def _errors(output: OutputMeasurement, how: Leaning, drawn: Drawn | None) -> str:

@@ -15,6 +15,7 @@ import torch
 import torch.fx
 
 from ..core import accuracy, kinds
+from ..core.accuracy import WIDE_DRAWS
 from ..core.case import Case
 from ..core.evidence import FALLBACK_RANDOM, MOST_RUNS, Evidence, Repeated
 from ..core.model import Candidate, Measurement
@@ -24,7 +25,7 @@ from .capture.record import Call
 from .declared import AsDeclared, undeclared_by
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
 from .measuring import measured
-from .moves import Moves
+from .moves import WIDE, Moves
 from .probing import compiled_measurement, probe
 from .redrawing import redrawn
 from .reference import (
@@ -72,6 +73,8 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
         outputs = run(subject, OneUlp(gm, seed, looked.eps).run)
         nudged.append(Measurement(measure.measure_all(eager, outputs)))
         moves.note(outputs)
+    for seed in range(WIDE_DRAWS * len(nudged) if moves.has_exact else 0):
+        moves.note_wide(run(subject, OneUlp(gm, seed, looked.eps, WIDE).run))
     exact = moves.beside(reference.outputs(None))
     again_run = _MoreRuns(subject, eager, exact, moves, reference, looked.undefined)
     default = compiled_measurement(subject, Candidate(), eager, exact, watch=again_run.watch)

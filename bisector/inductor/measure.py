@@ -23,11 +23,13 @@ _PACKED = [getattr(torch, "float4_e2m1fn_x2", None)]  # since torch 2.8
 
 @dataclass(frozen=True)
 class Exact:
-    """An output in double precision. moved: how far one step of the dtype at each operation moves each of its
-    elements in eager; None where that is not known."""
+    """An output in double precision; value: None where there is none. moved: how far one step of the dtype at
+    each operation moves each of its elements in eager; reached: how far several do; each None where that is
+    not known."""
 
-    value: torch.Tensor
+    value: torch.Tensor | None
     moved: torch.Tensor | None = None
+    reached: torch.Tensor | None = None
 
 
 Pair = tuple[float, float, int]  # size, difference, and where they stand
@@ -44,7 +46,7 @@ def compare(
     if eager is None and compiled is None:
         return None
     if not isinstance(eager, torch.Tensor) or not isinstance(compiled, torch.Tensor):
-        return _compare_plain(index, path, eager, compiled)
+        return _compare_plain(index, path, eager, compiled, reference)
     shape, dtype = tuple(eager.shape), dtype_name(eager.dtype)
     head: dict[str, Any] = {
         "index": index, "path": path, "dtype": dtype, "shape": shape, "numel": eager.numel()
@@ -58,7 +60,8 @@ def compare(
     if eager.numel() == 0:
         return OutputMeasurement(**head)
     e, c = parts(eager), parts(compiled)
-    return OutputMeasurement(**head, **_values(e, c, _has_steps(eager)), **_errors(e, c, reference))
+    numbers = _values(e, c, _has_steps(eager)) | _errors(e, c, reference) | _unexplained(e, c, reference)
+    return OutputMeasurement(**head, **numbers)
 
 
 def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def _below(a: Pair, b: Pair, c: Pair) -> bool:
 
 
 def _errors(e: torch.Tensor, c: torch.Tensor, reference: Exact | None) -> dict[str, Any]:
-    if reference is None or reference.value.numel() == 0:
+    if reference is None or reference.value is None or reference.value.numel() == 0:
         return {}
     given = parts(reference.value)
     if given.shape != e.shape:
@@ -153,6 +156,17 @@ def _errors(e: torch.Tensor, c: torch.Tensor, reference: Exact | None) -> dict[s
         differ = (r.isfinite() != value.isfinite()) | (r.isinf() & value.isinf() & (r != value))
         out[f"reference_nonfinite_{name}"] = int(differ.any(1).sum())
     return out
+
+
+def _unexplained(e: torch.Tensor, c: torch.Tensor, reference: Exact | None) -> dict[str, Any]:
+    """The elements that rounding before them does not move as far."""
+    if reference is None or reference.reached is None:
+        return {}
+    same = (e == c) | (e.isnan() & c.isnan())
+    reached = reference.reached.to(e.device)
+    unexplained = ~(same | ((c.double() - e.double()).abs() <= reached)).all(1)
+    unmoved = unexplained & (reached == 0).all(1)
+    return {"unexplained": int(unexplained.sum()), "unmoved": int(unmoved.sum())}
 
 
 def _step_of(e: torch.Tensor, exact: torch.Tensor, moved: torch.Tensor | None) -> torch.Tensor | None:
@@ -235,11 +249,13 @@ def _modulus(parts: torch.Tensor) -> torch.Tensor:
     return parts[:, 0].abs() if parts.shape[1] == 1 else torch.hypot(parts[:, 0], parts[:, 1])
 
 
-def _compare_plain(index: int, path: str, eager: Any, compiled: Any) -> OutputMeasurement | None:
+def _compare_plain(
+    index: int, path: str, eager: Any, compiled: Any, reference: Exact | None
+) -> OutputMeasurement | None:
     numbers = (bool, int, float, complex)
     both = isinstance(eager, numbers) and isinstance(compiled, numbers)
     if both and (as_tensors := _as_tensors(eager, compiled)) is not None:
-        return compare(index, path, *as_tensors)
+        return compare(index, path, *as_tensors, reference)
     if type(eager) is type(compiled) and not isinstance(eager, torch.Tensor):
         return None if eager == compiled else OutputMeasurement(
             index, path, type(eager).__name__, (), 1, alias_mismatch=f"{compiled!r} instead of {eager!r}"

@@ -139,13 +139,14 @@ class OneUlp(torch.fx.Interpreter):
 
     The terms of a sum (a convolution, a product of matrices) are moved as well. Only values of the finest
     float dtype in the graph are moved: an ulp of a coarser one (a cast to float16 in a float32 program) is
-    no rounding error of the program but a step it takes on purpose.
+    no rounding error of the program but a step it takes on purpose. most: ulps that a value is moved by.
     """
 
-    def __init__(self, gm: torch.fx.GraphModule, seed: int, finest: float) -> None:
+    def __init__(self, gm: torch.fx.GraphModule, seed: int, finest: float, most: int = 1) -> None:
         super().__init__(gm)
         self.random = random.Random(seed)
         self.finest = finest
+        self.most = most
 
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
@@ -166,7 +167,7 @@ class OneUlp(torch.fx.Interpreter):
         return super().call_method(target, args, kwargs)
 
     def _moved(self, value: Any) -> Any:
-        return _moved(value, self.finest, self.random)
+        return _moved(value, self.finest, self.random, self.most)
 
     def _is_argument(self, n: torch.fx.Node, result: torch.Tensor) -> bool:
         """An in-place node returns its own argument; moving that would be another program."""
@@ -188,10 +189,11 @@ class Nudged(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, seed: int, finest: float) -> None:
+    def __init__(self, seed: int, finest: float, most: int = 1) -> None:
         super().__init__()
         self.random = random.Random(seed)
         self.finest = finest
+        self.most = most
         self.coarsest = 0.0  # machine epsilon of the coarsest float dtype of a result
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -209,14 +211,15 @@ class Nudged(TorchDispatchMode):
         return result if exact else pytree.tree_map(self._moved, result)
 
     def _moved(self, value: Any) -> Any:
-        return _moved(value, self.finest, self.random)
+        return _moved(value, self.finest, self.random, self.most)
 
 
-def _moved(value: Any, finest: float, draws: random.Random) -> Any:
-    """A float tensor of the finest dtype moved by an ulp at each element; anything else as it is."""
+def _moved(value: Any, finest: float, draws: random.Random, most: int) -> Any:
+    """A float tensor of the finest dtype moved by an ulp at each element, or by as many as `most`; anything
+    else as it is."""
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return value
-    return value if rounding_of(value) > finest else nudge(value, draws.getrandbits(62))
+    return value if rounding_of(value) > finest else nudge(value, draws.getrandbits(62), most)
 
 
 def short_name(target: Any) -> str:
@@ -303,10 +306,13 @@ def narrowing_casts(gm: torch.fx.GraphModule, dtypes: Mapping[str, torch.dtype])
 EXACT_INTEGERS = 1 << 20  # larger floats are integers because they have no digits left
 
 
-def nudge(x: torch.Tensor, seed: int) -> torch.Tensor:
+def nudge(x: torch.Tensor, seed: int, most: int = 1) -> torch.Tensor:
+    """x with each element moved up or down by a step of its dtype, or by as many as `most` of them."""
     generator = torch.Generator().manual_seed(seed)
     up = torch.randint(0, 2, x.shape, generator=generator, dtype=torch.int8).to(x.device).bool()
-    eps = torch.finfo(x.dtype).eps
+    eps: Any = torch.finfo(x.dtype).eps
+    if most > 1:
+        eps = eps * torch.randint(1, most + 1, x.shape, generator=generator).to(x.device, x.dtype)
     with torch.no_grad():
         moved = torch.where(up, x * (1 + eps), x * (1 - eps / 2)).to(x.dtype)
         moved = torch.where(moved.isfinite(), moved, x)  # the largest float, a mask say, stays

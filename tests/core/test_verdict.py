@@ -158,7 +158,7 @@ def test_an_error_of_another_order_is_no_chance_though_eager_is_sensitive() -> N
 @pytest.mark.parametrize(("eager", "compiled"), [(0.0, 1.95e-3), (1.95e-3, 0.0), (1.38e-3, 1.38e-3)])
 def test_on_which_side_two_flipped_codes_fall_is_chance(eager: float, compiled: float) -> None:
     codes = {"dtype": "uint8", "shape": (1 << 19,), "numel": 1 << 19, "scale": 126.0, "n_diff": 2}
-    default = diverging(eager, compiled, **codes)
+    default = diverging(eager, compiled, unexplained=0, unmoved=0, **codes)
     nudged = off_by(1.0, **{**codes, "n_diff": 3})
     found = verdict(measured(default), nudged=measured(nudged), criterion=Criterion((0.0, 0.0)))
     assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
@@ -237,9 +237,22 @@ def test_elements_that_are_not_finite_tell_more_than_other_inputs() -> None:
 
 
 def test_integers_have_no_rounding() -> None:
-    wrong = diverging(3.0, 3.0, dtype="int64", n_diff=90)
+    wrong = diverging(3.0, 3.0, dtype="int64", n_diff=90, unexplained=88, unmoved=88)
     found = verdict(measured(wrong), nudged=measured(off_by(1.0, dtype="int64", n_diff=2)))
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EXACT_DTYPE)
+    assert found.reason.endswith("int64 has no rounding, and none before it explains 88 of them")
+
+
+def test_an_index_that_rounding_moves_less_far_is_neither_rounding_nor_known_to_be_wrong() -> None:
+    def kind(unexplained: int, unmoved: int, n_diff: int = 1) -> VerdictClass:
+        index = diverging(45.0, 0.0, dtype="int64", n_diff=n_diff, unexplained=unexplained, unmoved=unmoved)
+        return verdict(measured(index), nudged=measured(off_by(1.0, dtype="int64", n_diff=n_diff))).kind
+
+    assert kind(0, 0) is VerdictClass.AMPLIFIED_ROUNDING
+    assert kind(1, 0) is VerdictClass.UNRESOLVED
+    assert kind(1, 1) is VerdictClass.COMPILED_WORSE
+    assert kind(20, 20, n_diff=80) is VerdictClass.AMPLIFIED_ROUNDING, "so few runs miss a quarter of them"
+    assert kind(40, 40, n_diff=80) is VerdictClass.COMPILED_WORSE
 
 
 def followed_to(dtype: str, *, wrong: bool) -> tuple[Measurement, Trace]:

@@ -14,6 +14,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
 from bisector.inductor.measure import Exact, compare, frontier, measure_all
+from bisector.inductor.moves import Moves
 
 INF, NAN = math.inf, math.nan
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -311,6 +312,27 @@ def test_each_element_is_held_to_a_step_of_its_own_size_and_to_what_rounding_mov
     moved = Exact(exact, torch.tensor([0.0, 100 * eps], dtype=torch.float64))
     held = compare(0, "output[0]", eager, compiled, moved)
     assert held is not None and held.steps_error_compiled == pytest.approx(0.7, abs=0.01)
+
+
+def test_elements_that_rounding_moves_less_far_or_not_at_all_are_counted() -> None:
+    eager, compiled = torch.tensor([5, 5, 5, 5]), torch.tensor([5, 6, 9, 4])
+    reached = torch.tensor([[0.0], [1.0], [1.0], [0.0]], dtype=torch.float64)
+    found = compare(0, "output[0]", eager, compiled, Exact(None, reached=reached))
+    assert found is not None and (found.n_diff, found.unexplained, found.unmoved) == (3, 2, 1)
+    plain = compare(0, "output[0]", 126, 81, Exact(None, reached=torch.ones(1, 1, dtype=torch.float64)))
+    assert plain is not None and (plain.unexplained, plain.unmoved) == (1, 0)
+
+
+def test_rounding_before_an_output_without_any_is_noted_by_how_far_it_moves_it() -> None:
+    moves = Moves({"output[0]": torch.tensor([1, 2, 3]), "output[1]": 7, "output[2]": torch.rand(3)})
+    assert moves.has_exact
+    moves.note({"output[0]": torch.tensor([1, 3, 3]), "output[1]": 7, "output[2]": torch.rand(3)})
+    moves.note_wide({"output[0]": torch.tensor([1, 2, 9]), "output[1]": 4, "output[2]": torch.rand(3)})
+    noted = moves.beside(None)
+    assert noted["output[0]"].reached is not None and noted["output[1]"].reached is not None
+    assert noted["output[0]"].reached.flatten().tolist() == [0.0, 1.0, 6.0]
+    assert noted["output[1]"].reached.flatten().tolist() == [3.0]
+    assert noted["output[2]"].reached is None, "floats round by themselves"
 
 
 # -- the distance to the reference ---------------------------------------------------------------------------

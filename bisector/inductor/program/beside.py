@@ -12,12 +12,13 @@ import torch
 import torch.utils._pytree as pytree
 from torch.autograd import forward_ad
 
+from ...core.accuracy import WIDE_DRAWS
 from ...core.evidence import Evidence
 from ...core.model import Measurement
 from ...core.trace import GRADIENT
 from ...errors import first_line
 from .. import tensors
-from ..moves import Moves
+from ..moves import WIDE, Moves
 from ..reference import Float64, Nudged, rounding_of, widen, widened
 from ..torch_state import Modes
 from . import call_values
@@ -110,7 +111,9 @@ class Beside:
             moved = self._eager(mode)
             nudged.append(self._against(index, eager, moved))
             moves.note(moved)
-        yardstick = moves.beside(reference or None)
+        for seed in range(WIDE_DRAWS * NUDGES if moves.has_exact else 0):
+            moves.note_wide(self._eager(Nudged(seed, finest, WIDE)))
+        yardstick = moves.beside(reference)
         default = call_values.measured(index, eager, compiled, yardstick).measurement
         coarsest = max(mode.coarsest for mode in modes)
         evidence = Evidence(default, again, restored, tuple(nudged), notes, coarsest=coarsest)

@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from ..core.model import Candidate, Measurement
 from ..errors import first_line
 from . import measure, tensors, torch_state
 from .capture.record import Call
-from .declared import AsDeclared, undeclared_by
+from .declared import AsDeclared, Undeclared, is_changed
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
 from .measuring import measured
 from .moves import WIDE, Moves
@@ -60,8 +59,9 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     try:
         subject = prepare(call, case, train)
         gm = subject.edited.gm
-        looked = EagerRun(gm)
-        eager = run(subject, looked.run)
+        looked, undeclared = EagerRun(gm), Undeclared()
+        with undeclared:
+            eager = run(subject, looked.run)
         again = Measurement(measure.measure_all(eager, run_again(subject, eager_program(subject))))
         restored = Measurement(measure.measure_all(eager, run(subject, eager_program(subject))))
     except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
@@ -87,8 +87,8 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     return Evidence(
         replace(default, seconds=seconds), again, restored, tuple(nudged), tuple(reference.notes), alike,
         again_run.widest, again_run.repeated, again_run.redrawn, again_run.undefined,
-        again_run.undefined_paths, looked.coarsest, looked.undeclared,
-        _paths_as_declared(subject, eager, default) if looked.undeclared else (), executed,
+        again_run.undefined_paths, looked.coarsest, undeclared.said,
+        _paths_as_declared(subject, eager, default) if undeclared.said else (), executed,
     )  # fmt: skip
 
 
@@ -108,7 +108,6 @@ class EagerRun(torch.fx.Interpreter):
 
     eps: the smallest machine epsilon among its float results; coarsest: the largest, its inputs among them.
     dtypes: of each node's tensor. undefined: nodes whose result torch leaves undefined, with the reason.
-    undeclared: what the first operator does that it does not declare; else "".
     """
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
@@ -117,7 +116,6 @@ class EagerRun(torch.fx.Interpreter):
         self.coarsest = 0.0
         self.dtypes: dict[str, torch.dtype] = {}
         self.undefined: dict[str, str] = {}
-        self.undeclared = ""
 
     def run_node(self, n: torch.fx.Node) -> Any:
         with UndefinedCalls() as calls:
@@ -130,12 +128,6 @@ class EagerRun(torch.fx.Interpreter):
                 self.eps = min(self.eps, rounding_of(result))
             if math.isfinite(rounding_of(result)):
                 self.coarsest = max(self.coarsest, rounding_of(result))
-        return result
-
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        call = partial(super().call_function, target, args, kwargs)
-        result, said = undeclared_by(target, args, kwargs, call)
-        self.undeclared = self.undeclared or said
         return result
 
 
@@ -292,11 +284,11 @@ def _paths_as_declared(subject: Subject, eager: Outputs, default: Measurement) -
     exceptions = [(o.path, o.raised.compiled or "") for o in default.outputs if o.raised]
     raised = [path for path, said in exceptions if said.startswith(_OTHER_LAYOUT)]
     try:
-        outputs = run(subject, AsDeclared(subject.edited.gm).run)
+        with AsDeclared():
+            outputs = run(subject, eager_program(subject))
     except Exception:  # noqa: BLE001 - an operator may refuse a copy; nothing is then known
         return tuple(raised)
-    found = measure.measure_all(eager, outputs)
-    changed = [o.path for o in found if o.n_diff or o.dtype_compiled or o.stride_compiled]
+    changed = [o.path for o in measure.measure_all(eager, outputs) if is_changed(o)]
     return (*raised, *changed)
 
 

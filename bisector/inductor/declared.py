@@ -9,14 +9,18 @@ described, so that two right programs give different values, or one stops.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch._ops import OpOverload, OpOverloadPacket
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..core.model import OutputMeasurement
 from . import tensors
+from .higher_order import is_higher_order, run_under
 
 _OF_TORCH = frozenset({"aten", "prims", "prim", "higher_order"})
 WRITES = (
@@ -27,11 +31,48 @@ GIVES = "gives {}, which its fake kernel describes as {}: mend that kernel (`reg
 _Layout = tuple[torch.dtype, tuple[int, ...], tuple[int, ...]]
 
 
-def undeclared_by(target: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> tuple[Any, str]:
+class Undeclared(TorchDispatchMode):
+    """Looks at each call of such an operator, wherever it is made. said: what the first one does that it does
+    not declare and what to change; empty where none does."""
+
+    supports_higher_order_operators = True
+    said = ""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if is_higher_order(func):
+            return run_under(self, func, args, kwargs or {})
+        run = partial(func, *args, **(kwargs or {}))
+        if self.said or not _is_own(func):
+            return run()
+        result, self.said = _looked_at(func, args, kwargs or {}, run)
+        return result
+
+
+class AsDeclared(TorchDispatchMode):
+    """Such operators do as they declare: what they write is lost, and what they give is put into the layout
+    that is described, where it has the described shape."""
+
+    supports_higher_order_operators = True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if is_higher_order(func):
+            return run_under(self, func, args, kwargs)
+        if not _is_own(func):
+            return func(*args, **kwargs)
+        described = iter(_described(func, args, kwargs))
+        copies = pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
+        result = func(*copies[0], **copies[1])
+        return pytree.tree_map_only(torch.Tensor, lambda t: _laid_out(t, next(described, None)), result)
+
+
+def is_changed(o: OutputMeasurement) -> bool:
+    """Whether an output is another one where operators do as they declare."""
+    return bool(o.n_diff or o.dtype_compiled or o.shape_compiled is not None or o.stride_compiled)
+
+
+def _looked_at(op: OpOverload, args: Any, kwargs: Any, run: Callable[[], Any]) -> tuple[Any, str]:
     """What a call gives, and in words what it does undeclared and what to change; "" where nothing."""
-    op = _own_operator(target)
-    if op is None:
-        return run(), ""
     read = dict(_read(op, args, kwargs))
     before = {name: tensors.digest([value]) for name, value in read.items()}
     described = _described(op, args, kwargs)
@@ -43,27 +84,9 @@ def undeclared_by(target: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -
     return result, f"the operator {op.overloadpacket} {said}" if said else ""
 
 
-class AsDeclared(torch.fx.Interpreter):
-    """Runs a graph in eager in which such operators do as they declare: what they write is lost, and what
-    they give is put into the layout that is described, where it has the described shape."""
-
-    def run_node(self, n: torch.fx.Node) -> Any:
-        op = _own_operator(n.target) if n.op == "call_function" else None
-        if op is None:
-            return super().run_node(n)
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        described = iter(_described(op, args, kwargs))
-        copies = pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
-        result = self.call_function(n.target, *copies)
-        return pytree.tree_map_only(torch.Tensor, lambda t: _laid_out(t, next(described, None)), result)
-
-
-def _own_operator(target: Any) -> OpOverload | None:
-    """The operator where it is none of torch's; of several overloads none is taken."""
-    if isinstance(target, OpOverloadPacket) and len(names := target.overloads()) == 1:
-        target = getattr(target, names[0])
-    is_own = isinstance(target, OpOverload) and target.namespace not in _OF_TORCH
-    return target if is_own else None
+def _is_own(func: Any) -> bool:
+    """Whether an operator is none of torch's."""
+    return isinstance(func, OpOverload) and func.namespace not in _OF_TORCH
 
 
 def _read(op: OpOverload, args: Any, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:

@@ -18,6 +18,7 @@ import torch.utils._pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ..errors import first_line
+from .higher_order import is_higher_order, run_under
 from .tensors import lies_as_new
 
 _WIDE = {
@@ -60,7 +61,7 @@ class Float64(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if is_higher_order(func):
-            raise NoReference(f"{func} runs a function of its own, which is not seen")
+            return run_under(self, func, args, kwargs)
         if torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, kwargs):
             raise NoReference(f"{func} draws random numbers, which differ in float64")
         if func is torch.ops.aten.view.dtype and _is_of_floats(*args):
@@ -77,11 +78,6 @@ class Float64(TorchDispatchMode):
         self.narrow.add(str(func))
         narrow_args, narrow_kwargs = pytree.tree_map(_narrowed, (args, kwargs))
         return pytree.tree_map(widen, func(*narrow_args, **narrow_kwargs))
-
-
-def is_higher_order(func: Any) -> bool:
-    """Whether it is an operator that takes functions, such as `scan` or `cond`."""
-    return isinstance(func, torch._ops.HigherOrderOperator)
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
@@ -184,8 +180,7 @@ class OneUlp(torch.fx.Interpreter):
 
 class Nudged(TorchDispatchMode):
     """Moves the result of each rounding ATen operation by one ulp, up or down, as `OneUlp` does node by node:
-    for programs that there is no graph of. finest: as there. What runs within a higher-order operator is not
-    moved, its results are."""
+    for programs that there is no graph of. finest, most: as there."""
 
     supports_higher_order_operators = True
 
@@ -200,7 +195,7 @@ class Nudged(TorchDispatchMode):
         kwargs = kwargs or {}
         name = short_name(func)
         if is_higher_order(func):
-            return pytree.tree_map(self._moved, func(*args, **kwargs))
+            return run_under(self, func, args, kwargs)
         if name in _SUMS and not func._schema.is_mutable:
             args = pytree.tree_map(self._moved, args)
         result = func(*args, **kwargs)

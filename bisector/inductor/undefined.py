@@ -14,19 +14,22 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from .higher_order import is_higher_order, run_under
+
 _aten = torch.ops.aten
 MOST = 1 << 24  # elements that are looked through; of larger tensors nothing is said
 
 
 class UndefinedCalls(TorchDispatchMode):
-    """Keeps why the first such call made under it is undefined. Of what runs within a higher-order operator
-    nothing is said."""
+    """Keeps why the first such call made under it is undefined."""
 
     supports_higher_order_operators = True
     reason: str | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if is_higher_order(func):
+            return run_under(self, func, args, kwargs)
         result = func(*args, **kwargs)
         ask = _ASKED.get(packet_of(func))
         if self.reason is None and ask is not None:
@@ -39,7 +42,7 @@ class ChangedCalls(TorchDispatchMode):
     """Puts other values where the result of a call is undefined.
 
     turn: which of the OTHERS. elsewhere: whether there was an undefined call of which the elements are not
-    known, or may have been one within a higher-order operator.
+    known.
     """
 
     supports_higher_order_operators = True
@@ -51,9 +54,10 @@ class ChangedCalls(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if is_higher_order(func):
+            return run_under(self, func, args, kwargs)
         result = func(*args, **kwargs)
         packet = packet_of(func)
-        self.elsewhere = self.elsewhere or packet is None
         where, ask = _WHERE.get(packet), _ASKED.get(packet)
         with _disable_current_modes(), torch.no_grad():
             mask = where(func, args, kwargs, result) if where is not None else None

@@ -32,7 +32,7 @@ CLASS_SENTENCES = {
     "raises": "One of eager and compiled raises an exception that the other does not.",
     "random": "Compiled uses another random stream than eager; the two agree when it uses eager's.",
     "undefined": "Torch leaves the result undefined, of an operation for these values, or of an operator "
-    "that writes into what it says it only reads, so that both may be right.",
+    "that does other than it declares, so that both may be right.",
     "own-difference": "The script fails with compilation off too: what it compares differs by itself, and "
     "eager and compiled agree.",
     "nondeterministic": "The same run gives other values when it is repeated, so a difference between "

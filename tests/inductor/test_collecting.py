@@ -278,3 +278,30 @@ def test_an_operator_whose_fake_kernel_describes_another_layout_is_named(
         f"the operator numbisect_tests.{name} gives {real}, which its fake kernel describes as float32[6, 4] "
         "with strides [4, 1]: mend that kernel (`register_fake`)"
     )
+
+
+WITHIN = """
+class Within(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return flip(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "inputs"),
+    [
+        ("flip_in_function", "return Within.apply(x)", "x = torch.randn(6, 4, requires_grad=True)"),
+        ("flip_in_branch", "return torch.cond(x.sum() < 99, flip, torch.sin, (x,))", "x = torch.ones(6, 4)"),
+    ],
+)
+def test_such_an_operator_is_named_within_a_function_of_its_own_and_a_branch(
+    tmp_path: Path, name: str, body: str, inputs: str
+) -> None:
+    given = FLIP.format(name=name, gives="x.t().contiguous().t() * 2 + x.stride(0)") + WITHIN
+    found = told(collect(call_of(tmp_path, body, inputs, given), WHOLE, None))
+    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION), found.reason

@@ -18,6 +18,7 @@ from ...core.model import Measurement
 from ...core.trace import GRADIENT
 from ...errors import first_line
 from .. import tensors
+from ..declared import AsDeclared, Undeclared, is_changed
 from ..moves import WIDE, Moves
 from ..reference import Float64, Nudged, rounding_of, widen, widened
 from ..torch_state import Modes
@@ -102,7 +103,8 @@ class Beside:
         again = None
         if drew:
             again = self._against(index, eager, self._eager(put_back=False))
-        restored = self._against(index, eager, self._eager())
+        undeclared = Undeclared()
+        restored = self._against(index, eager, self._eager(undeclared))
         reference, notes = self._reference()
         finest = min((rounding_of(v) for v in eager.values() if isinstance(v, torch.Tensor)), default=1.0)
         modes = [Nudged(seed, finest) for seed in range(NUDGES)]
@@ -116,8 +118,16 @@ class Beside:
         yardstick = moves.beside(reference)
         default = call_values.measured(index, eager, compiled, yardstick).measurement
         coarsest = max(mode.coarsest for mode in modes)
-        evidence = Evidence(default, again, restored, tuple(nudged), notes, coarsest=coarsest)
+        evidence = Evidence(
+            default, again, restored, tuple(nudged), notes, coarsest=coarsest, undeclared=undeclared.said,
+            undeclared_paths=self._as_declared(index, eager) if undeclared.said else (),
+        )  # fmt: skip
         return evidence, found.unseen or ""
+
+    def _as_declared(self, index: int, eager: Values) -> tuple[str, ...]:
+        """The values that change where the program's operators do as they declare."""
+        found = self._against(index, eager, self._eager(AsDeclared()))
+        return tuple(output.path for output in found.outputs if is_changed(output))
 
     def _against(self, index: int, eager: Values, other: Values) -> Measurement:
         return call_values.measured(index, eager, other).measurement

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import os
 import random
 import sys
 import threading
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 import pytest
@@ -497,6 +499,73 @@ def test_what_a_method_of_an_object_changes_is_reached() -> None:
     assert journal["calls"] == 1
     remembered.put_back()
     assert journal["calls"] == 0
+
+
+@pytest.mark.parametrize(
+    "kept", [Counter(a=2), deque([1, 2], maxlen=3), defaultdict(list, a=[1]), OrderedDict(a=1)], ids=repr
+)
+def test_a_container_of_the_library_is_reached_and_put_back(kept: Any) -> None:
+    def step(x: torch.Tensor) -> torch.Tensor:
+        if isinstance(kept, deque):
+            kept.append(7)
+        else:
+            kept["b"] = 5
+        return x + len(kept)
+
+    before, first, remembered = kept.copy(), call_values.state(step), Remembered(step)
+    step(torch.ones(2))
+    assert call_values.state(step) != first
+    remembered.put_back()
+    assert kept == before and call_values.state(step) == first
+
+
+class Tally:
+    seen = 0
+    names: ClassVar = ["a"]
+
+    @classmethod
+    def note(cls) -> None:
+        cls.seen += 1
+        cls.names.append("b")
+
+
+class Counted(torch.nn.Module):
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        Tally.note()
+        Counted.calls += 1
+        return x * 2
+
+
+def test_what_a_class_holds_is_reached_and_put_back() -> None:
+    layer = Counted()
+    state = call_values.state(layer)
+    assert (state["state[Tally.seen]"], state["state[Counted.calls]"]) == (0, 0)
+    remembered = Remembered(layer)
+    layer(torch.ones(2))
+    assert (Tally.seen, Counted.calls, Tally.names) == (1, 1, ["a", "b"])
+    remembered.put_back()
+    assert (Tally.seen, Counted.calls, Tally.names) == (0, 0, ["a"])
+
+
+def test_what_a_module_of_the_users_holds_is_reached_and_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "settings_of_mine.py").write_text("scale = 2\nseen = []\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = importlib.import_module("settings_of_mine")
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        settings.scale += 1
+        settings.seen.append(3)
+        return x * settings.scale
+
+    assert call_values.state(step)["state[settings.scale]"] == 2
+    remembered = Remembered(step)
+    step(torch.ones(2))
+    remembered.put_back()
+    assert (settings.scale, settings.seen) == (2, [])
 
 
 # -- instruments that do not show --------------------------------------------------------------------------

@@ -5,11 +5,13 @@ leads to, and the modules, optimizers, tensors and variables that these hold.
 from __future__ import annotations
 
 import dis
+import enum
 import functools
 import inspect
 import random
 import sysconfig
 import types
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +25,8 @@ DEPTH = 5  # steps from what was compiled: to a function, a class that it uses, 
 MOST_ELEMENTS = 64  # of a container in which modules and tensors are looked for
 MOST_REACHED = 2000  # values that are looked at, in a script whose objects hold each other
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
-CONTAINERS = (list, tuple, dict, set, frozenset)
+CHANGING = (list, dict, set, deque, OrderedDict, defaultdict, Counter)  # containers whose content may change
+CONTAINERS = (*CHANGING, tuple, frozenset)
 OWNERS = (torch.nn.Module, torch.optim.Optimizer, torch.Tensor)
 # torch/nn/modules/module.py, torch/_tensor.py
 _HOOKS = (
@@ -39,8 +42,9 @@ _LIBRARIES = (
 
 @dataclass
 class _Reached:
-    """Functions; objects by name that are no module, with plain attributes; owners by name; values by name
-    that are bound to arguments of a partial function."""
+    """Functions; objects by name that are no torch module, with plain attributes, classes and Python modules
+    of the user's among them; owners by name; values by name that are bound to arguments of a partial
+    function."""
 
     functions: list[types.FunctionType] = field(default_factory=list)
     objects: dict[str, Any] = field(default_factory=dict)
@@ -73,7 +77,8 @@ def reached(model: Any) -> list[tuple[str, Any]]:
 
 
 def objects(model: Any) -> list[tuple[str, Any]]:
-    """The objects of the user's classes that it uses, by name."""
+    """The objects of the user's classes that it uses, these classes, and the user's Python modules, by
+    name."""
     return list(_walk(model).objects.items())
 
 
@@ -102,7 +107,10 @@ def _named_values(found: _Reached) -> Iterator[tuple[str, Any]]:
 
 
 def attributes_of(value: Any) -> Mapping[str, Any]:
-    """The attributes of an object, those of its slots too."""
+    """The attributes of an object, those of its slots too; of a class and a Python module those that no other
+    has by itself."""
+    if isinstance(value, (type, types.ModuleType)):
+        return {name: one for name, one in vars(value).items() if not name.startswith("__")}
     slots = [s for cls in type(value).__mro__ for s in _slots_of(cls)]
     held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
     return held | dict(getattr(value, "__dict__", {}))
@@ -139,7 +147,7 @@ def _held_by(owner: Any) -> Iterator[tuple[str, torch.Tensor]]:
 def attributes(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     """The plain attributes of one module, and its containers whose content may change."""
     for name, value in vars(module).items():
-        plain = isinstance(value, PLAIN) or type(value) in (list, dict, set)
+        plain = isinstance(value, PLAIN) or type(value) in CHANGING
         if plain and value is not None and not name.startswith("_") and name != "training":
             yield name, value
 
@@ -196,7 +204,9 @@ def _led_to(found: _Reached, name: str, value: Any) -> Iterator[tuple[str, Any]]
     if isinstance(value, OWNERS):
         found.owners.setdefault(name, value)
         if isinstance(value, torch.nn.Module):
-            yield from (("forward", type(module).forward) for module in value.modules())
+            for cls in {type(module): None for module in value.modules()}:
+                found.objects.update({cls.__qualname__: cls} if _methods(cls) else {})
+                yield "forward", cls.forward
     elif isinstance(value, functools.partial):
         yield name, value.func
         found.bound.update(arguments := _bound(value))
@@ -207,16 +217,31 @@ def _led_to(found: _Reached, name: str, value: Any) -> Iterator[tuple[str, Any]]
     elif callable(value) and inspect.isfunction(function := inspect.unwrap(value)):
         if not name or _is_the_users(function.__code__.co_filename):
             found.functions.append(function)
-            yield from around(function).items()
+            for key, used in around(function).items():
+                yield key, used
+                yield from _used_of(function, key, used)
     elif type(value) in CONTAINERS:
         yield from _in_container(name, value)
     elif isinstance(value, type):
-        yield from ((name, made) for made in _methods(value))
+        if (made := _methods(value)) and not issubclass(value, enum.Enum):
+            found.objects.setdefault(name, value)
+        yield from ((name, method) for method in made)
+    elif isinstance(value, types.ModuleType):
+        if _is_the_users(getattr(value, "__file__", None) or "<frozen"):
+            found.objects.setdefault(name, value)
     elif _is_an_object(value):
         found.objects.setdefault(name, value)
-        yield name, type(value)
+        yield type(value).__qualname__, type(value)
         prefix = f"{name}." if name else ""
         yield from ((f"{prefix}{key}", attribute) for key, attribute in attributes_of(value).items())
+
+
+def _used_of(function: types.FunctionType, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What a function takes from a Python module of the user's, which it knows by this name."""
+    if isinstance(value, types.ModuleType) and _is_the_users(getattr(value, "__file__", None) or "<frozen"):
+        for key in function.__code__.co_names:
+            if key in vars(value):
+                yield f"{name}.{key}", vars(value)[key]
 
 
 def _bound(partial: functools.partial[Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ arguments, and the random generators.
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -13,10 +14,9 @@ import torch
 
 from ..generators import Generators
 from ..torch_state import Modes
-from .reach import bound, functions, global_names, held, hooks_of, objects, reached
+from .reach import CHANGING, attributes_of, bound, functions, global_names, held, hooks_of, objects, reached
 
-_CONTAINERS = (list, dict, set)
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), *_CONTAINERS)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), list, dict, set, deque)
 _OF_MODULES = ("_parameters", "_buffers")
 
 
@@ -73,8 +73,10 @@ def _of_objects(model: Any) -> Iterator[Callable[[], Any]]:
         plain = {name: value for name, value in names.items() if _is_remembered(value)}
         yield from _variable(function.__globals__, plain)
     for _, value in objects(model):
-        names = getattr(value, "__dict__", {})
-        yield from _variable(names, {name: v for name, v in names.items() if _is_remembered(v)})
+        for name, attribute in attributes_of(value).items():
+            if _is_remembered(attribute):
+                yield partial(_bind, value, name, attribute)
+                yield from _content(attribute)
     for value in bound(model):
         yield from _content(value)
 
@@ -84,6 +86,15 @@ def _variable(names: dict[str, Any], values: dict[str, Any]) -> Iterator[Callabl
     yield partial(names.update, values)
     for value in values.values():
         yield from _content(value)
+
+
+def _bind(owner: Any, name: str, value: Any) -> None:
+    """Without what a class of the user's does when an attribute is set."""
+    names = getattr(owner, "__dict__", None)
+    if isinstance(names, dict) and name in names:
+        names[name] = value
+    else:
+        (type if isinstance(owner, type) else object).__setattr__(owner, name, value)
 
 
 def _cell(cell: Any) -> Iterator[Callable[[], Any]]:
@@ -123,12 +134,10 @@ def _value_of(cell: Any) -> Any:
 def _content(value: Any) -> Iterator[Callable[[], Any]]:
     if isinstance(value, random.Random):
         yield partial(value.setstate, value.getstate())
-    elif type(value) is list:
-        yield partial(value.__setitem__, slice(None), list(value))
-    elif type(value) in (dict, set):
+    elif type(value) in CHANGING:
         yield partial(_refill, value, value.copy())
 
 
 def _refill(value: Any, content: Any) -> None:
     value.clear()
-    value.update(content)
+    (value.extend if isinstance(value, (list, deque)) else value.update)(content)

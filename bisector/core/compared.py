@@ -24,18 +24,6 @@ class Compared:
         """Whether something was compared, and nothing was left out."""
         return bool(self.values or self.ends) and not self.unseen
 
-    def told(self) -> str:
-        """In words, for the first line of an answer: `3 calls, 12 values and 4 printed lines`."""
-        counts = [
-            (self.calls, "call", "calls"),
-            (self.values, "value", "values"),
-            (self.comparisons, "comparison of its own", "comparisons of its own"),
-            (self.lines, "printed line", "printed lines"),
-        ]
-        said = [f"{count} {one if count == 1 else several}" for count, one, several in counts if count]
-        said += ["the end"] if self.ends else []
-        return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
-
 
 class NothingCompared(ValueError):
     """An agreement was put together without what was compared: a fault of numbisect's own."""

@@ -56,7 +56,8 @@ def answer(result: Result) -> str:
     if verdict["class"] == "agrees":
         too = verdict["reason"].partition("; ")[2]
         said = f"; {stopped(too)}" if too else "."
-        return f"No divergence: eager and torch.compile agree{_on_outputs(verdict['outputs'])}{said}"
+        on = f"{_on_outputs(verdict['outputs'])}{_in_the_script(verdict)}"
+        return f"No divergence: eager and torch.compile agree{on}{said}"
     if verdict["class"] == "own-difference":
         agree = f"eager and torch.compile agree{_on_outputs(verdict['outputs'])}"
         return f"No divergence of torch.compile: {agree}, and {stopped(verdict['reason'])}"
@@ -106,6 +107,19 @@ def _on_outputs(outputs: Sequence[Mapping[str, Any]]) -> str:
         return ""
     exact = all(output["n_diff"] == 0 for output in outputs)
     return f" on {count(len(outputs), 'output')}, {'bit for bit' if exact else 'within the tolerance'}"
+
+
+def _in_the_script(verdict: Mapping[str, Any]) -> str:
+    """What of the whole script was compared; empty where it was not run."""
+    compared = verdict.get("proof", {}).get("compared")
+    if not compared or not compared["calls"]:
+        return ""
+    counts = [
+        count(compared["calls"], "call"), count(compared["values"], "value"),
+        count(compared["comparisons"], "comparison"), count(compared["lines"], "printed line"), "its end",
+    ]  # fmt: skip
+    said = conjunction([text for text in counts if not text.startswith("0 ")])
+    return f" (compared of the script: {said})"
 
 
 def _because(result: Result) -> str:

@@ -177,6 +177,15 @@ def test_nothing_to_find_is_short() -> None:
         assert f"\n{title}" not in page
 
 
+def test_agreement_of_a_script_says_what_of_it_was_compared() -> None:
+    result = samples.agrees()
+    ends = ["exit status 0"] * 2
+    compared = {"values": 8, "calls": 2, "comparisons": 0, "lines": 1, "ends": ends, "unseen": []}
+    result["verdict"]["proof"] = {"experiment": "measured", "compared": compared, "reference": None}
+    said = "bit for bit (compared of the script: 2 calls, 8 values, 1 printed line and its end)."
+    assert said in flat(render(result))
+
+
 def test_agreement_within_the_tolerance_shows_the_numbers() -> None:
     result = samples.agrees()
     result["verdict"]["outputs"] = [samples.output(n_diff=3, max_abs=1e-9)]

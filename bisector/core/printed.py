@@ -1,5 +1,5 @@
-"""What two runs of a script print, line by line: which lines say other things, and how far their numbers are
-apart.
+"""What two runs of a script print, write and say at their ends, line by line: which lines say other things,
+and how far their numbers are apart.
 
 What moves from run to run (a time, an address) is not left out by how it looks, but because two runs with
 compilation off differ there: a number of seconds may be the script's result.
@@ -11,13 +11,15 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Protocol
 
 
 class Prints(Protocol):
-    """A run. printed: its lines on stdout; said: those that it printed on stderr."""
+    """A run. printed: its lines on stdout; said: those on stderr; wrote: those of the files that it wrote,
+    each after the file's name. ended: the exception that ended it; refuted: how many of its comparisons
+    raised."""
 
     @property
     def printed(self) -> tuple[str, ...]: ...
@@ -25,20 +27,31 @@ class Prints(Protocol):
     @property
     def said(self) -> tuple[str, ...]: ...
 
+    @property
+    def wrote(self) -> tuple[str, ...]: ...
+
+    @property
+    def ended(self) -> str | None: ...
+
+    @property
+    def refuted(self) -> int: ...
+
 
 @dataclass(frozen=True)
 class PrintedLine:
-    """A line that counts. number: from 0, those on stderr from SAID on. moving: which of its numbers move
-    from run to run, by their order in the line, and do not count; words: which of its words do, told apart by
-    spaces, so that each of them is compared by itself."""
+    """A line that counts. number: from 0, those on stderr from SAID on, those of files from WROTE on, and END
+    for what ends the script. moving: which of its numbers move from run to run, by their order in the line,
+    and do not count; words: which of its words do, told apart by spaces, so that each of them is compared by
+    itself. exactly: numbers that are nearly alike are not: the values of the calls do not make them so."""
 
     number: int
     moving: tuple[int, ...] = ()
     words: tuple[int, ...] = ()
+    exactly: bool = False
 
     @property
-    def is_of_stderr(self) -> bool:
-        return self.number >= SAID
+    def is_of_stdout(self) -> bool:
+        return self.number < SAID
 
 
 @dataclass(frozen=True)
@@ -81,11 +94,16 @@ def _moved(one: Sequence[str], two: Sequence[str]) -> frozenset[int]:
     return frozenset(i for i, (x, y) in enumerate(zip(one, two, strict=True)) if x != y)
 
 
-def apart(one: Prints, two: Prints, still: Moving = STILL) -> tuple[int, ...]:
-    """The printed lines that differ in words or in numbers: floats by more than what a float32 sum is off,
-    whole numbers at all. still: what moves by itself, and is left out."""
+def apart(one: Prints, two: Prints, still: Moving = STILL) -> tuple[PrintedLine, ...]:
+    """The lines that say other things. still: what moves by itself, and is left out. Those whose numbers are
+    nearly alike are to be compared exactly, unless the values of the calls make them so."""
     texts = {line: pair for line, pair in _lines(one, two) if pair[0] != pair[1]}
-    return tuple(line.number for line in still.counted(texts) if _differs(line, *texts[line.number]))
+    found = list[PrintedLine]()
+    for line in still.counted(texts):
+        exactly = replace(line, exactly=True)
+        if _differs(exactly, *texts[line.number]):
+            found.append(line if _differs(line, *texts[line.number]) else exactly)
+    return tuple(found)
 
 
 def differing(one: Prints, two: Prints, counted: Collection[PrintedLine]) -> tuple[int, ...]:
@@ -109,6 +127,10 @@ def digest_of_rest(lines: Sequence[str]) -> str:
 def differing_line(line: int, eager: Prints, compiled: Prints) -> str:
     """What each of them prints there, in a sentence."""
     off, on = (_told(text) for text in dict(_lines(eager, compiled))[line])
+    if line == END:
+        return f"its end: {on}; with compilation off {off}"
+    if line >= WROTE:
+        return f"a file: it writes {on}, with compilation off {off}"
     where = f"line {line % SAID + 1} of its output{' on stderr' if line >= SAID else ''}"
     return f"{where}: it prints {on}, with compilation off {off}"
 
@@ -120,10 +142,25 @@ def _told(text: str | None) -> str:
 def _lines(one: Prints, two: Prints) -> list[tuple[int, tuple[str | None, str | None]]]:
     """Line by line; None where one of them printed fewer."""
     printed = enumerate(zip_longest(one.printed, two.printed))
-    return [*printed, *enumerate(zip_longest(one.said, two.said), SAID)]
+    said = enumerate(zip_longest(one.said, two.said), SAID)
+    wrote = enumerate(zip_longest(one.wrote, two.wrote), WROTE)
+    return [*printed, *said, *wrote, (END, (_last_words(one), _last_words(two)))]
 
 
-SAID = 1 << 20
+def _last_words(run: Prints) -> str:
+    """What the exception that ended it says. Of an assertion the numbers with digits after the point are as
+    far off as what it refutes, and of one that compares tensors all are."""
+    said = run.ended or ""
+    if not said.startswith("AssertionError"):
+        return said
+    return NUMBER.sub("#", said) if run.refuted else NUMBER.sub(lambda n: _without_digits(n[0]), said)
+
+
+def _without_digits(number: str) -> str:
+    return number if _WHOLE.fullmatch(number) or re.match(AS_WRITTEN, number) else "#"
+
+
+SAID, WROTE, END = 1 << 20, 2 << 20, 3 << 20
 MOST_LINES = 10_000  # that are compared of what a script prints
 # A decimal number, or an address, a digest or a time of the day, which are compared as they are written.
 NUMBER = re.compile(
@@ -132,8 +169,9 @@ NUMBER = re.compile(
 )
 _WHOLE = re.compile(r"[-+]?\d+")
 AS_WRITTEN = r"0[xX]|\d+:"
-# The name that torch.compile's wrapper gives to the module within (torch/_dynamo/eval_frame.py).
-_WRAPPER = "_orig_mod."
+# The name that torch.compile's wrapper gives to the module within (torch/_dynamo/eval_frame.py), and how a
+# gradient is computed, which a tensor tells where it is printed.
+_OF_THE_COMPILER = re.compile(r"_orig_mod\.|, grad_fn=<\w+>|<\w+Backward\w*>")
 PRINTED_ALIKE = 1e-4  # relative: torch prints four digits
 NOTHING = 1e-5  # of a difference or a sum that cancels; atol of torch.testing.assert_close for float32
 NEARLY_ALIKE = 1e-2  # relative: rounding that grew may make as much of a number
@@ -148,11 +186,11 @@ def _differs(line: PrintedLine, a: str | None, b: str | None) -> bool:
         if len(words[0]) != len(words[1]):
             return True
         still = [pair for i, pair in enumerate(zip(*words, strict=True)) if i not in line.words]
-        return any(_differs(PrintedLine(line.number), x, y) for x, y in still)
+        return any(_differs(PrintedLine(line.number, exactly=line.exactly), x, y) for x, y in still)
     if not same_words(a, b):
         return True
-    pairs = enumerate(zip(_found(a), _found(b), strict=True))
-    return any(not _alike(x, y, PRINTED_ALIKE) for i, (x, y) in pairs if i not in line.moving)
+    pairs = [pair for i, pair in enumerate(zip(_found(a), _found(b), strict=True)) if i not in line.moving]
+    return any(x != y if line.exactly else not _alike(x, y, PRINTED_ALIKE) for x, y in pairs)
 
 
 def is_near(line: int, one: Prints, two: Prints) -> bool:
@@ -170,12 +208,12 @@ def same_words(one: str, two: str) -> bool:
 
 def _words(line: str) -> str:
     """The line with each number replaced, and without spaces: how many there are depends on the numbers."""
-    return "".join(NUMBER.sub("#", line.replace(_WRAPPER, "")).split())
+    return "".join(NUMBER.sub("#", _OF_THE_COMPILER.sub("", line)).split())
 
 
 def _found(line: str) -> list[str]:
     """Its numbers, in their order."""
-    return NUMBER.findall(line.replace(_WRAPPER, ""))
+    return NUMBER.findall(_OF_THE_COMPILER.sub("", line))
 
 
 def _alike(x: str, y: str, relative: float) -> bool:

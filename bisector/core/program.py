@@ -47,8 +47,9 @@ class RunOptions:
 
     seed: where the script sets none. backend: in the place of the script's own, where that does more. until:
     the last call that is looked at, by its place; the script ends after it.
-    slow: where each call gives what it gave compiled, it takes as long, too. put_back: what a call does that
-    is undone before the next one; codes: where the functions are written of which that holds, as `file:line`.
+    slow: where each call gives what it gave compiled, it takes as long, too. compiling: with compilation off
+    a call that asks whether it is compiled is told so. put_back: what a call does that is undone before the
+    next one; codes: where the functions are written of which that holds, as `file:line`.
     early, late: lines of Python that a fix consists of: before torch is imported, and before the first call
     of something compiled, since the script may register lowerings of its own until then. disabled: lines of
     `def`, from 1, that get the decorator `torch.compiler.disable`. anew: numbers of calls, from 1, before
@@ -60,6 +61,7 @@ class RunOptions:
     backend: str | None = None
     until: int | None = None
     slow: bool = False
+    compiling: bool = False
     put_back: EffectKind | None = None
     codes: tuple[str, ...] = ()
     early: tuple[str, ...] = ()
@@ -73,11 +75,12 @@ class RunOptions:
 class PlainOptions(RunOptions):
     """What its process is told beside that.
 
-    folder: where the values of the eager run are kept. events: the file that takes what is seen. root: the
-    folder that holds the package.
+    folder: where the values of the eager run are kept; values: where those are that calls gave compiled.
+    events: the file that takes what is seen. root: the folder that holds the package.
     """
 
     folder: str
+    values: str
     events: str
     root: str
 
@@ -127,11 +130,12 @@ class PlainRun:
 
     agreed: the answers of its own comparisons of tensors; refuted: how many of them raised. environment:
     variables that it had changed when it imported torch. ended: the exception that ended it; status: None
-    where its time was up. printed: the lines on stdout; said: those that it printed on stderr, where the
-    libraries' own are left out. backends: what it gave to torch.compile, as rungs. parted: of a run in which
-    each call gave what it gave compiled, the first call that was given something else than in the compiled
-    run, and at: what; empty where that could not be compared. unseen: what of it nobody saw. cut: a digest of
-    printed lines that are too many to keep.
+    where its time was up. printed: the lines on stdout; said: those that the script itself wrote on stderr;
+    wrote: those of the files that it wrote, each after the file's name. backends: what it gave to
+    torch.compile, as rungs. parted: of a run in which each call gave what it gave compiled, the first call
+    that was given something else than in the compiled run, and at: what; empty where that could not be
+    compared. asked_compiling: a call asked whether it is compiled. unseen: what of it nobody saw. cut: a
+    digest of printed lines that are too many to keep.
     """
 
     calls: tuple[CompiledCall, ...] = ()
@@ -142,9 +146,11 @@ class PlainRun:
     status: int | None = None
     printed: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
+    wrote: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
     parted: int | None = None
     at: str = ""
+    asked_compiling: bool = False
     unseen: str = ""
     cut: str = ""
 
@@ -163,13 +169,16 @@ Event = Mapping[str, Any]
 def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[Event]) -> PlainRun:
     """The run with what was noted while it ran (`inductor/program/watching.py`). calls: those that were
     noted; events: all else, in order."""
-    agreed, backends, said, late, refuted = list[bool](), list[str](), list[str](), set[int](), 0
+    agreed, backends, late, refuted = list[bool](), list[str](), set[int](), 0
+    said, wrote = "", list[str]()
     for event in events:
         if "agreed" in event:
             agreed.append(event["agreed"])
             refuted += event.get("raised", False)
         elif "said" in event:
-            said += event["said"].splitlines()
+            said += event["said"]
+        elif "wrote" in event:
+            wrote += event["wrote"]
         elif "late" in event:
             late.add(event["late"])
         elif "backend" in event:
@@ -184,7 +193,8 @@ def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[E
         ),
         agreed=tuple(agreed),
         refuted=refuted,
-        said=tuple(said[:MOST_LINES]),
+        said=tuple(said.splitlines()[:MOST_LINES]),
+        wrote=tuple(wrote[:MOST_LINES]),
         backends=tuple(dict.fromkeys(backends)),
     )
 
@@ -196,7 +206,7 @@ def without_its_own_words(run: PlainRun) -> PlainRun:
     if run.unfinished:
         return run
     chosen = run.ended is None or exception_type(run.ended) == "AssertionError"
-    silent = replace(run, agreed=(), refuted=0, printed=(), said=(), cut="")
+    silent = replace(run, agreed=(), refuted=0, printed=(), said=(), wrote=(), cut="")
     return replace(silent, ended=None, status=0) if chosen and (run.status or 0) >= 0 else silent
 
 

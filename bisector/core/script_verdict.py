@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from .accuracy import AMPLIFIED, gain, is_beyond_local, is_exact, is_far
 from .backends import INDUCTOR
+from .channel import Carrier, Channel
 from .classify import PLAINLY_WRONG, classify
 from .criterion import EXACT, Criterion
 from .evidence import FALLBACK_RANDOM, Evidence
@@ -39,6 +40,24 @@ HANGS_ON_TIME = (
     "what a call is given hangs on how long earlier calls take: with compilation off the script comes to the "
     "same inputs where each call gives what it gave compiled and takes as long"
 )
+SAYS_GROWN = (
+    "each call agrees on equal inputs, and with compilation off the script says the same where each call "
+    "gives what it gave compiled: small differences of the values make that of it"
+)
+SAYS_TIME = (
+    "what it says hangs on how long its calls take: with compilation off it says the same where each call "
+    "gives what it gave compiled and takes as long"
+)
+NEITHER = (
+    "with compilation off the script does not say so where each call gives what it gave compiled and takes "
+    "as long: neither values nor time make the difference, but what else the calls do, such as a side effect "
+    "that is lost"
+)
+UNSTEADY_WORDS = "all values of its calls are bit-equal, and with compilation off it says the same at times"
+ASKS = (
+    "the script asks whether it is compiled (`is_compiling`) and does something else then: told so with "
+    "compilation off too, it gives the same"
+)
 # Rungs that compute with eager's own kernels, one operation at a time.
 BY_EAGERS_KERNELS = ("eager", "aot_eager")
 LAYERS = {
@@ -57,45 +76,13 @@ BETWEEN = (
 
 
 @dataclass(frozen=True)
-class Channel:
-    """How a difference came to a call, of the script with compilation off where each call gives what it gave
-    compiled. parted: the first call that is given something else than compiled, and at: what, empty where
-    that is not known. unknown: why it is not known whether there is one. is_clock: there is none where each
-    call takes as long as it took compiled, too."""
-
-    parted: CompiledCall | None = None
-    at: str = ""
-    unknown: str = ""
-    is_clock: bool = False
-
-    @property
-    def is_values(self) -> bool:
-        """Whether the values that the calls gave carried all of it."""
-        return self.parted is None and not self.unknown
-
-
-def channel(kept: PlainRun, substituted: PlainRun, diverging: int) -> Channel:
-    """kept: the compiled run; substituted: the one in which each call gave what it gave there. diverging: the
-    place of the call that the two are followed to."""
-    if substituted.parted is not None and substituted.parted < len(kept.calls):
-        call = kept.calls[substituted.parted]
-        if substituted.at:
-            return Channel(call, substituted.at)
-        said = f"what call {call.index + 1} gave compiled cannot stand in the place of eager's"
-        return Channel(unknown=said)
-    if min(len(kept.calls), len(substituted.calls)) <= diverging:
-        said = "where each call gives what it gave compiled the script does not come to that call"
-        return Channel(unknown=said)
-    return Channel()
-
-
-@dataclass(frozen=True)
 class EqualInputs:
     """The first call of the script that differs from eager on equal inputs.
 
     place: that call, with its evidence; None where there is none up to the call that diverges, or it is not
     known. unknown: why it is not, empty where it is. channel: what carried the difference to the call that
-    diverges, where no call made it; None where that was not asked.
+    diverges, where no call made it, or to what the script says beside its calls; None where that was not
+    asked.
     """
 
     place: CompiledCall | None = None
@@ -110,10 +97,9 @@ def first_unequal(
     control: PlainRun, compiled: PlainRun, diverging: ScriptResult, criterion: Criterion
 ) -> EqualInputs:
     """control, compiled: the script with compilation off and as it is, each call beside eager on the same
-    inputs. diverging: what the script shows without that, at one of its calls."""
-    assert diverging.call is not None
-    calls = compiled.calls[: diverging.call + 1]
-    if len(calls) <= diverging.call:
+    inputs. diverging: what the script shows without that, at one of its calls or beside all of them."""
+    calls = compiled.calls if diverging.call is None else compiled.calls[: diverging.call + 1]
+    if len(calls) <= (diverging.call or 0):
         return EqualInputs(unknown="with eager run beside it the script did not come to that call")
     for call in calls:
         name = f"call {call.index + 1} (`{call.entry}`)"
@@ -129,7 +115,7 @@ def first_unequal(
         if call.beside_unseen:
             return EqualInputs(unknown=f"at {name} {call.beside_unseen}")
     found = shown(PlainRun(control.calls[: len(calls)], status=0), PlainRun(calls, status=0), criterion)
-    if found.call != diverging.call:
+    if diverging.call is not None and found.call != diverging.call:
         return EqualInputs(unknown="with eager run beside it the script does not diverge at that call")
     return _no_rounding(calls)
 
@@ -167,7 +153,9 @@ class ScriptRuns:
     where it was not asked. first_bad: the first rung that shows it, None where that is not known; rung: the
     run with it. exact: all values of all calls were seen, and are bit-equal. equal: what eager gives on the
     inputs of the compiled calls. alike: what the script shows where both draw from the same random streams;
-    None where no call draws.
+    None where no call draws. told_so: what it shows where it is told with compilation off too that it is
+    compiled; None where it does not ask. steady: what differs compiled, in a sentence, and not between two
+    runs with compilation off that differ elsewhere.
     """
 
     shown: ScriptResult
@@ -177,6 +165,8 @@ class ScriptRuns:
     equal: EqualInputs = NOT_ASKED
     alike: ScriptResult | None = None
     rung: PlainRun | None = None
+    told_so: ScriptResult | None = None
+    steady: str = ""
 
     @property
     def outcome(self) -> Outcome:
@@ -197,18 +187,17 @@ class ScriptRuns:
         differs in a bit."""
         if self.first_bad not in BY_EAGERS_KERNELS or self.rung is None:
             return False
-        return is_beyond_rounding(self.rung, self.shown.kind is None)
+        return is_beyond_rounding(self.rung)
 
 
-def is_beyond_rounding(run: PlainRun, words_differ: bool) -> bool:
-    """Whether the first call that differs from eager's in any bit does so by more than rounding; where all
-    are equal, whether what differs is no number. words_differ: so it is."""
+def is_beyond_rounding(run: PlainRun) -> bool:
+    """Whether the first call that differs from eager's in any bit does so by more than rounding."""
     for call in run.calls:
         if call.raised is not None:
             return False
         if any(_differs(output) for output in call.outputs):
             return any(_is_more_than_rounding(output) for output in call.outputs)
-    return words_differ and all(not call.unseen for call in run.calls)
+    return False
 
 
 def _differs(output: OutputMeasurement) -> bool:
@@ -226,6 +215,8 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
     """The verdict where the script diverges or it is not known whether it does."""
     if runs.again is not None and runs.again.outcome is Outcome.FAIL:
         reason = f"{UNSTEADY} ({runs.again.reason})"
+        if runs.steady:
+            return decided(VerdictClass.UNRESOLVED, f"{runs.steady}; but {reason}", rule=Rule.SCRIPT)
         return decided(VerdictClass.NONDETERMINISTIC, reason, rule=Rule.SCRIPT)
     if runs.shown.outcome is Outcome.UNRESOLVED:
         return cannot_tell(runs.shown.reason)
@@ -233,6 +224,8 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
     if runs.again is None or runs.again.outcome is Outcome.UNRESOLVED:
         why = "no second run was made" if runs.again is None else runs.again.reason
         return cannot_tell(f"{at}; whether that is steady is not known: {why}")
+    if runs.told_so is not None and runs.told_so.outcome is Outcome.PASS:
+        return decided(VerdictClass.OWN_DIFFERENCE, f"{at}; {ASKS}", rule=Rule.ASKS_COMPILING)
     if runs.alike is not None and runs.alike.outcome is Outcome.PASS:
         return decided(VerdictClass.RANDOM, f"{at}; {DRAWS_OTHERS}", rule=Rule.DRAWN_ALIKE)
     kind, why, rule = _classified(runs, criterion)
@@ -250,12 +243,12 @@ _Classified = tuple[VerdictClass, str, Rule]
 def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
     if runs.shown.exception is not None:
         return VerdictClass.RAISES, runs.layer, Rule.SCRIPT
-    if runs.shown.call is None:
-        return _beside_the_calls(runs)
     if runs.equal.place is not None and runs.equal.place.beside is not None:
         return _by_place(runs, runs.equal.place, runs.equal.place.beside, criterion)
+    if runs.shown.call is None:
+        return _beside_the_calls(runs)
     channel = runs.equal.channel
-    if channel is not None and not channel.unknown:  # it may be a clock, which no rung tells
+    if channel is not None and channel.carrier is not Carrier.UNKNOWN:  # it may be time, which no rung tells
         return _by_channel(runs, channel)
     if runs.by_eagers_kernels:
         return VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS
@@ -272,19 +265,27 @@ SUDDENLY = "no call before it differs in a bit, and eager's own kernels, which r
 
 def _beside_the_calls(runs: ScriptRuns) -> _Classified:
     """Where the values of the calls agree, and the script's comparison, its end or what it prints differs."""
-    if runs.exact and runs.shown.kind is None:
-        why = f"all values of its calls are bit-equal, so that it is no rounding; {runs.layer}"
-        return VerdictClass.COMPILED_WORSE, why, Rule.SCRIPT
-    if runs.by_eagers_kernels:
-        return VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS
-    return VerdictClass.UNRESOLVED, runs.layer, Rule.SCRIPT
+    channel = runs.equal.channel
+    if channel is None or channel.carrier is Carrier.UNKNOWN:
+        return _not_followed(runs, channel)
+    if channel.carrier is Carrier.TIME:
+        return VerdictClass.UNRESOLVED, SAYS_TIME, Rule.GROWTH
+    if channel.carrier is Carrier.OTHER:
+        lost = runs.first_bad == BY_EAGERS_KERNELS[0]
+        kind = VerdictClass.COMPILED_WORSE if lost else VerdictClass.UNRESOLVED
+        return kind, f"{NEITHER}; {runs.layer}", Rule.GROWTH
+    if runs.exact:
+        return VerdictClass.UNRESOLVED, f"{UNSTEADY_WORDS}; {runs.layer}", Rule.SCRIPT
+    if runs.equal.unknown:
+        why = f"{runs.layer}; which is right is not known: {runs.equal.unknown}"
+        return VerdictClass.UNRESOLVED, why, Rule.SCRIPT
+    return VerdictClass.AMPLIFIED_ROUNDING, SAYS_GROWN, Rule.GROWTH
 
 
 def _by_place(
     runs: ScriptRuns, place: CompiledCall, beside: Evidence, criterion: Criterion
 ) -> _Classified:
     """By what the first call that differs on equal inputs gives there."""
-    assert runs.shown.call is not None
     if judge(beside.default, criterion).outcome is Outcome.PASS:
         criterion = Criterion(everywhere=EXACT)  # within the tolerance, and more than rounding makes of it
     found = classify(beside, criterion, own_random=False)
@@ -299,14 +300,13 @@ def _by_place(
 
 def _by_channel(runs: ScriptRuns, channel: Channel | None) -> _Classified:
     """Where each call agrees on equal inputs: by what carried the difference to the one that diverges."""
-    if channel is not None and channel.is_values:
+    if channel is not None and channel.carrier is Carrier.VALUES:
         return VerdictClass.AMPLIFIED_ROUNDING, GROWS, Rule.GROWTH
-    if channel is None or channel.parted is None:
-        why = "it was not followed from call to call" if channel is None else channel.unknown
-        return VerdictClass.UNRESOLVED, f"{runs.layer}; which is right is not known: {why}", Rule.SCRIPT
-    if channel.is_clock:
+    if channel is not None and channel.carrier is Carrier.TIME:
         return VerdictClass.UNRESOLVED, HANGS_ON_TIME, Rule.GROWTH
-    call = channel.parted
+    if channel is None or channel.call is None:
+        return _not_followed(runs, channel)
+    call = channel.call
     where = f"call {call.index + 1} (`{call.entry}`) is given another {channel.at}"
     why = (
         f"each call up to this one agrees on equal inputs, and {where} than compiled where each call before "
@@ -317,6 +317,11 @@ def _by_channel(runs: ScriptRuns, channel: Channel | None) -> _Classified:
     return VerdictClass.COMPILED_WORSE if lost else VerdictClass.UNRESOLVED, why, Rule.GROWTH
 
 
-def _at(place: CompiledCall, diverging: int, reason: str) -> str:
+def _not_followed(runs: ScriptRuns, channel: Channel | None) -> _Classified:
+    why = "it was not followed from call to call" if channel is None else channel.unknown
+    return VerdictClass.UNRESOLVED, f"{runs.layer}; which is right is not known: {why}", Rule.SCRIPT
+
+
+def _at(place: CompiledCall, diverging: int | None, reason: str) -> str:
     where = "there" if place.index == diverging else f"at call {place.index + 1} (`{place.entry}`)"
     return f"on equal inputs {where}: {reason}"

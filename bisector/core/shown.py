@@ -11,7 +11,7 @@ from .compared import Compared, must_prove
 from .criterion import Criterion
 from .judge import divergence, judge, raises_told
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised
-from .printed import MOST_LINES, PrintedLine, differing, differing_line, is_near, same_words
+from .printed import MOST_LINES, PrintedLine, differing, differing_line, is_near
 from .program import CompiledCall, PlainRun, exception_type
 
 LINE = "line["  # begins the path of a printed line
@@ -77,7 +77,7 @@ def _compared(eager: PlainRun, compiled: PlainRun) -> Compared:
         values=sum(len(call.outputs) + call.same for call in compiled.calls),
         calls=len(compiled.calls),
         comparisons=len(compiled.agreed),
-        lines=max(len(eager.printed), len(compiled.printed)),
+        lines=max(len(run.printed) + len(run.said) + len(run.wrote) for run in (eager, compiled)),
         ends=tuple(run.ended or f"exit status {run.status}" for run in (eager, compiled)),
     )
 
@@ -141,10 +141,9 @@ def _at_the_end(
 
 
 def _end_alike(eager: PlainRun, compiled: PlainRun) -> bool:
-    """Whether both end with one status, by one exception that says the same but for numbers."""
+    """Whether both end with one status, by exceptions of one type; what these say is a line."""
     types = exception_type(eager.ended), exception_type(compiled.ended)
-    same = (eager.status, types[0]) == (compiled.status, types[1])
-    return same and same_words(eager.ended or "", compiled.ended or "")
+    return (eager.status, types[0]) == (compiled.status, types[1])
 
 
 def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:

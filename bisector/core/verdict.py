@@ -47,6 +47,7 @@ class Rule(enum.Enum):
     NO_REFERENCE = "no-reference"
     BEYOND_NUDGES = "beyond-nudges"  # off by far more than one ulp at each operation moves eager
     EAGERS_KERNELS = "eagers-kernels"  # a rung of eager's kernels is off by more than rounding
+    ASKS_COMPILING = "asks-compiling"  # the script agrees where it is told that it is compiled either way
     PUT_BACK = "put-back"  # the script passes where what a call leaves behind is put back before the next
     GROWTH = "growth"  # the script with compilation off, each call giving what it gave compiled
     SCRIPT = "script"  # the runs of the whole script
@@ -70,7 +71,7 @@ EXPERIMENTS: Mapping[VerdictClass, frozenset[Rule]] = {
     VerdictClass.EQUALLY_ACCURATE: frozenset({Rule.ACCURACY}),
     VerdictClass.AMPLIFIED_ROUNDING: frozenset({Rule.ROUNDING, Rule.GROWTH}),
     VerdictClass.ELIDED_ROUNDING: frozenset({Rule.CASTS}),
-    VerdictClass.OWN_DIFFERENCE: frozenset({Rule.PUT_BACK, Rule.SCRIPT}),
+    VerdictClass.OWN_DIFFERENCE: frozenset({Rule.PUT_BACK, Rule.ASKS_COMPILING, Rule.SCRIPT}),
     VerdictClass.NONDETERMINISTIC: frozenset({
         Rule.EAGER_REPEATED, Rule.COMPILED_REPEATED, Rule.DRAWN_ALIKE, Rule.SCRIPT,
     }),

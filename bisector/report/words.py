@@ -33,8 +33,8 @@ CLASS_SENTENCES = {
     "random": "Compiled uses another random stream than eager; the two agree when it uses eager's.",
     "undefined": "Torch leaves the result undefined, of an operation for these values, or of an operator "
     "that does other than it declares, so that both may be right.",
-    "own-difference": "The script fails with compilation off too: what it compares differs by itself, and "
-    "eager and compiled agree.",
+    "own-difference": "The script differs by itself: it fails with compilation off too, or asks whether it "
+    "is compiled and does something else then. Otherwise eager and compiled agree.",
     "nondeterministic": "The same run gives other values when it is repeated, so a difference between "
     "eager and compiled proves nothing.",
     "unresolved": "It could not be told whether eager and compiled agree.",

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.criterion import Criterion
-from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.judge import judge
 from bisector.core.model import Outcome
 from bisector.core.protocol import Request
 from bisector.core.recorded import Recorded, RecordedCall
-from bisector.core.script_verdict import NOT_ASKED, EqualInputs, ScriptRuns
+from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, ScriptRuns
 from bisector.core.shown import ScriptResult, is_exact
 from bisector.core.verdict import VerdictClass
 from bisector.errors import BadTarget
@@ -46,8 +45,8 @@ class Seen:
     """The call under study, and the script's own runs where they were asked.
 
     criterion: what the script is held to. again: how a second run with compilation off stands to the first.
-    equal: what eager gives on the inputs of the script's compiled calls, where it diverges at one. alike: as
-    of ScriptRuns. unseen: what was not looked at, where no call that was recorded diverges and the script was
+    equal: what eager gives on the inputs of the script's compiled calls. alike, told_so, steady: as of
+    ScriptRuns. unseen: what was not looked at, where no call that was recorded diverges and the script was
     not asked.
     """
 
@@ -57,6 +56,8 @@ class Seen:
     again: ScriptResult | None = None
     equal: EqualInputs = NOT_ASKED
     alike: ScriptResult | None = None
+    told_so: ScriptResult | None = None
+    steady: str = ""
     unseen: str = ""
 
     def runs(self, witness: Witness) -> ScriptRuns:
@@ -64,7 +65,10 @@ class Seen:
         exact = is_exact(witness.compiled)
         first_bad = witness.first_bad_backend
         rung = witness.rung or witness.compiled
-        return ScriptRuns(witness.shown, self.again, first_bad, exact, self.equal, self.alike, rung)
+        return ScriptRuns(
+            witness.shown, self.again, first_bad, exact, self.equal, self.alike, rung, self.told_so,
+            self.steady,
+        )  # fmt: skip
 
 
 def chosen_call(session: Session, beside: Beside) -> Seen:
@@ -103,9 +107,9 @@ def _seen(session: Session, beside: Beside) -> Seen:
     if hello.nothing is not None:
         return _without_calls(session, hello, hello.nothing)
     chosen = choose(session.lab, session.options, session.study, beside)
-    if _diverges_beneath(chosen):
-        session.progress("capture", "again with fallback_random=True, under which it diverges too")
-        session.begin_again("drawing alike", config={FALLBACK_RANDOM: True})
+    if differs := _differs_beneath(session, chosen, hello):
+        session.progress("capture", f"again with fallback_random=True, under which {differs}")
+        session.begin_again("drawing alike", config=dict.fromkeys(DRAWS_ALIKE, True))
         hello = session.lab.hello()
         chosen = choose(session.lab, session.options, session.study, beside)
         chosen = replace(chosen, notes=(*chosen.notes, BENEATH))
@@ -139,7 +143,7 @@ def seen_in_script(session: Session, chosen: Divergence) -> Seen:
             witness, criterion = by_call, exact
     again = program.again(criterion)
     if again.outcome is not Outcome.PASS:
-        return Seen(chosen, witness, criterion, again)
+        return _unsteady(chosen, program, witness, criterion, again)
     return _looked_into(chosen, program, witness, criterion, again)
 
 
@@ -147,9 +151,22 @@ def _looked_into(
     chosen: Divergence, program: Script, witness: Witness, criterion: Criterion, again: ScriptResult
 ) -> Seen:
     """A divergence of the script with its layer, and what eager gives on equal inputs and on equal draws."""
-    equal, alike = program.equal_inputs(witness, criterion), program.drawing_alike(witness, criterion)
+    told_so = program.told_so(witness, criterion)
+    if told_so is not None and told_so.outcome is Outcome.PASS:
+        return Seen(chosen, witness, criterion, again, told_so=told_so)
+    equal = program.equal_inputs(witness, criterion)
+    alike = program.drawing_alike(criterion) if program.draws(witness) else None
     witness = program.with_backend(witness, criterion)
-    return Seen(chosen, witness, criterion, again, equal, alike)
+    return Seen(chosen, witness, criterion, again, equal, alike, told_so)
+
+
+def _unsteady(
+    chosen: Divergence, program: Script, witness: Witness, criterion: Criterion, again: ScriptResult
+) -> Seen:
+    """A divergence of a script of which two runs with compilation off differ, or that could not be run
+    twice."""
+    steady = program.steady(witness, criterion) if again.outcome is Outcome.FAIL else ""
+    return Seen(chosen, witness, criterion, again, steady=steady)
 
 
 def _unseen(hello: Recorded) -> str:
@@ -176,16 +193,23 @@ def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
     chosen: Divergence = whole_script(session, criterion)
     if not witness.shown.diverges or again is None or again.outcome is not Outcome.PASS:
         chosen = replace(chosen, notes=(*chosen.notes, NO_GRAPH))
+        if witness.shown.diverges and again is not None:
+            return _unsteady(chosen, program, witness, criterion, again)
         return Seen(chosen, witness, criterion, again)
     return _looked_into(chosen, program, witness, criterion, again)
 
 
-def _diverges_beneath(chosen: Divergence) -> bool:
-    """Whether eager and compiled differ also where both draw the same random numbers."""
+def _differs_beneath(session: Session, chosen: Divergence, hello: Recorded) -> str:
+    """What does not agree also where both draw the same random numbers, the call or else the script; empty
+    where all does, or nothing is drawn."""
     alike = chosen.evidence.alike
-    if alike is None or chosen.verdict.kind is not VerdictClass.NONDETERMINISTIC:
-        return False
-    return judge(alike, chosen.study.criterion).outcome is Outcome.FAIL
+    if alike is not None and chosen.verdict.kind is VerdictClass.NONDETERMINISTIC:
+        fails = judge(alike, chosen.study.criterion).outcome is Outcome.FAIL
+        return "it diverges too" if fails else ""
+    if chosen.verdict.kind is not VerdictClass.RANDOM or not is_a_script(session, hello):
+        return ""
+    whole = script_of(session).drawing_alike(held_to_as_a_script(session, chosen))
+    return "" if whole.outcome is Outcome.PASS else "the script does not agree"
 
 
 def _diverges(chosen: Divergence) -> bool:

@@ -9,10 +9,15 @@ import pytest
 
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Outcome
-from bisector.core.printed import PrintedLine, apart, moving
+from bisector.core.printed import END, STILL, Moving, PrintedLine, apart, moving
 from bisector.core.program import CompiledCall, PlainRun, without_its_own_words
 from bisector.core.shown import is_exact, shown
 from tests.core.measurements import off_by, output
+
+
+def far_apart(one: PlainRun, two: PlainRun, still: Moving = STILL) -> tuple[int, ...]:
+    """The lines that differ by more than numbers that are nearly alike."""
+    return tuple(line.number for line in apart(one, two, still) if not line.exactly)
 
 
 def counted(*lines: int) -> tuple[PrintedLine, ...]:
@@ -59,7 +64,7 @@ def test_an_exit_status_or_an_exception_that_differs_counts_and_its_message_does
 def test_of_what_is_printed_words_count_and_numbers_beyond_what_a_sum_is_off() -> None:
     eager = replace(EAGER, printed=("loss 0.123456", "max 0 BUG", "at 3 of 7", "nan"))
     compiled = replace(COMPILED, printed=("loss 0.123457", "max 0 OK", "at 5 of 7", "nan"))
-    assert apart(eager, compiled) == (1, 2)
+    assert far_apart(eager, compiled) == (1, 2)
     assert not shown(eager, compiled, Criterion()).diverges
     found = shown(eager, compiled, Criterion(), lines=counted(2, 3))
     assert found.reason == "line 3 of its output: it prints `at 5 of 7`, with compilation off `at 3 of 7`"
@@ -173,7 +178,7 @@ def test_a_run_is_exact_where_all_was_seen_and_every_bit_is_eagers() -> None:
     ],
 )
 def test_wrappers_spaces_and_the_last_digits_are_no_difference(eager: str, compiled: str) -> None:
-    assert not apart(replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,)))
+    assert not far_apart(replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,)))
 
 
 @pytest.mark.parametrize(
@@ -188,11 +193,11 @@ def test_what_moves_between_two_runs_with_compilation_off_is_no_difference_and_t
     eager: str, again: str, compiled: str
 ) -> None:
     off, on = replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))
-    assert apart(off, on) == (0,), "how it looks does not tell: a number of seconds may be the result"
+    assert far_apart(off, on) == (0,), "how it looks does not tell: a number of seconds may be the result"
     still = moving((off, replace(off, printed=(again,))))
-    assert not apart(off, on, still)
+    assert not far_apart(off, on, still)
     wrong = replace(on, printed=(compiled.replace("3 took", "4 took").replace("1.5", "1.6"),))
-    assert bool(apart(off, wrong, still)) == (wrong != on)
+    assert bool(far_apart(off, wrong, still)) == (wrong != on)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +205,7 @@ def test_what_moves_between_two_runs_with_compilation_off_is_no_difference_and_t
     [("max 0.0", "max nan"), ("nan", "0.0"), ("10000 of 3", "10001 of 3"), ("inf", "1")],
 )
 def test_a_nan_is_like_nothing_but_a_nan_and_a_whole_number_is_exact(eager: str, compiled: str) -> None:
-    assert apart(replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))) == (0,)
+    assert far_apart(replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))) == (0,)
 
 
 @pytest.mark.parametrize(
@@ -216,21 +221,21 @@ def test_a_nan_is_like_nothing_but_a_nan_and_a_whole_number_is_exact(eager: str,
 )
 def test_numbers_are_compared_by_their_place_in_the_line(eager: str, compiled: str, near: bool) -> None:
     runs = replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))
-    assert apart(*runs) == (0,)
+    assert far_apart(*runs) == (0,)
     found = shown(*runs, Criterion(), lines=counted(0))
     assert found.diverges and (found.kind is DivergenceKind.VALUE) == near
 
 
 def test_a_line_that_one_run_alone_prints_is_a_difference() -> None:
     eager, compiled = replace(EAGER, printed=("a",)), replace(COMPILED, printed=("a", "BUG"))
-    assert apart(eager, compiled) == (1,)
+    assert far_apart(eager, compiled) == (1,)
     reason = shown(eager, compiled, Criterion(), counted(1)).reason
     assert reason.endswith("it prints `BUG`, with compilation off nothing")
 
 
 def test_what_is_printed_on_stderr_counts_too() -> None:
     eager, compiled = replace(EAGER, said=("OK",)), replace(COMPILED, said=("BUG",))
-    [line] = apart(eager, compiled)
+    [line] = far_apart(eager, compiled)
     reason = shown(eager, compiled, Criterion(), counted(line)).reason
     assert "line 1 of its output on stderr: it prints `BUG`" in reason
 
@@ -240,7 +245,7 @@ def test_a_printed_difference_of_the_last_bits_is_that_of_no_difference_and_a_co
     eager = replace(EAGER, printed=("max 0.0", "wrong 0", "mean 3.9e-07", "loss 1e-4", "gap 7e-09"))
     lines = ("max 1.19e-07", "wrong 3", "mean -8.9e-08", "loss 2e-4", "gap 8e-03")
     compiled = replace(COMPILED, printed=lines)
-    assert apart(eager, compiled) == (1, 3, 4)
+    assert far_apart(eager, compiled) == (1, 3, 4)
 
 
 def test_an_exception_of_dynamos_own_class_is_what_it_is_derived_from() -> None:
@@ -254,17 +259,60 @@ def test_of_a_line_whose_words_move_the_others_count() -> None:
     eager = replace(EAGER, printed=("[3f2a-x] words counted: 4 of 4",))
     still = moving((eager, replace(eager, printed=("[99ab-y] words counted: 4 of 4",))))
     same = replace(COMPILED, printed=("[71cc-z] words counted: 4 of 4",))
-    assert not apart(eager, same, still)
+    assert not far_apart(eager, same, still)
     other = replace(COMPILED, printed=("[71cc-z] words counted: 0 of 4",))
-    assert apart(eager, other, still) == (0,)
+    assert far_apart(eager, other, still) == (0,)
     assert shown(eager, other, Criterion(), lines=still.counted((0,))).diverges
 
 
 def test_ends_by_one_exception_that_says_other_things_are_apart() -> None:
     eager = replace(EAGER, status=1, ended="AssertionError: the sum is above 1")
     compiled = replace(COMPILED, status=1, ended="AssertionError: word 7 was counted 0 times, not 4")
-    found = shown(eager, compiled, Criterion())
-    assert found.diverges and "word 7" in found.reason
+    found = shown(eager, compiled, Criterion(), apart(eager, compiled))
+    assert found.diverges
+    assert found.reason == f"its end: `{compiled.ended}`; with compilation off `{eager.ended}`"
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "refuted", "differs"),
+    [
+        ("ValueError: 4 times", "ValueError: 1 times", 0, True),
+        ("AssertionError: 4 times", "AssertionError: 1 times", 0, True),
+        ("AssertionError: off by 0.12", "AssertionError: off by 0.34", 0, False),  # what it refutes is off
+        ("AssertionError: 3 of 16 differ", "AssertionError: 5 of 16 differ", 1, False),
+        ("ValueError: at 0x7f12", "ValueError: at 0x7f12", 0, False),
+    ],
+)
+def test_numbers_count_in_what_ends_a_script(eager: str, compiled: str, refuted: int, differs: bool) -> None:
+    ends = {"status": 1, "refuted": refuted}
+    runs = replace(EAGER, ended=eager, **ends), replace(COMPILED, ended=compiled, **ends)
+    assert far_apart(*runs) == ((END,) if differs else ())
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled"),
+    [("err 9.99e-06", "err 1e-07"), ("seen 1000004.0", "seen 1000001.0"), ("loss 0.43124", "loss 0.43125")],
+)
+def test_numbers_that_are_nearly_alike_are_to_be_compared_exactly(eager: str, compiled: str) -> None:
+    """What the values of the calls make of them is left out by whoever knows that."""
+    off, on = replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))
+    assert apart(off, on) == (PrintedLine(0, exactly=True),)
+    assert not shown(off, on, Criterion(), counted(0)).diverges
+    assert shown(off, on, Criterion(), apart(off, on)).diverges
+
+
+def test_how_a_gradient_is_computed_is_not_what_is_printed() -> None:
+    off = replace(EAGER, printed=("tensor(1.5, grad_fn=<MulBackward0>)",))
+    on = replace(COMPILED, printed=("tensor(1.5, grad_fn=<CompiledFunctionBackward>)",))
+    assert not apart(off, on)
+
+
+def test_a_file_that_says_something_else_is_a_line() -> None:
+    off = replace(EAGER, wrote=("m.json: {", 'm.json: "n": 4'))
+    on = replace(COMPILED, wrote=("m.json: {", 'm.json: "n": 1'))
+    said = 'a file: it writes `m.json: "n": 1`, with compilation off `m.json: "n": 4`'
+    assert shown(off, on, Criterion(), apart(off, on)).reason == said
+    assert not without_its_own_words(off).wrote
 
 
 def test_lines_that_were_cut_off_and_child_processes_are_no_agreement() -> None:

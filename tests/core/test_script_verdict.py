@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from bisector.core.channel import Carrier, Channel, to_call, to_words
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
+from bisector.core.printed import PrintedLine
 from bisector.core.program import CompiledCall, PlainRun
 from bisector.core.script_verdict import (
     NOT_ASKED,
-    Channel,
     EqualInputs,
     ScriptRuns,
     cannot_tell,
-    channel,
     first_unequal,
     script_verdict,
 )
@@ -139,11 +139,15 @@ def at(evidence: Evidence) -> EqualInputs:
     return EqualInputs(CompiledCall(2, "step", beside=evidence))
 
 
+VALUES, TIME, OTHER = (Channel(carrier) for carrier in (Carrier.VALUES, Carrier.TIME, Carrier.OTHER))
+HIDDEN = Channel.hidden("not all could be kept")
+
+
 @pytest.mark.parametrize("first", ["eager", "aot_eager", "inductor", None])
 def test_rounding_is_said_only_where_growth_is_proved(first: str | None) -> None:
-    carried = EqualInputs(channel=Channel())
+    carried = EqualInputs(channel=VALUES)
     assert kind(runs(first=first, equal=carried)) is VerdictClass.AMPLIFIED_ROUNDING
-    for unknown in (None, Channel(unknown="not all could be kept")):
+    for unknown in (None, HIDDEN):
         assert kind(runs(first=first, equal=EqualInputs(channel=unknown))) is VerdictClass.UNRESOLVED
     for unknown in (NOT_ASKED, EqualInputs(unknown="at call 1 nothing was seen")):
         found = script_verdict(runs(first=first, equal=unknown), CRITERION)
@@ -151,7 +155,7 @@ def test_rounding_is_said_only_where_growth_is_proved(first: str | None) -> None
         assert unknown.unknown in found.reason
 
 
-PARTED = Channel(CompiledCall(1, "step"), "argument[0]")
+PARTED = Channel(Carrier.OTHER, CompiledCall(1, "step"), "argument[0]")
 
 
 @pytest.mark.parametrize(
@@ -164,17 +168,28 @@ def test_what_does_not_come_through_the_values_of_the_calls_is_no_rounding(
     found = script_verdict(runs(first=first, equal=EqualInputs(channel=PARTED)), CRITERION)
     assert (found.kind, found.rule) == (expected, Rule.GROWTH)
     assert "call 2 (`step`) is given another argument[0]" in found.reason
-    clock = EqualInputs(channel=replace(PARTED, is_clock=True))
-    found = script_verdict(runs(first=first, equal=clock), CRITERION)
+    found = script_verdict(runs(first=first, equal=EqualInputs(channel=TIME)), CRITERION)
     assert found.kind is VerdictClass.UNRESOLVED and "how long earlier calls take" in found.reason
 
 
 def test_the_channel_is_what_carries_a_difference_up_to_the_call_that_diverges() -> None:
     kept = calls(None, None, None)
-    assert channel(kept, kept, 2) == Channel()
-    assert channel(kept, replace(kept, parted=1, at="argument[0]"), 2) == PARTED
-    assert "cannot stand" in channel(kept, replace(kept, parted=1), 2).unknown
-    assert "does not come to that call" in channel(kept, calls(None, None), 2).unknown
+    assert to_call(kept, kept, 2) == VALUES
+    assert to_call(kept, replace(kept, parted=1, at="argument[0]"), 2) == PARTED
+    assert "cannot stand" in to_call(kept, replace(kept, parted=1), 2).unknown
+    assert "does not come to that call" in to_call(kept, calls(None, None), 2).unknown
+
+
+def test_the_channel_to_what_a_script_says_is_what_makes_it_say_the_same() -> None:
+    kept = replace(calls(None), printed=("4.25",), agreed=(True, False))
+    line = (PrintedLine(0),)
+    assert to_words(kept, kept, line) == VALUES
+    assert to_words(kept, replace(kept, printed=("4.2500001",)), line) == OTHER, "it is compared exactly"
+    assert to_words(kept, replace(kept, agreed=(True, True)), ()) == OTHER
+    assert to_words(kept, replace(kept, status=1), ()) == OTHER
+    assert "cannot stand" in to_words(kept, replace(kept, printed=(), parted=0), line).unknown
+    late = to_words(kept, replace(kept, status=None), line)
+    assert late.carrier is Carrier.UNKNOWN and "its time being up" in late.unknown
 
 
 def rung(*outputs: OutputMeasurement) -> PlainRun:
@@ -258,13 +273,39 @@ def test_another_kind_of_result_is_wrong_though_no_equal_inputs_were_seen(which:
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
 
 
-def test_what_is_printed_is_wrong_where_every_value_is_eagers() -> None:
-    line = "line 1 of its output: it prints `(1, 1)`, with compilation off `(1, 7)`"
-    printed = ScriptResult(Outcome.FAIL, line)
-    assert kind(runs(printed, exact=True)) is VerdictClass.COMPILED_WORSE
-    assert kind(runs(printed, exact=False)) is VerdictClass.UNRESOLVED
-    near = replace(printed, kind=DivergenceKind.VALUE)
-    assert kind(runs(near, exact=True)) is VerdictClass.UNRESOLVED, "rounding of what is not watched"
+PRINTED = ScriptResult(Outcome.FAIL, "line 1 of its output: it prints `1`, with compilation off `7`")
+
+
+@pytest.mark.parametrize(
+    ("carried", "first", "expected"),
+    [
+        (OTHER, "eager", "compiled-worse"),  # a side effect that Dynamo loses
+        (OTHER, "aot_eager", "unresolved"),  # it may be about how autograd computes, such as what it saves
+        (OTHER, "inductor", "unresolved"),
+        (TIME, "eager", "unresolved"),
+        (VALUES, "eager", "amplified-rounding"),
+        (HIDDEN, "eager", "unresolved"),
+        (None, "eager", "unresolved"),
+    ],
+)
+def test_what_is_printed_is_wrong_where_neither_values_nor_time_make_it_and_dynamo_shows_it(
+    carried: Channel | None, first: str, expected: str
+) -> None:
+    asked = runs(PRINTED, first=first, equal=EqualInputs(channel=carried))
+    assert kind(asked).value == expected
+    if carried is VALUES:
+        assert kind(replace(asked, exact=True)) is VerdictClass.UNRESOLVED, "no value could carry it"
+        assert kind(replace(asked, equal=EqualInputs(unknown="it was not seen", channel=VALUES))).value == (
+            "unresolved"
+        )
+        wrong = EqualInputs(CompiledCall(0, "step", beside=WRONG), channel=VALUES)
+        assert kind(replace(asked, equal=wrong)) is VerdictClass.COMPILED_WORSE
+
+
+def test_a_script_that_asks_whether_it_is_compiled_differs_by_itself() -> None:
+    found = script_verdict(runs(equal=at(WRONG), told_so=SCRIPT_AGREES), CRITERION)
+    assert (found.kind, found.rule) == (VerdictClass.OWN_DIFFERENCE, Rule.ASKS_COMPILING)
+    assert kind(runs(equal=at(WRONG), told_so=FAILS)) is VerdictClass.COMPILED_WORSE
 
 
 def test_an_exception_makes_the_class() -> None:
@@ -292,6 +333,8 @@ def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
     asked = runs(again=ScriptResult(Outcome.FAIL, "call 1 of 3"))
     assert asked.outcome is Outcome.UNRESOLVED
     assert kind(asked) is VerdictClass.NONDETERMINISTIC
+    also = script_verdict(replace(asked, steady="line 2 of its output: it prints `1`"), CRITERION)
+    assert also.kind is VerdictClass.UNRESOLVED and also.reason.startswith("line 2 of its output")
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))

@@ -22,7 +22,7 @@ from bisector.core.printed import PrintedLine
 from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
 from bisector.core.protocol import About, DigestCode, RunProbe
 from bisector.runner.worker_client import Worker
-from bisector.session.witness import OFF, ROOT, WATCHED, read_run
+from bisector.session.script_runs import OFF, ROOT, WATCHED, read_run
 from tests.inductor.workers import answers, working
 
 pytest.importorskip("torch")

@@ -23,7 +23,7 @@ from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainR
 from bisector.core.shown import ScriptResult
 from bisector.processes import Started
 from bisector.runner.journal import Journal
-from bisector.session import witness
+from bisector.session import script_runs
 from bisector.session.command_line import Options
 from bisector.session.witness import Script, Witness
 from tests.core.measurements import off_by, output
@@ -66,7 +66,7 @@ class Scripted(Script):
     def _begin(self, asked: Any) -> Any:
         return None
 
-    def _prepared(self, seed: int) -> Path:
+    def _prepared(self, seed: int, compiling: bool = False) -> Path:
         return self.folder
 
 
@@ -114,6 +114,54 @@ def test_what_is_printed_counts_where_it_does_not_move(script: Any) -> None:
     printing = replace(AGREES, printed=("b",))
     witness = script({COMPILED: printing, AGAIN: replace(AGREES, printed=("a",))}).witness(CRITERION)
     assert witness.shown.diverges and witness.lines == (PrintedLine(0),)
+
+
+NEAR = {
+    (Mode.EAGER, None): replace(EAGER, printed=("loss 0.43124",)),
+    (Mode.EAGER_AGAIN, None): replace(AGREES, printed=("loss 0.43124",)),
+    (Mode.COMPILED, None): replace(AGREES, printed=("loss 0.43125",)),
+    (Mode.COMPILED_KEPT, None): replace(AGREES, printed=("loss 0.43125",)),
+}
+
+
+@pytest.mark.parametrize(
+    ("substituted", "outcome"),
+    [
+        (replace(AGREES, printed=("loss 0.43125",)), Outcome.PASS),  # the values of its calls make that
+        (replace(AGREES, printed=("loss 0.43124",)), Outcome.FAIL),  # something else does
+        (replace(AGREES, printed=(), parted=0), Outcome.UNRESOLVED),
+        (LATE, Outcome.UNRESOLVED),
+    ],
+)
+def test_numbers_that_are_nearly_alike_agree_where_the_values_of_the_calls_make_them_so(
+    script: Any, substituted: PlainRun, outcome: Outcome
+) -> None:
+    program = script({**NEAR, (Mode.SUBSTITUTED, None): substituted})
+    found = program.witness(CRITERION)
+    assert found.shown.outcome is outcome, found.shown.reason
+    assert [line.exactly for line in found.lines] == ([True] if outcome is Outcome.FAIL else [])
+
+
+def test_what_a_script_of_which_two_runs_differ_says_otherwise_each_time_is_named(script: Any) -> None:
+    off, on = (replace(one, printed=(text,)) for one, text in ((EAGER, "4 at 0.1"), (DIFFERS, "1 at 0.2")))
+    again = replace(DIFFERS, printed=("4 at 0.7",))
+
+    def steady(second: PlainRun) -> str:
+        program = script({EAGER_RUN: off, COMPILED: on, AGAIN: second})
+        return str(program.steady(program.witness(CRITERION), CRITERION))
+
+    assert steady(again).startswith("line 1 of its output: it prints `1 at 0.2`")
+    assert not steady(replace(again, printed=("2 at 0.7",)))
+    values = steady(replace(AGREES, printed=("2 at 0.7",)))
+    assert values == "call[0].output[0] differs compiled, and not from run to run"
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_script_that_asks_whether_it_is_compiled_is_run_told_so(script: Any, asks: bool) -> None:
+    program = script({EAGER_RUN: replace(EAGER, asked_compiling=asks), COMPILED: DIFFERS})
+    found = program.told_so(program.witness(CRITERION), CRITERION)
+    assert (found is not None and found.diverges) == asks
+    assert program.asked.count(EAGER_RUN) == 1 + asks
 
 
 @pytest.mark.parametrize("run", [LATE, KILLED])
@@ -171,8 +219,8 @@ def test_drawing_alike_is_asked_where_a_call_up_to_the_one_that_diverges_draws(s
     made = script({})
     for at, asked in ((0, False), (1, True), (None, True)):
         shown = ScriptResult(Outcome.FAIL, "differs", at)
-        found = made.drawing_alike(Witness(eager, DIFFERS, shown), CRITERION)
-        assert (None if found is None else found.outcome) == (Outcome.PASS if asked else None)
+        assert made.draws(Witness(eager, DIFFERS, shown)) == asked
+    assert made.drawing_alike(CRITERION).outcome is Outcome.PASS
     flags = ("torch._inductor.config.fallback_random", "torch._dynamo.config.use_numpy_random_stream")
     assert {late for late in made.late if late} == {tuple(f"{flag} = True" for flag in flags)}
 
@@ -202,7 +250,7 @@ def test_what_was_begun_beside_the_search_is_not_run_again(
         started.append(processes.start(command, **options))
         return started[-1]
 
-    monkeypatch.setattr(witness, "processes", SimpleNamespace(start=start))
+    monkeypatch.setattr(script_runs, "processes", SimpleNamespace(start=start))
     with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
         session: Any = SimpleNamespace(
             journal=journal, lab=SimpleNamespace(jobs=2), options=Options(str(target)), seed=0, config={},

@@ -5,10 +5,10 @@ compilation off.
 
 from __future__ import annotations
 
-import builtins
 import io
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -147,17 +147,15 @@ def _run(options: ProgramOptions, only: Sequence[int], arguments: Mapping[str, J
     finish = watching.begin(told, note, _Calls().around if asks_guards else watching.alone)
     ended, status = None, 0
     try:
-        said = run_script.printing(print, lambda text: note(said=text))
-        with (
-            mock.patch.object(os, "_exit", _leave),
-            mock.patch.object(builtins, "print", said),
-            redirect_stdout(printed),
-        ):
+        run_script.hear(sys.stderr, lambda text: note(said=text))
+        with mock.patch.object(os, "_exit", _leave), redirect_stdout(printed):
             run_script.execute(options.script, options.seed)
     except _Left as left:
         status = left.status
     except SystemExit as left:
         status = run_script.status_of(left)
+        if not isinstance(left.code, (int, type(None))):
+            note(said=str(left.code))
     except Exception as error:  # noqa: BLE001 - the script may raise anything; it is compared with eager's
         ended, status = run_script.describe_error(error), 1
     finish()

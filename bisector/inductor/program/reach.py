@@ -145,11 +145,23 @@ def _held_by(owner: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def attributes(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
-    """The plain attributes of one module, and its containers whose content may change."""
+    """The plain attributes of one module, and its containers whose content may change; those that begin with
+    an underscore where the user's code names them, since torch sets others."""
     for name, value in vars(module).items():
         plain = isinstance(value, PLAIN) or type(value) in CHANGING
-        if plain and value is not None and not name.startswith("_") and name != "training":
+        if plain and value is not None and name != "training" and is_own(module, name):
             yield name, value
+
+
+def is_own(module: torch.nn.Module, name: str) -> bool:
+    """Whether an attribute of a module is not one that torch sets."""
+    return not name.startswith("_") or name in _named_by(type(module))  # type: ignore[arg-type] # of a class's own hash
+
+
+@functools.lru_cache(maxsize=512)
+def _named_by(cls: Any) -> frozenset[str]:
+    """The names that the methods of a class of the user's, and of those that it derives from, use."""
+    return frozenset(name for one in cls.__mro__ for made in _methods(one) for name in made.__code__.co_names)
 
 
 def hooks_of(owner: torch.nn.Module | torch.Tensor) -> list[dict[int, Any]]:

@@ -14,7 +14,18 @@ import torch
 
 from ..generators import Generators
 from ..torch_state import Modes
-from .reach import CHANGING, attributes_of, bound, functions, global_names, held, hooks_of, objects, reached
+from .reach import (
+    CHANGING,
+    attributes_of,
+    bound,
+    functions,
+    global_names,
+    held,
+    hooks_of,
+    is_own,
+    objects,
+    reached,
+)
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), list, dict, set, deque)
 _OF_MODULES = ("_parameters", "_buffers")
@@ -62,7 +73,8 @@ def _of_objects(model: Any) -> Iterator[Callable[[], Any]]:
             for module in owner.modules():
                 for name in _OF_MODULES:
                     yield from _variable(module.__dict__[name], dict(module.__dict__[name]))
-                plain = {k: v for k, v in module.__dict__.items() if isinstance(v, _PLAIN) and k[0] != "_"}
+                own = {k: v for k, v in module.__dict__.items() if is_own(module, k)}
+                plain = {name: value for name, value in own.items() if isinstance(value, _PLAIN)}
                 yield from _variable(module.__dict__, plain)
                 for hooks in hooks_of(module):
                     yield partial(_refill, hooks, hooks.copy())

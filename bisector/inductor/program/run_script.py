@@ -8,16 +8,15 @@ JSON of `core.program.PlainOptions`.
 from __future__ import annotations
 
 import atexit
-import builtins
-import functools
+import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import io
 import json
 import os
 import random
 import sys
+import sysconfig
 import tokenize
 import types
 from collections.abc import Callable, Sequence
@@ -66,6 +65,9 @@ def run(options: dict[str, Any], script: str) -> None:
         from bisector.inductor.program import watching
 
         finish.append(watching.begin(options, note))
+        import torch
+
+        torch.save = files.saving(torch.save)
 
     def leave(status: int) -> None:
         end()
@@ -74,34 +76,126 @@ def run(options: dict[str, Any], script: str) -> None:
     def end() -> None:
         while finish:
             finish.pop()()
+        if lines := files.lines():
+            note(wrote=lines)
 
     for line in options.get("early", ()):
         exec(line, {"os": os})
-    builtins.print = printing(builtins.print, lambda text: note(said=text))
+    files = Files(script)
+    sys.addaudithook(files.opened)
+    hear(sys.stderr, lambda text: note(said=text))
     sys.meta_path.insert(0, _AfterTorch(begin))
     original, os._exit = os._exit, leave  # type: ignore[assignment]
     # After what the script registers for its end, which may call what it compiles.
     atexit.register(end)
     try:
         execute(script, options["seed"], options.get("disabled", ()))
-    except SystemExit:
+    except SystemExit as left:
+        if not isinstance(left.code, (int, type(None))):
+            note(said=f"{left.code}\n")  # as the interpreter will print it
         raise
     except BaseException as error:
         note(ended=describe_error(error))
         raise
 
 
-def printing(original: Callable[..., None], tell: Callable[[str], None]) -> Callable[..., None]:
-    """`print`, which tells what is meant for stderr too: there the libraries write as well."""
+# -- what it says on stderr, and the files that it writes ----------------------------------------------------
 
-    @functools.wraps(original)
-    def printed(*values: Any, **options: Any) -> None:
-        original(*values, **options)
-        if options.get("file") is sys.stderr and options["file"] is not None:
-            original(*values, **{**options, "file": (kept := io.StringIO()), "flush": False})
-            tell(kept.getvalue())
 
-    return printed
+_STDLIB = sysconfig.get_paths()["stdlib"]
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_PACKAGES = ("site-packages", "dist-packages")
+# What these write are caches, and no results of the script's.
+_OF_COMPILERS = (
+    "torch/_inductor", "torch/_dynamo", "torch/_functorch", "packages/triton", "cpp_extension",
+    "<frozen importlib",
+)  # fmt: skip
+_BY_TORCH_ITSELF = "(Triggered internally at"  # c10/util/Exception.cpp: a warning from C++
+MOST_BYTES = 8 << 20  # of a file whose lines are compared; of a larger one a digest
+
+
+def is_the_users(frame: types.FrameType | None, over_packages: bool = False) -> bool:
+    """Whether it is the script, or a module beside it, that calls from there: through the standard library
+    (logging, warnings, json), and through packages too where that is asked."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if any(part in name for part in _OF_COMPILERS):
+            return False
+        package = any(part in name for part in _PACKAGES)
+        if name.startswith(_OURS) or (package and not over_packages):
+            return False
+        if not package and not name.startswith((_STDLIB, "<frozen")):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def hear(stream: Any, tell: Callable[[str], None]) -> None:
+    """Tells what the script itself writes to stderr: there the libraries and the interpreter write too."""
+    original = stream.write
+
+    def write(text: str) -> Any:
+        if is_the_users(sys._getframe().f_back) and _BY_TORCH_ITSELF not in text:
+            tell(text)
+        return original(text)
+
+    if stream is not None:
+        stream.write = write
+
+
+class Files:
+    """The files that the script writes, each with how long it was where the script adds to it."""
+
+    def __init__(self, script: str) -> None:
+        self.near = (os.getcwd(), os.path.dirname(os.path.abspath(script)))
+        self.written: dict[str, int] = {}
+
+    def opened(self, event: str, given: tuple[Any, ...]) -> None:
+        """A hook of Python's audit events."""
+        if event != "open" or not isinstance(given[0], (str, bytes)):
+            return
+        mode, flags = given[1] or "", given[2] or 0
+        if set(mode) & set("wax+") or (not mode and flags & (os.O_WRONLY | os.O_RDWR)):
+            adds = "a" in mode or bool(flags & os.O_APPEND)
+            self._note(os.fsdecode(given[0]), adds, sys._getframe().f_back)
+
+    def saving(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """torch.save, which opens files where Python does not see it."""
+
+        def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(f, (str, os.PathLike)):
+                self._note(os.fspath(f), False, sys._getframe().f_back)
+            return original(obj, f, *args, **kwargs)
+
+        return save
+
+    def _note(self, name: str, adds: bool, frame: types.FrameType | None) -> None:
+        path = os.path.abspath(name)
+        # Not `tempfile.gettempdir`, which opens a file itself, under a lock.
+        passing = path.startswith((os.environ.get("TMPDIR", "/tmp"), "/var/tmp", "/dev", "/proc"))
+        passing = passing and not path.startswith(self.near)
+        if path not in self.written and not passing and is_the_users(frame, over_packages=True):
+            self.written[path] = os.path.getsize(path) if adds and os.path.exists(path) else 0
+
+    def lines(self) -> list[str]:
+        """What is in them now, each line after the name of its file."""
+        found = ((os.path.relpath(path), self._read(path)) for path in sorted(self.written))
+        return [f"{name}: {line}" for name, lines in found for line in lines]
+
+    def _read(self, path: str) -> list[str]:
+        try:
+            with open(path, "rb") as file:
+                file.seek(self.written[path])
+                content = file.read()
+        except OSError:
+            return ["is gone"]
+        try:
+            text = content.decode("utf-8") if len(content) <= MOST_BYTES else None
+        except UnicodeDecodeError:
+            text = None
+        if text is None:
+            return [f"{len(content)} bytes, sha256 0x{hashlib.sha256(content).hexdigest()[:16]}"]
+        return text.splitlines()
 
 
 def execute(script: str, seed: int, disabled: Sequence[int] = ()) -> None:

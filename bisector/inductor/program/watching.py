@@ -66,7 +66,10 @@ def begin(options: Mapping[str, Any], note: Note, around: Around = alone) -> Cal
     watch = Watch(
         Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until"),
         options.get("late", ()), options.get("anew", ()), around, options.get("slow", False),
+        options.get("values", ""),
     )  # fmt: skip
+    if not Mode(options["mode"]).is_compiled:
+        _answer_is_compiling(watch, options.get("compiling", False))
     torch.compile = _compile(watch, torch.compile, options["backend"], options.get("arguments", {}))
     _watch_backward(watch)
     if (undone := options.get("put_back")) is not None:
@@ -94,7 +97,7 @@ class Pending:
 
 class Watch:
     """The compiled calls so far. only: the calls that run compiled, by their place; none: all of them. until,
-    late, anew: as in `RunOptions`."""
+    late, anew, slow, values: as in `PlainOptions`."""
 
     def __init__(
         self,
@@ -107,6 +110,7 @@ class Watch:
         anew: Sequence[int] = (),
         around: Around = alone,
         slow: bool = False,
+        values: str = "",
     ) -> None:
         self.folder = folder
         self.keeps = mode is Mode.EAGER
@@ -127,9 +131,9 @@ class Watch:
         self.open: dict[int, _Last] = {}  # calls that have returned and are not noted yet, by their places
         self.channel: Kept | Substituted | None = None
         if mode is Mode.COMPILED_KEPT:
-            self.channel = Kept(folder)
+            self.channel = Kept(Path(values))
         elif mode is Mode.SUBSTITUTED:
-            self.channel = Substituted(folder, note, slow)
+            self.channel = Substituted(Path(values), note, slow)
 
     def call(self, entry: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         """Call the function, and note it. model: what it was compiled of."""
@@ -375,6 +379,27 @@ def _compile(
         return made if given.get("disable") else wrapped(model, made, watch.call)
 
     return compile
+
+
+def _answer_is_compiling(watch: Watch, answer: bool) -> None:
+    """With compilation off: notes that the program asks within a call whether it is compiled, and answers it.
+    torch itself is told the truth."""
+    asked = False
+
+    def is_compiling() -> bool:
+        nonlocal asked
+        if not watch.within or is_of_torch(sys._getframe(1)):
+            return False
+        if not asked:
+            asked = True
+            watch.note(asked_compiling=True)
+        return answer
+
+    for owner, name in ((torch.compiler, "is_compiling"), (torch.compiler, "is_dynamo_compiling")):
+        if hasattr(owner, name):
+            setattr(owner, name, is_compiling)
+    if (dynamo := sys.modules.get("torch._dynamo")) is not None and hasattr(dynamo, "is_compiling"):
+        dynamo.is_compiling = is_compiling  # type: ignore[attr-defined]
 
 
 def _for_backend(given: Mapping[str, Any], backend: str) -> dict[str, Any]:

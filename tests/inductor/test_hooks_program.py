@@ -109,7 +109,8 @@ def serving(folder: Path, text: str, rung: str, lines: tuple[PrintedLine, ...] =
     script.write_text(text)
     events = folder / "events.jsonl"
     told = PlainOptions(
-        folder=str(folder), events=str(events), root=str(ROOT.parent), mode=Mode.EAGER, seed=0
+        folder=str(folder), values=str(folder), events=str(events), root=str(ROOT.parent), mode=Mode.EAGER,
+        seed=0,
     )
     options = json.dumps(asdict(told) | {"mode": told.mode.value})
     command = [sys.executable, str(WATCHED), options, str(script)]

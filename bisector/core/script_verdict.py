@@ -104,7 +104,7 @@ def first_unequal(
     for call in calls:
         name = f"call {call.index + 1} (`{call.entry}`)"
         if call.beside is None:
-            return EqualInputs(unknown=f"at {name} {call.beside_unseen}")
+            return EqualInputs(unknown=f"at {name} {call.beside_unseen or RAISES}")
         if call.beside.default.error is not None:
             return EqualInputs(unknown=f"at {name} {call.beside.default.error}")
         again = control.calls[call.index].beside if call.index < len(control.calls) else None
@@ -193,10 +193,10 @@ class ScriptRuns:
 def is_beyond_rounding(run: PlainRun) -> bool:
     """Whether the first call that differs from eager's in any bit does so by more than rounding."""
     for call in run.calls:
-        if call.raised is not None:
-            return False
         if any(_differs(output) for output in call.outputs):
             return any(_is_more_than_rounding(output) for output in call.outputs)
+        if call.raised is not None:
+            return False
     return False
 
 
@@ -260,6 +260,7 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
     return VerdictClass.UNRESOLVED, why, Rule.SCRIPT
 
 
+RAISES = "it raises, and gives nothing to compare"
 SUDDENLY = "no call before it differs in a bit, and eager's own kernels, which round alike, show it"
 
 

@@ -219,6 +219,19 @@ def test_what_eagers_own_kernels_make_at_once_is_no_rounding(
     assert kind(asked) is expected
 
 
+def test_what_a_call_that_raises_leaves_behind_is_no_rounding_either() -> None:
+    lost = replace(off_by(1.0), dtype="int64", path="state[_attempts]")
+    one = CompiledCall(0, "step", (lost,), raised="LinAlgError: not positive")
+    unknown = unequal(None, control=calls(None)).unknown
+    assert unknown == "with eager run beside it the script did not come to that call"
+    first = first_unequal(CONTROL, PlainRun((one,) * 3, status=0), FAILS, CRITERION)
+    assert first.unknown == "at call 1 (`step`) it raises, and gives nothing to compare"
+    asked = runs(first="eager", equal=first, rung=PlainRun((one,), status=0))
+    assert kind(asked) is VerdictClass.COMPILED_WORSE
+    nothing = PlainRun((replace(one, outputs=()),), status=0)
+    assert kind(replace(asked, rung=nothing)) is VerdictClass.UNRESOLVED
+
+
 def test_the_place_makes_the_class() -> None:
     found = script_verdict(runs(equal=at(WRONG)), CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.ACCURACY)

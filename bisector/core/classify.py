@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from .criterion import Criterion
 from .evidence import Evidence
 from .judge import divergence, judge
-from .model import DivergenceKind, Measurement, Outcome, Signature
+from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 from .trace import Trace
 from .value_verdict import ValueVerdict
 from .verdict import Rule, Verdict, VerdictClass, decided
@@ -28,6 +29,8 @@ def classify(
     default = judge(evidence.default, criterion)
     if default.outcome is Outcome.UNRESOLVED:
         return decided(VerdictClass.UNRESOLVED, default.reason)
+    if (steady := _steady_alone(evidence, criterion, default.signatures)) is not None:
+        return classify(steady, criterion, own_random, followed)
     raised, undeclared = _has_raised(evidence.default), None
     if default.signatures and {s.path for s in default.signatures} <= set(evidence.undeclared_paths):
         reason = evidence.undeclared
@@ -55,9 +58,11 @@ def classify(
         return undeclared
     for output in evidence.default.outputs:
         found = divergence(output, criterion)
-        if found is not None and found[0] is DivergenceKind.SHAPE and _moves_shape(evidence, output.path):
-            reason = f"{output.path}: {found[1]}; one ulp at each node changes that of eager's own output too"
-            return decided(VerdictClass.AMPLIFIED_ROUNDING, reason, Rule.ROUNDING, default.signatures)
+        if found is not None and found[0] is DivergenceKind.SHAPE:
+            shape = _by_shape(evidence, criterion, output, found[1])
+            if shape is not None:
+                reason = f"{output.path}: {found[1]}; {shape[1]}"
+                return decided(shape[0], reason, shape[2], default.signatures)
         if found is not None and found[0] in PLAINLY_WRONG:
             reason = f"{output.path}: {found[1]}"
             return decided(VerdictClass.COMPILED_WORSE, reason, Rule.KIND, default.signatures)
@@ -66,9 +71,34 @@ def classify(
     return ValueVerdict(evidence, criterion, default.signatures, followed).verdict()
 
 
-def _moves_shape(evidence: Evidence, path: str) -> bool:
-    """Whether how many elements an output has hangs on values that rounding moves."""
-    return any(o.path == path and o.shape_compiled for one in evidence.nudged for o in one.outputs)
+# A one-ulp nudge reaches a step in about half of the draws; compiled may move as many elements again.
+MOVES_AS_MANY = 4
+
+
+def _by_shape(
+    evidence: Evidence, criterion: Criterion, output: OutputMeasurement, told: str
+) -> tuple[VerdictClass, str, Rule] | None:
+    """Where how many elements an output has hangs on its values: on casts that are not executed, or on
+    rounding. None where neither changes it."""
+    executed = evidence.executed.outputs if evidence.executed is not None else ()
+    mended = next((o for o in executed if o.path == output.path), None)
+    if mended is not None and divergence(mended, criterion) is None:
+        why = "a cast to a narrower dtype, which the program wrote, is not executed; where it is, it agrees"
+        return VerdictClass.ELIDED_ROUNDING, why, Rule.CASTS
+    nudged = (o for one in evidence.nudged for o in one.outputs if o.path == output.path)
+    moved = max((_elements_more(o) for o in nudged), default=0)
+    if not moved:
+        return None
+    why = f"one ulp at each node changes that of eager's own output by {moved} elements"
+    far = _elements_more(output) > MOVES_AS_MANY * moved
+    return (VerdictClass.UNRESOLVED if far else VerdictClass.AMPLIFIED_ROUNDING), why, Rule.ROUNDING
+
+
+def _elements_more(output: OutputMeasurement) -> int:
+    """By how many elements the two shapes differ; 1 where they have as many in another shape."""
+    if output.shape_compiled is None:
+        return 0
+    return max(1, abs(math.prod(output.shape_compiled) - math.prod(output.shape)))
 
 
 def _has_raised(measurement: Measurement) -> bool:
@@ -76,6 +106,18 @@ def _has_raised(measurement: Measurement) -> bool:
 
 
 # -- runs that are not alike ----------------------------------------------------------------------------
+
+
+def _steady_alone(
+    evidence: Evidence, criterion: Criterion, signatures: tuple[Signature, ...]
+) -> Evidence | None:
+    """Where some outputs differ when eager is run again, and others, which do not, differ compiled: these
+    are judged by themselves. None where there are none of either."""
+    if evidence.restored is None or evidence.restored.error is not None:
+        return None
+    unsteady = {s.path for s in judge(evidence.restored, criterion).signatures}
+    steady = [s for s in signatures if s.path not in unsteady]
+    return evidence.leaving_out(unsteady) if unsteady and steady else None
 
 
 def _eager_differs(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .model import Measurement
 
@@ -80,6 +81,27 @@ class Evidence:
     undeclared: str = ""
     undeclared_paths: tuple[str, ...] = ()
     executed: Measurement | None = None
+
+    def leaving_out(self, paths: Collection[str]) -> Evidence:
+        """The same without these outputs."""
+
+        def kept(one: Measurement | None) -> Any:
+            if one is None:
+                return None
+            return replace(one, outputs=tuple(o for o in one.outputs if o.path not in paths))
+
+        repeated = self.repeated
+        if repeated is not None:
+            others = (
+                replace(o, against_eager=kept(o.against_eager), against_first=kept(o.against_first))
+                for o in repeated.others
+            )
+            repeated = replace(repeated, others=tuple(others))
+        return replace(
+            self, default=kept(self.default), again=kept(self.again), restored=kept(self.restored),
+            nudged=tuple(map(kept, self.nudged)), alike=kept(self.alike), widest=kept(self.widest),
+            repeated=repeated, redrawn=tuple(map(kept, self.redrawn)), executed=kept(self.executed),
+        )  # fmt: skip
 
     @classmethod
     def without(cls, failed: Measurement) -> Evidence:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -42,11 +43,13 @@ class PrintedLine:
     """A line that counts. number: from 0, those on stderr from SAID on, those of files from WROTE on, and END
     for what ends the script. moving: which of its numbers move from run to run, by their order in the line,
     and do not count; words: which of its words do, told apart by spaces, so that each of them is compared by
-    itself. exactly: numbers that are nearly alike are not: the values of the calls do not make them so."""
+    itself; edges: how many words at its beginning and at its end count alone, where those between move in
+    number. exactly: numbers that are nearly alike are not: the values of the calls do not make them so."""
 
     number: int
     moving: tuple[int, ...] = ()
     words: tuple[int, ...] = ()
+    edges: tuple[int, int] | None = None
     exactly: bool = False
 
     @property
@@ -56,20 +59,25 @@ class PrintedLine:
 
 @dataclass(frozen=True)
 class Moving:
-    """What moves between runs of one program. numbers, words: by line, by their order in it; lines: those of
-    which not even the number of words stays."""
+    """What moves between runs of one program. numbers, words: by line, by their order in it; edges: of lines
+    of which not even the number of words stays, how many at the beginning and at the end do; lines: those of
+    which nothing stays."""
 
     numbers: Mapping[int, frozenset[int]] = field(default_factory=dict)
     words: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    edges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     lines: frozenset[int] = frozenset()
 
     def counted(self, lines: Iterable[int]) -> tuple[PrintedLine, ...]:
         """Of these lines those whose words stay, without the numbers that move."""
-        still = (line for line in lines if line not in self.lines)
-        return tuple(
-            PrintedLine(n, tuple(sorted(self.numbers.get(n, ()))), tuple(sorted(self.words.get(n, ()))))
-            for n in still
-        )
+        return tuple(self._counted(line) for line in lines if line not in self.lines)
+
+    def _counted(self, line: int) -> PrintedLine:
+        words = tuple(sorted(self.words.get(line, ())))
+        if (edges := self.edges.get(line)) is not None:
+            first, last = edges
+            return PrintedLine(line, edges=(min((first, *words)), 0 if words else last))
+        return PrintedLine(line, tuple(sorted(self.numbers.get(line, ()))), words)
 
 
 STILL = Moving()
@@ -78,16 +86,45 @@ STILL = Moving()
 def moving(*pairs: tuple[Prints, Prints]) -> Moving:
     """What differs between two runs of one program, in any of the pairs."""
     numbers, words = dict[int, frozenset[int]](), dict[int, frozenset[int]]()
-    lines = set[int]()
+    edges, lines = dict[int, tuple[int, int]](), set[int]()
     for line, (a, b) in (found for one, two in pairs for found in _lines(one, two)):
         if a is not None and b is not None and same_words(a, b):
             if moved := _moved(_found(a), _found(b)):
                 numbers[line] = numbers.get(line, frozenset()) | moved
         elif a is not None and b is not None and len(a.split()) == len(b.split()):
             words[line] = words.get(line, frozenset()) | _moved(a.split(), b.split())
+        elif a is not None and b is not None:
+            first, last = _in_common(a.split(), b.split())
+            known = edges.get(line, (first, last))
+            edges[line] = min(first, known[0]), min(last, known[1])
         elif a != b:
             lines.add(line)
-    return Moving(numbers, words, frozenset(lines))
+    lines |= {line for line, common in edges.items() if not any(common)}
+    return Moving(numbers, words, edges, frozenset(lines))
+
+
+def _in_common(one: Sequence[str], two: Sequence[str]) -> tuple[int, int]:
+    """How many words two lines begin and end with alike."""
+    pairs = list(zip(one, two, strict=False))
+    first = next((i for i, (x, y) in enumerate(pairs) if x != y), len(pairs))
+    behind = list(zip(reversed(one[first:]), reversed(two[first:]), strict=False))
+    return first, next((i for i, (x, y) in enumerate(behind) if x != y), len(behind))
+
+
+def come_and_go(one: Prints, two: Prints) -> frozenset[str]:
+    """Of two runs of one program that say not as many lines, the words of those that are not as often in
+    both: reports of progress, say, as time goes by."""
+    gone = set[str]()
+    for a, b in ((one.printed, two.printed), (one.said, two.said)):
+        if len(a) != len(b):
+            often = Counter(map(_words, a)), Counter(map(_words, b))
+            gone |= {words for words in often[0] | often[1] if often[0][words] != often[1][words]}
+    return frozenset(gone)
+
+
+def without(lines: Sequence[str], gone: Collection[str]) -> tuple[str, ...]:
+    """The lines that say other words."""
+    return tuple(line for line in lines if _words(line) not in gone)
 
 
 def _moved(one: Sequence[str], two: Sequence[str]) -> frozenset[int]:
@@ -111,6 +148,11 @@ def differing(one: Prints, two: Prints, counted: Collection[PrintedLine]) -> tup
     texts = dict(_lines(one, two))
     found = (n.number for n in counted if n.number in texts and _differs(n, *texts[n.number]))
     return tuple(sorted(found))
+
+
+def not_compared(one: Prints, two: Prints, still: Moving) -> tuple[int, ...]:
+    """The lines that differ, and of which nothing stays from run to run."""
+    return tuple(line for line, (a, b) in _lines(one, two) if line in still.lines and a != b)
 
 
 def every_line(one: Prints, two: Prints) -> tuple[int, ...]:
@@ -181,16 +223,25 @@ def _differs(line: PrintedLine, a: str | None, b: str | None) -> bool:
     """a, b: what two runs print there."""
     if a is None or b is None:
         return True
-    if line.words:
-        words = a.split(), b.split()
-        if len(words[0]) != len(words[1]):
-            return True
-        still = [pair for i, pair in enumerate(zip(*words, strict=True)) if i not in line.words]
-        return any(_differs(PrintedLine(line.number, exactly=line.exactly), x, y) for x, y in still)
+    if line.words or line.edges is not None:
+        alone = PrintedLine(line.number, exactly=line.exactly)
+        return any(_differs(alone, x, y) for x, y in _words_that_count(line, a.split(), b.split()))
     if not same_words(a, b):
         return True
     pairs = [pair for i, pair in enumerate(zip(_found(a), _found(b), strict=True)) if i not in line.moving]
     return any(x != y if line.exactly else not _alike(x, y, PRINTED_ALIKE) for x, y in pairs)
+
+
+def _words_that_count(
+    line: PrintedLine, one: Sequence[str], two: Sequence[str]
+) -> list[tuple[str | None, str | None]]:
+    """The words of two texts of a line that are held against each other; None for one that is not there."""
+    if line.edges is None:
+        pairs = enumerate(zip_longest(one, two))
+        return [pair for i, pair in pairs if i not in line.words]
+    first, last = line.edges
+    behind = zip_longest(one[len(one) - last :], two[len(two) - last :])
+    return [*zip_longest(one[:first], two[:first]), *behind]
 
 
 def is_near(line: int, one: Prints, two: Prints) -> bool:

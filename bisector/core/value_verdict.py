@@ -226,9 +226,10 @@ class ValueVerdict:
             return self._without_reference(outputs)
         untold = next((o for o in known if not self._rounds_alike(o)), None)
         if untold is not None:
+            told = "too few to tell" if is_few(untold) else "and it is not clear"
             reason = (
-                f"{untold.path}: {untold.n_diff} elements differ, too few to tell which run is nearer to the "
-                f"float64 reference (rms error {_errors_of(untold)})"
+                f"{untold.path}: {untold.n_diff} elements differ, {told} which run is nearer to the float64 "
+                f"reference (rms error {_errors_of(untold)})"
             )
             return self._told(VerdictClass.UNRESOLVED, reason, Rule.ACCURACY, **_figures(untold))
         return self._by_accuracy(VerdictClass.EQUALLY_ACCURATE, known[0], Leaning.ALIKE)

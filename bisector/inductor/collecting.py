@@ -67,7 +67,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
         return Evidence.without(Measurement(error=f"eager fails: {first_line(error)}"))
     casts = narrowing_casts(gm, looked.dtypes)
-    reference = References(subject, casts, eager)
+    reference = References(subject, casts, eager, looked.eps)
     moves, nudged = Moves(eager), list[Measurement]()
     for seed in range(_nudges(eager)):
         outputs = run(subject, OneUlp(gm, seed, looked.eps).run)
@@ -134,11 +134,12 @@ class EagerRun(torch.fx.Interpreter):
 @dataclass
 class References:
     """Runs of the subject in double precision. casts: those of the program that such a run obeys. eager: what
-    the program gives in its own dtype."""
+    the program gives in its own dtype; finest: machine epsilon of its finest float dtype."""
 
     subject: Subject
     casts: Mapping[str, torch.dtype]
     eager: Outputs
+    finest: float
     notes: list[str] = field(default_factory=list)
     none: bool = False  # there is no such run, and why is noted
     _is_checked: bool = False
@@ -170,7 +171,7 @@ class References:
             self._check()
         if self.none:
             return None
-        edited, mode = self.subject.edited, Float64()
+        edited, mode = self.subject.edited, Float64(self.finest)
         program = Obeying(edited.gm, self.casts if obeying else {}).run
         try:
             wide = widened(tensors.fresh(edited.args if args is None else args, edited.requires_grad))
@@ -206,7 +207,8 @@ class _MoreRuns:
     def watch(self, compiled: Compiled, first: Outputs) -> None:
         """first: the outputs of its first run."""
         self.repeated = repeated(self.subject, compiled, self.eager, first, MOST_RUNS, self.exact)
-        differing = [o for o in measured(self.subject, self.eager, first) if o.n_diff]
+        outputs = measured(self.subject, self.eager, first)
+        differing = [o for o in outputs if o.n_diff or o.shape_compiled is not None]
         if not differing:
             return
         if self.undefined:

@@ -7,10 +7,11 @@ differ that much (the idea of stochastic arithmetic, CADNA and Verrou).
 
 from __future__ import annotations
 
+import ctypes
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -49,14 +50,17 @@ def widen(value: Any) -> Any:
 class Float64(TorchDispatchMode):
     """Runs every ATen call in double precision, casts to a narrower float included.
 
-    An op without a float64 kernel runs in float32, its result widened; `narrow` names these.
+    An op without a float64 kernel runs in float32, its result widened; `narrow` names these. finest: machine
+    epsilon of the finest float dtype of the program: where that is float32 or coarser, its operations take a
+    number of Python's as a float32, and that is no rounding of theirs.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self) -> None:
+    def __init__(self, finest: float) -> None:
         super().__init__()
         self.narrow: set[str] = set()
+        self.takes_float32 = finest >= torch.finfo(torch.float32).eps
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -68,6 +72,8 @@ class Float64(TorchDispatchMode):
             raise NoReference("the graph reads the bits of a float (view with a dtype)")
         if any(widen(x) is not x for x in _written(func, args, kwargs)):
             raise NoReference(f"{func} writes into a tensor of the program's own precision")
+        if self.takes_float32:
+            args, kwargs = _numbers_as_float32(func, args, kwargs)
         wide_args, wide_kwargs = pytree.tree_map(widen, (args, kwargs))
         try:
             # Widened again, since a call without a dtype (torch.zeros) takes the default one.
@@ -78,6 +84,20 @@ class Float64(TorchDispatchMode):
         self.narrow.add(str(func))
         narrow_args, narrow_kwargs = pytree.tree_map(_narrowed, (args, kwargs))
         return pytree.tree_map(widen, func(*narrow_args, **narrow_kwargs))
+
+
+def _numbers_as_float32(func: Any, args: Any, kwargs: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments with operands that are numbers of Python's as a float32 holds them. Other numbers, such
+    as a scale factor or a probability, are no operands."""
+    operands = [any(kind in str(a.type) for kind in ("Tensor", "number")) for a in func._schema.arguments]
+    names = {a.name for a, is_operand in zip(func._schema.arguments, operands, strict=True) if is_operand}
+    own = [_as_float32(v) if is_operand else v for v, is_operand in zip(args, operands, strict=False)]
+    return own, {name: _as_float32(v) if name in names else v for name, v in kwargs.items()}
+
+
+def _as_float32(value: Any) -> Any:
+    narrow = ctypes.c_float(value).value if isinstance(value, float) else math.inf
+    return narrow if math.isfinite(narrow) else value
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
@@ -112,15 +132,17 @@ def _narrowed(value: Any) -> Any:
 _EXACT = frozenset({
     "_to_copy", "abs", "absolute", "amax", "amin", "arange", "argmax", "argmin", "bfloat16", "broadcast_to",
     "cat", "ceil", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "concat", "concatenate",
-    "constant_pad_nd", "contiguous", "convert_element_type", "copysign", "cummax", "cummin", "detach",
+    "constant_pad_nd", "contiguous", "convert_element_type", "copy", "copysign", "cummax", "cummin", "detach",
     "diag", "double", "embedding", "expand", "fill", "flip", "float", "floor", "frac", "full", "full_like",
-    "gather", "getitem", "half", "hardtanh", "hstack", "index_select", "masked_fill", "masked_select",
+    "gather", "getitem", "half", "hardtanh", "hstack", "index_copy", "index_fill", "index_put",
+    "index_select", "masked_fill", "masked_scatter", "masked_select",
     "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "min", "minimum", "narrow", "neg",
     "negative", "one_hot", "ones", "ones_like", "pad", "permute", "relu", "relu6", "repeat",
-    "repeat_interleave", "reshape", "roll", "round", "sign", "sort", "split", "stack", "take", "to", "topk",
+    "repeat_interleave", "requires_grad", "reshape", "resize", "roll", "round",
+    "scatter", "set", "sign", "sort", "squeeze", "split", "stack", "take", "to", "topk",
     "transpose", "tril", "triu", "trunc", "type", "type_as", "unbind", "unflatten", "view", "vstack",
-    "where", "zeros", "zeros_like",
-})
+    "unsqueeze", "where", "zero", "zeros", "zeros_like",
+})  # fmt: skip
 # Sums of many terms or products: where they cancel, their rounding is many ulp of the result.
 LINEAR = frozenset({
     "addbmm", "addmm", "addmv", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
@@ -148,7 +170,9 @@ class OneUlp(torch.fx.Interpreter):
         result = super().run_node(n)
         if n.op not in ("call_function", "call_method") or not isinstance(result, torch.Tensor):
             return result
-        if result._is_view() or self._is_argument(n, result) or self._is_exact(n):
+        if self._is_argument(n, result):
+            return result if self._is_exact(n) else self._moved_in_place(result)
+        if result._is_view() or self._is_exact(n):
             return result
         return self._moved(result)
 
@@ -165,13 +189,18 @@ class OneUlp(torch.fx.Interpreter):
     def _moved(self, value: Any) -> Any:
         return _moved(value, self.finest, self.random, self.most)
 
+    def _moved_in_place(self, result: torch.Tensor) -> torch.Tensor:
+        """What an operation wrote into its argument, moved there, without autograd seeing it."""
+        result.data.copy_(self._moved(result.detach()))
+        return result
+
     def _is_argument(self, n: torch.fx.Node, result: torch.Tensor) -> bool:
-        """An in-place node returns its own argument; moving that would be another program."""
+        """Whether a node returns its own argument, into which it writes."""
         return any(self.env.get(a) is result for a in n.all_input_nodes)
 
     def _is_exact(self, n: torch.fx.Node) -> bool:
         """A part of a tuple is as exact as what made the tuple."""
-        name = short_name(n.target)
+        name = _out_of_place(short_name(n.target))
         source = n.args[0] if n.args else None
         if name == "getitem" and isinstance(source, torch.fx.Node):
             return isinstance(self.env.get(source), torch.Tensor) or self._is_exact(source)
@@ -202,8 +231,17 @@ class Nudged(TorchDispatchMode):
         for value in pytree.tree_leaves(result):
             if isinstance(value, torch.Tensor) and math.isfinite(rounding_of(value)):
                 self.coarsest = max(self.coarsest, rounding_of(value))
-        exact = name in _EXACT or func.is_view or func._schema.is_mutable
-        return result if exact else pytree.tree_map(self._moved, result)
+        if _out_of_place(name) in _EXACT or func.is_view:
+            return result
+        if func._schema.is_mutable:
+            return pytree.tree_map(self._moved_in_place, result)
+        return pytree.tree_map(self._moved, result)
+
+    def _moved_in_place(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            with _disable_current_modes():
+                value.data.copy_(self._moved(value.detach()))
+        return value
 
     def _moved(self, value: Any) -> Any:
         return _moved(value, self.finest, self.random, self.most)
@@ -224,11 +262,23 @@ def short_name(target: Any) -> str:
     return target if isinstance(target, str) else getattr(target, "__name__", "")
 
 
+def _out_of_place(name: str) -> str:
+    """`mul` for `mul_`, which writes into its argument."""
+    return name.removesuffix("_") if not name.endswith("__") else name
+
+
 def rounding_of(value: torch.Tensor) -> float:
     """The machine epsilon of a float tensor, infinite for what has no arithmetic of floats."""
     if not value.is_floating_point() or value.dtype not in (*_WIDE, torch.float64):
         return float("inf")
     return torch.finfo(value.dtype).eps
+
+
+def finest_of(values: Iterable[Any]) -> float:
+    """The machine epsilon of the finest float dtype among the tensors of these values; 1 where there is
+    none."""
+    leaves = (leaf for value in values for leaf in pytree.tree_leaves(value))
+    return min((1.0, *(rounding_of(v) for v in leaves if isinstance(v, torch.Tensor))))
 
 
 # How a program writes a cast, as torch's function or a tensor's method.

@@ -172,7 +172,7 @@ _ANEW = """if fixed and len(values) // 2 + 1 in ANEW:  # two entries a call
 _SAME_LINE = rf"""
 
 
-def same_line(one, two, moving):
+def same_line(one, two, moving, exactly):
     import math
     import re
 
@@ -182,7 +182,7 @@ def same_line(one, two, moving):
 
     def near(x, y):  # floats alone: whole numbers, times and addresses are one or they are not
         as_written = any(re.match(r"{AS_WRITTEN}", n) for n in (x, y))
-        exact = as_written or all(re.fullmatch(r"[-+]?\d+", n) for n in (x, y))
+        exact = exactly or as_written or all(re.fullmatch(r"[-+]?\d+", n) for n in (x, y))
         if exact or math.isnan(float(x)) or math.isnan(float(y)):
             return False
         return math.isclose(float(x), float(y), rel_tol={PRINTED_ALIKE}, abs_tol={NOTHING})
@@ -194,7 +194,8 @@ _PRINTED = """\
         printed = [side.stdout.splitlines() for side in (eager, compiled)]
         for line, moving in LINES.items():
             e, a = ("".join(side[line : line + 1]) for side in printed)
-            assert same_line(e, a, moving), f"printed line {line + 1}: `{a}`, with compilation off `{e}`"
+            same = same_line(e, a, moving, line in EXACTLY)
+            assert same, f"printed line {line + 1}: `{a}`, with compilation off `{e}`"
 """
 _DECORATED = """
 
@@ -275,9 +276,12 @@ def _constants(case: Case, printed: tuple[PrintedLine, ...]) -> str:
         numbers = ", ".join(map(str, case.calls))
         lines.append(f"CALLS = {{{numbers}}}  # that run compiled, in their order, from 0")
     if printed:
-        numbers = ", ".join(f"{line.number}: {list(line.moving)}" for line in printed if not line.words)
+        whole = [line for line in printed if not line.words and line.edges is None]
+        numbers = ", ".join(f"{line.number}: {list(line.moving)}" for line in whole)
         said = "of what it prints, from 0, that must agree, but for numbers that move"
-        lines.append(f"LINES = {{{numbers}}}  # {said}{_SAME_LINE}")
+        lines.append(f"LINES = {{{numbers}}}  # {said}")
+        exactly = ", ".join(str(line.number) for line in whole if line.exactly)
+        lines.append(f"EXACTLY = ({exactly}{',' if exactly else ''})  # to the last digit{_SAME_LINE}")
     return "".join(f"{line}\n" for line in lines)
 
 

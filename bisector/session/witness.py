@@ -19,7 +19,16 @@ from bisector.core.fix_source import (
 )
 from bisector.core.model import Outcome
 from bisector.core.own_difference import own_difference
-from bisector.core.printed import STILL, PrintedLine, apart, differing_line, moving
+from bisector.core.printed import (
+    STILL,
+    PrintedLine,
+    apart,
+    come_and_go,
+    differing_line,
+    moving,
+    not_compared,
+    without,
+)
 from bisector.core.program import KEPT, EffectKind, Mode, PlainRun
 from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, first_unequal
 from bisector.core.shown import ScriptResult, differing_places, is_exact, shown
@@ -70,7 +79,7 @@ class Script(ScriptRuns):
         found = shown(eager, compiled, criterion)
         if found.diverges or compiled.unfinished or not apart(eager, compiled):
             return found, ()
-        pairs, still = list[tuple[PlainRun, PlainRun]](), STILL
+        pairs, still, gone = list[tuple[PlainRun, PlainRun]](), STILL, frozenset[str]()
         once_more = (replace(asked, mode=Mode.EAGER_AGAIN, **NO_FIX), replace(asked, again=True))
         for first, second in zip((eager, compiled), once_more, strict=True):
             run = self._run(second)
@@ -78,10 +87,18 @@ class Script(ScriptRuns):
                 said = f"run again, to see whether that moves, the script {run.unfinished}"
                 return ScriptResult(Outcome.UNRESOLVED, f"what it prints differs; {said}"), ()
             pairs.append((first, run))
-            still = moving(*pairs)
-            if not apart(eager, compiled, still):
-                return found, ()
-        lines = apart(eager, compiled, still)
+            gone |= come_and_go(first, run)
+            still = moving(*[(_without(a, gone), _without(b, gone)) for a, b in pairs])
+            settled = _without(eager, gone), _without(compiled, gone)
+            if not apart(*settled, still) and not not_compared(*settled, still):
+                return _but_for(found, gone, settled), ()
+        if whole := not_compared(*settled, still):
+            said = f"{differing_line(whole[0], *settled)}; all of that line moves from run to run"
+            return ScriptResult(Outcome.UNRESOLVED, said), ()
+        lines = apart(*settled, still)
+        if gone:
+            said = f"{differing_line(lines[0].number, *settled)}, among lines that come and go"
+            return ScriptResult(Outcome.UNRESOLVED, said), ()
         if not all(line.exactly for line in lines):
             lines = tuple(line for line in lines if not line.exactly)
             return shown(eager, compiled, criterion, lines), lines
@@ -238,6 +255,21 @@ class Script(ScriptRuns):
         first, unknown = first_bad([*outcomes, (witness.last_rung, witness.shown.outcome)])
         run = dict(zip(rungs, runs, strict=True)).get(first or "")
         return replace(witness, first_bad_backend=first, rung_unknown=unknown, rung=run)
+
+def _without(run: PlainRun, gone: frozenset[str]) -> PlainRun:
+    """The run without the lines that come and go."""
+    return replace(run, printed=without(run.printed, gone), said=without(run.said, gone)) if gone else run
+
+
+def _but_for(
+    found: ScriptResult, gone: frozenset[str], settled: tuple[PlainRun, PlainRun]
+) -> ScriptResult:
+    """An agreement that counts no lines that were left out."""
+    if not gone or found.compared is None:
+        return found
+    kept = max(len(run.printed) + len(run.said) + len(run.wrote) for run in settled)
+    return replace(found, compared=replace(found.compared, lines=kept))
+
 
 def script_of(session: Session) -> Script:
     """The script of a session, the same at each call, with a folder that goes with the session."""

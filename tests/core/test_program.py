@@ -9,7 +9,17 @@ import pytest
 
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Outcome
-from bisector.core.printed import END, STILL, Moving, PrintedLine, apart, moving
+from bisector.core.printed import (
+    END,
+    STILL,
+    Moving,
+    PrintedLine,
+    apart,
+    come_and_go,
+    moving,
+    not_compared,
+    without,
+)
 from bisector.core.program import CompiledCall, PlainRun, without_its_own_words
 from bisector.core.shown import is_exact, shown
 from tests.core.measurements import off_by, output
@@ -299,6 +309,32 @@ def test_numbers_that_are_nearly_alike_are_to_be_compared_exactly(eager: str, co
     assert apart(off, on) == (PrintedLine(0, exactly=True),)
     assert not shown(off, on, Criterion(), counted(0)).diverges
     assert shown(off, on, Criterion(), apart(off, on)).diverges
+
+
+def test_of_a_line_whose_words_move_in_number_its_beginning_and_end_count() -> None:
+    eager = replace(EAGER, printed=("tables 1 slow calls 3 8 end",))
+    still = moving((eager, replace(eager, printed=("tables 1 slow calls 5 end",))))
+    same = replace(COMPILED, printed=("tables 1 slow calls 2 4 6 end",))
+    assert not apart(eager, same, still)
+    for other in ("tables 9 slow calls 2 4 6 end", "tables 1 slow calls 2 bug"):
+        assert far_apart(eager, replace(COMPILED, printed=(other,)), still) == (0,)
+
+
+def test_of_a_line_of_which_nothing_stays_nothing_is_compared() -> None:
+    eager = replace(EAGER, printed=("3 8",))
+    still = moving((eager, replace(eager, printed=("5",))))
+    compiled = replace(COMPILED, printed=("bug",))
+    assert not apart(eager, compiled, still)
+    assert not_compared(eager, compiled, still) == (0,)
+    assert not not_compared(eager, replace(compiled, printed=("3 8",)), still)
+
+
+def test_lines_that_come_and_go_hide_no_others() -> None:
+    waits, table = "waited 0.1 s", "table built 1"
+    eager = replace(EAGER, printed=(waits, waits, table))
+    gone = come_and_go(eager, replace(eager, printed=(waits, table)))
+    assert without(eager.printed, gone) == without((waits, table), gone) == (table,)
+    assert not come_and_go(eager, replace(eager, printed=(waits, table, table))), "as many: line by line"
 
 
 def test_how_a_gradient_is_computed_is_not_what_is_printed() -> None:

@@ -236,6 +236,38 @@ def test_elements_that_are_not_finite_tell_more_than_other_inputs() -> None:
     )
 
 
+NOISY, STEADY = off_by(0.5, path="output[1]", n_diff=90), replace(diverging(0.0, 4.0), path="output[0]")
+
+
+def test_an_output_that_is_steady_is_judged_where_another_is_not() -> None:
+    """An output of noise, or of memory that nothing was written to, excuses no other."""
+    both = measured(STEADY, NOISY)
+    undefined = {"empty": "memory that nothing was written to"}
+    for more in ({}, {"undefined": undefined, "undefined_paths": ("output[1]",)}):
+        found = verdict(both, restored=measured(output(), NOISY), **more)
+        assert found.kind is VerdictClass.COMPILED_WORSE
+        assert {s.path for s in found.signatures} == {"output[0]"}
+        alone = verdict(measured(output(), NOISY), restored=measured(output(), NOISY), **more)
+        assert alone.kind in (VerdictClass.NONDETERMINISTIC, VerdictClass.UNDEFINED)
+
+
+def many(count: int, **fields: Any) -> Measurement:
+    return measured(output(shape=(100,), shape_compiled=(100 + count,), **fields))
+
+
+@pytest.mark.parametrize(
+    ("compiled", "nudged", "expected"),
+    [(3, 1, "amplified-rounding"), (29, 1, "unresolved"), (29, 10, "amplified-rounding")],
+)
+def test_how_many_elements_there_are_is_rounding_where_an_ulp_changes_about_as_many(
+    compiled: int, nudged: int, expected: str
+) -> None:
+    assert verdict(many(compiled), nudged=many(nudged)).kind.value == expected
+    assert verdict(many(compiled)).kind is VerdictClass.COMPILED_WORSE
+    mended = verdict(many(compiled), nudged=many(nudged), executed=AGREES)
+    assert (mended.kind, mended.rule) == (VerdictClass.ELIDED_ROUNDING, Rule.CASTS)
+
+
 def test_integers_have_no_rounding() -> None:
     wrong = diverging(3.0, 3.0, dtype="int64", n_diff=90, unexplained=88, unmoved=88)
     found = verdict(measured(wrong), nudged=measured(off_by(1.0, dtype="int64", n_diff=2)))

@@ -18,6 +18,8 @@ from bisector.inductor.declared import Undeclared
 from bisector.inductor.reference import Float64, Nudged, widen
 from bisector.inductor.undefined import UndefinedCalls
 
+EPS32 = torch.finfo(torch.float32).eps
+
 
 def branch(x: Any) -> Any:
     return torch.cond(x.sum() > -1e9, lambda t: t.sin().exp(), lambda t: t.cos(), (x,))
@@ -65,11 +67,11 @@ def x() -> Iterator[Any]:
 @pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
 def test_what_runs_within_is_done_in_double_precision_and_moved_by_an_ulp(function: Any, x: Any) -> None:
     plain = first(function(x))
-    with Float64():
+    with Float64(EPS32):
         wide = first(function(widen(x)))
     assert wide.dtype is torch.float64
     assert 0 < (wide - plain.double()).abs().max() < 1e-5
-    with Nudged(0, torch.finfo(torch.float32).eps):
+    with Nudged(0, EPS32):
         moved = first(function(x))
     assert 0 < (moved - plain).abs().max() < 1e-5
     with UndefinedCalls() as undefined, Undeclared() as undeclared:
@@ -85,7 +87,7 @@ def test_a_gradient_comes_back_through_a_branch_that_a_mode_looks_into(x: Any) -
 
     x.requires_grad_()
     plain = gradient()
-    with Nudged(0, torch.finfo(torch.float32).eps):
+    with Nudged(0, EPS32):
         moved = gradient()
     assert 0 < (moved - plain).abs().max() < 1e-5
 

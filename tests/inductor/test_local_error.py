@@ -31,6 +31,18 @@ def test_equal_bits_are_no_error_nan_included() -> None:
     assert not same((torch.zeros(1), -torch.zeros(1)))
 
 
+@pytest.mark.parametrize(("alone", "wrong"), [(ONES, False), (ONES + 1, True), (None, False)])
+def test_a_step_that_unrounded_inputs_make_is_wrong_where_the_node_by_itself_makes_it_too(
+    alone: Any, wrong: bool
+) -> None:
+    """Compiled alone, it reads what was rounded for certain."""
+    asked = References(lambda: ONES.double(), lambda: [ONES.double() + 1], by_itself=lambda: alone)
+    found = local(ONES + 1, ONES, Scale.LAST_BIT, asked)
+    assert (found.beyond, found.wrong) == (True, wrong)
+    never = References(lambda: ONES.double(), by_itself=lambda: pytest.fail("nothing explains it"))
+    assert local(ONES + 1, ONES, Scale.LAST_BIT, never).wrong
+
+
 def test_the_last_digit_of_a_basic_operation_is_rounding_and_a_hundred_are_not() -> None:
     assert of(ONES + EPS, ONES) == (1, False)
     assert of(ONES + 100 * EPS, ONES, exact=ONES.double()) == (100, True)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from bisector.errors import first_line
 from bisector.inductor import tensors
 from bisector.inductor.collecting import EagerRun
-from bisector.inductor.reference import Float64, NoReference, OneUlp, widened
+from bisector.inductor.reference import Float64, NoReference, Nudged, OneUlp, widened
 
 ONES = torch.ones(4)
 EPS32 = torch.finfo(torch.float32).eps
@@ -20,7 +20,7 @@ EPS32 = torch.finfo(torch.float32).eps
 
 def reference(fn: Callable[..., Any], *args: Any) -> Any:
     """The float64 result, and the names of the ops that ran narrower."""
-    mode = Float64()
+    mode = Float64(EPS32)
     with mode:
         result = fn(*widened(args))
     return result, mode.narrow
@@ -179,7 +179,7 @@ def test_an_op_that_fails_in_any_precision_raises_its_own_error() -> None:
 
 def test_gradients_are_computed_in_float64() -> None:
     x = torch.tensor([1 / 3], requires_grad=True)
-    mode = Float64()
+    mode = Float64(EPS32)
     [wide] = widened([x])
     with mode:
         (torch.exp(wide.half().float()) * 3).backward()
@@ -290,13 +290,35 @@ def test_the_largest_float_does_not_become_infinite_nor_zero_something() -> None
         assert moved[2:4].isfinite().sum() == 0
 
 
-def test_an_in_place_node_is_run_as_it_is() -> None:
-    def fn(x: Any) -> Any:
+@pytest.mark.parametrize("fn", [torch.mul, torch.floor_divide, torch.add, torch.pow])
+def test_a_float32_program_takes_a_number_as_a_float32(fn: Any) -> None:
+    wide = (torch.arange(1, 200).float() / 10).double()
+    with Float64(EPS32):
+        found = fn(wide, 0.3)
+    assert torch.equal(found, fn(wide, torch.tensor(0.3).double()))
+    with Float64(torch.finfo(torch.float64).eps):
+        assert torch.equal(fn(wide, 0.3), fn(wide, torch.tensor(0.3, dtype=torch.float64)))
+    with Float64(EPS32):
+        assert torch.equal(fn(wide, 1e300), fn(wide, torch.tensor(1e300, dtype=torch.float64)))
+
+
+def test_what_an_operation_writes_in_place_is_moved_there() -> None:
+    def in_place(x: Any) -> Any:
         y = x.clone()
         y.add_(1 / 3)
         return y
 
-    assert torch.equal(nudged(fn, ONES), fn(ONES))
+    def beside(x: Any) -> Any:
+        y = torch.zeros_like(x)
+        y.copy_(x)
+        return y
+
+    moved = nudged(in_place, ONES)
+    assert 0 < worst_ulp(moved, in_place(ONES)) <= 1
+    with Nudged(0, torch.finfo(torch.float32).eps):
+        also = in_place(ONES)
+    assert 0 < worst_ulp(also, in_place(ONES)) <= 1
+    assert torch.equal(nudged(beside, ONES / 3), ONES / 3), "a copy rounds nothing"
 
 
 def test_gradients_pass_through_a_moved_node() -> None:

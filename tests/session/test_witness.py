@@ -142,6 +142,22 @@ def test_numbers_that_are_nearly_alike_agree_where_the_values_of_the_calls_make_
     assert [line.exactly for line in found.lines] == ([True] if outcome is Outcome.FAIL else [])
 
 
+@pytest.mark.parametrize(("built", "outcome"), [("1", Outcome.PASS), ("4", Outcome.UNRESOLVED)])
+def test_lines_that_come_and_go_hide_no_others(script: Any, built: str, outcome: Outcome) -> None:
+    def says(run: PlainRun, waits: int, built: str) -> PlainRun:
+        return replace(run, printed=(*["waited 1 s"] * waits, f"table built {built}"))
+
+    program = script({
+        EAGER_RUN: says(EAGER, 2, "1"), AGAIN: says(AGREES, 1, "1"), COMPILED: says(AGREES, 5, built),
+    })  # fmt: skip
+    found = program.witness(CRITERION)
+    assert found.shown.outcome is outcome, found.shown.reason
+    if outcome is Outcome.PASS:
+        assert found.shown.compared is not None and found.shown.compared.lines == 1
+    else:
+        assert "it prints `table built 4`, with compilation off `table built 1`" in found.shown.reason
+
+
 def test_what_a_script_of_which_two_runs_differ_says_otherwise_each_time_is_named(script: Any) -> None:
     off, on = (replace(one, printed=(text,)) for one, text in ((EAGER, "4 at 0.1"), (DIFFERS, "1 at 0.2")))
     again = replace(DIFFERS, printed=("4 at 0.7",))

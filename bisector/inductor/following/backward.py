@@ -22,7 +22,7 @@ from ...core.trace import NodeTrace
 from .. import naming
 from ..dispatched_ops import DispatchedOps
 from ..execute import Subject, seed
-from ..reference import LINEAR, Float64, NoReference, nudge, short_name, widen
+from ..reference import LINEAR, Float64, NoReference, finest_of, nudge, short_name, widen
 from . import local_error
 from .forward import Following, magnitude
 from .local_error import Local
@@ -237,7 +237,7 @@ class Backward:
         # Before double precision is in force, under which nothing may be drawn at random.
         reached = [_changed(g, change) for g in given]
         try:
-            with Float64():
+            with Float64(finest_of(world.values())):
                 return self._vjp(n, world, reached).get(i)
         except (NoReference, NotImplementedError, RuntimeError):
             return None

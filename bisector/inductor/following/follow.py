@@ -6,8 +6,11 @@ plain one does is for the caller to judge: returning a value can change what the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import torch
 import torch._inductor.config as inductor_config
@@ -20,6 +23,7 @@ from ...core.trace import Reach, Trace
 from ...errors import first_line
 from .. import execute, tensors, torch_state
 from ..capture.record import Call
+from ..graph import edit
 from ..measuring import measured
 from . import backward, taps
 from .forward import Following
@@ -67,7 +71,8 @@ def _followed(
     back = reach is Reach.BACKWARD and subject.train
     tapped = taps.tapped(subject, values, left_out, backward.to_follow(values) if back else ())
     compiled = _compiled(tapped.subject, candidate)
-    following = Following(values, tapped.values(compiled), subject.edited, keep=back)
+    by_itself = partial(_by_itself, subject, candidate)
+    following = Following(values, tapped.values(compiled), subject.edited, by_itself, keep=back)
     following.run(*tensors.fresh(subject.edited.args, subject.edited.requires_grad))
     nodes, ends = following.nodes, _ends(subject, values)
     if back:
@@ -84,13 +89,28 @@ def _followed(
 
 
 def _compiled(subject: execute.Subject, candidate: Candidate) -> execute.Outputs:
-    flags = [*dict(candidate.flags), execute.HEADER_FLAG]
+    with _compiling(candidate):
+        return execute.run(subject, execute.compile_subject(subject, candidate))
+
+
+def _by_itself(
+    subject: execute.Subject, candidate: Candidate, gm: torch.fx.GraphModule, inputs: list[Any]
+) -> Any:
+    """What another graph gives, compiled as this subject is."""
+    edited = edit.Edited(gm, inputs, [False] * len(inputs), False)
+    with _compiling(candidate), torch.no_grad():
+        alone = replace(subject, edited=edited, whole=False, train=False)
+        return execute.compile_subject(alone, candidate)(*inputs)
+
+
+@contextmanager
+def _compiling(candidate: Candidate) -> Iterator[None]:
     with (
-        torch_state.kept(flags),
+        torch_state.kept([*dict(candidate.flags), execute.HEADER_FLAG]),
         execute.active(execute.control_for(candidate)),
         inductor_config.patch(_ANY_STRIDES),
     ):
-        return execute.run(subject, execute.compile_subject(subject, candidate))
+        yield
 
 
 def _ends(subject: execute.Subject, values: taps.Values) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,8 +16,9 @@ from torch.utils import _pytree as pytree
 from ...core.trace import NodeTrace
 from .. import naming, tensors
 from ..dispatched_ops import DispatchedOps
+from ..execute import NotCompiled
 from ..graph import edit
-from ..reference import LINEAR, Float64, NoReference, short_name, widen
+from ..reference import LINEAR, Float64, NoReference, finest_of, short_name, widen
 from ..undefined import makes_memory
 from . import local_error
 from . import local_error as gains
@@ -25,6 +26,8 @@ from .injection import Errors
 from .local_error import Local
 from .taps import Tap, Values
 
+MOST_ALONE = 4  # nodes that are compiled by themselves: a compile each
+ByItself = Callable[[torch.fx.GraphModule, list[Any]], Any]
 LEVELS = 4  # operations over which a value may stay unrounded; what lies before is held as it was handed out
 _NOTHING: Mapping[torch.fx.Node, Any] = {}
 
@@ -62,15 +65,23 @@ class Following(torch.fx.Interpreter):
     sake and for speed.
 
     values: from an earlier run. returned: the compiled run's tensors, by tap. keep: hold all values to the
-    end. nodes: what was found; errors: by node, what the compiled run has more than is expected of it.
+    end. by_itself: compiles a graph as the followed one was, and runs it. nodes: what was found; errors: by
+    node, what the compiled run has more than is expected of it.
     """
 
     def __init__(
-        self, values: Values, returned: Mapping[Tap, Any], edited: edit.Edited, keep: bool = False
+        self,
+        values: Values,
+        returned: Mapping[Tap, Any],
+        edited: edit.Edited,
+        by_itself: ByItself,
+        keep: bool = False,
     ) -> None:
         super().__init__(values.module, garbage_collect_values=not keep)
         self.values = values
         self.returned = dict(returned)
+        self.by_itself = by_itself
+        self.alone = 0
         self.nodes: list[NodeTrace] = []
         self.errors = Errors()
         self.compiled: dict[torch.fx.Node, Any] = {}
@@ -170,6 +181,7 @@ class Following(torch.fx.Interpreter):
             lambda: self._in_float64(n, held, of=of),
             lambda: self._on_unrounded(n, held, of),
             lambda: self._of_magnitudes(n, held, of),
+            lambda: self._compiled_alone(n, held),
         )
         scale = local_error.scale_of(self.ops[n].basic, one.expected, list(held.values()))
         return local_error.local(one.actual, one.expected, scale, asked)
@@ -229,7 +241,7 @@ class Following(torch.fx.Interpreter):
             wide = {i: _copied(value) for i, value in wide.items()}
         args, kwargs = map_arg((n.args, n.kwargs), lambda i: wide[i])
         try:
-            with Float64(), torch.no_grad():
+            with Float64(finest_of(inputs.values())), torch.no_grad():
                 result = getattr(self, n.op)(n.target, args, kwargs)
         except (NoReference, NotImplementedError, RuntimeError):
             return None
@@ -251,6 +263,23 @@ class Following(torch.fx.Interpreter):
         wide = {i: value for i, value in found.items() if value is not None}
         each = [{i: value} for i, value in wide.items()] if len(wide) > 1 else []
         return [self._in_float64(n, held, instead, of) for instead in (*each, wide) if instead]
+
+    def _compiled_alone(self, n: torch.fx.Node, held: Mapping[torch.fx.Node, Any]) -> Any:
+        """What the compiled node gives on these inputs where it is all of the graph; None where it writes
+        into one, or cannot be compiled so."""
+        if n in self.values.written or self.alone == MOST_ALONE:
+            return None
+        if not all(isinstance(value, torch.Tensor) for value in held.values()):
+            return None
+        self.alone += 1
+        graph = torch.fx.Graph()
+        own = {i: graph.placeholder(i.name) for i in held}
+        graph.output((graph.node_copy(n, lambda i: own[i]),))
+        inputs = [value.detach().clone() for value in held.values()]
+        try:
+            return tensors.as_list(self.by_itself(torch.fx.GraphModule(self.module, graph), inputs))[0]
+        except (NotCompiled, RuntimeError):
+            return None
 
     def _of_magnitudes(
         self, n: torch.fx.Node, held: Mapping[torch.fx.Node, Any], of: torch.fx.Node | None

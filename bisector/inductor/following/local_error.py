@@ -48,12 +48,14 @@ class References:
     """The same operation on the same inputs in other ways, each asked only where that is needed.
 
     reference: in float64. unrounded: in float64 on inputs before they were rounded, in several combinations.
-    magnitudes: of a sum, that of its terms' magnitudes. Each None, or without elements, where there is none.
+    magnitudes: of a sum, that of its terms' magnitudes. by_itself: compiled alone, so that its inputs are
+    rounded. Each None, or without elements, where there is none.
     """
 
     reference: Callable[[], Any]
     unrounded: Callable[[], Sequence[Any]] = tuple
     magnitudes: Callable[[], Any] = lambda: None
+    by_itself: Callable[[], Any] = lambda: None
 
 
 def worst(found: Sequence[Local]) -> Local:
@@ -94,7 +96,12 @@ def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: Ref
         return found
     if _rounds_its_terms(actual, expected, asked.magnitudes()):
         return found
-    return replace(found, wrong=not _moved_as_far(actual, expected, asked.unrounded()))
+    if not _moved_as_far(actual, expected, asked.unrounded()):
+        return replace(found, wrong=True)
+    # That may be so, or the operation itself is compiled otherwise.
+    alone = asked.by_itself()
+    still = isinstance(alone, torch.Tensor) and _local(alone, expected, scale, asked.reference).beyond
+    return replace(found, wrong=still)
 
 
 def _rounds_its_terms(actual: torch.Tensor, expected: torch.Tensor, magnitudes: Any) -> bool:

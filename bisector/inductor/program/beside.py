@@ -20,7 +20,7 @@ from ...errors import first_line
 from .. import tensors
 from ..declared import AsDeclared, Undeclared, is_changed
 from ..moves import WIDE, Moves
-from ..reference import Float64, Nudged, rounding_of, widen, widened
+from ..reference import Float64, Nudged, finest_of, widen, widened
 from ..torch_state import Modes
 from . import call_values
 from .call_values import Values
@@ -105,8 +105,8 @@ class Beside:
             again = self._against(index, eager, self._eager(put_back=False))
         undeclared = Undeclared()
         restored = self._against(index, eager, self._eager(undeclared))
-        reference, notes = self._reference()
-        finest = min((rounding_of(v) for v in eager.values() if isinstance(v, torch.Tensor)), default=1.0)
+        finest = finest_of(eager.values())
+        reference, notes = self._reference(finest)
         modes = [Nudged(seed, finest) for seed in range(NUDGES)]
         moves, nudged = Moves(eager), list[Measurement]()
         for mode in modes:
@@ -132,9 +132,9 @@ class Beside:
     def _against(self, index: int, eager: Values, other: Values) -> Measurement:
         return call_values.measured(index, eager, other).measurement
 
-    def _reference(self) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    def _reference(self, finest: float) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         try:
-            return self._eager(Float64(), wide=True), ()
+            return self._eager(Float64(finest), wide=True), ()
         except Exception as error:  # noqa: BLE001 - a function may fail in float64 in any way; it is said
             return {}, (f"no float64 reference: {first_line(error)}",)
 

@@ -152,6 +152,8 @@ class Files:
 
     def opened(self, event: str, given: tuple[Any, ...]) -> None:
         """A hook of Python's audit events."""
+        if event == "sqlite3.connect" and isinstance(given[0], (str, bytes)):
+            self._note(os.fsdecode(given[0]), False, sys._getframe().f_back)
         if event != "open" or not isinstance(given[0], (str, bytes)):
             return
         mode, flags = given[1] or "", given[2] or 0

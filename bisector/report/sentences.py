@@ -58,7 +58,7 @@ def answer(result: Result) -> str:
         said = f"; {stopped(too)}" if too else "."
         on = f"{_on_outputs(verdict['outputs'])}{_in_the_script(verdict)}"
         return f"No divergence: eager and torch.compile agree{on}{said}"
-    if verdict["rule"] == "asks-compiling":
+    if verdict.get("rule") == "asks-compiling":
         return f"No divergence of torch.compile: {stopped(verdict['reason'])}"
     if verdict["class"] == "own-difference":
         agree = f"eager and torch.compile agree{_on_outputs(verdict['outputs'])}"

@@ -45,6 +45,9 @@ NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five
 MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
 
 DRAWS, DRAWING_S = 24, 1.0
+# Runs of eager that draw other numbers. That one more draws so many elements beyond all of theirs is no
+# chance where each is drawn by itself; where one number scales all, it happens in one of so many runs.
+DRAWN, OUTSIDE = 16, 20
 
 Compiled = Callable[..., Any]
 
@@ -76,10 +79,11 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     for seed in range(WIDE_DRAWS * len(nudged) if moves.has_exact else 0):
         moves.note_wide(run(subject, OneUlp(gm, seed, looked.eps, WIDE).run))
     exact = moves.beside(reference.outputs(None))
-    again_run = _MoreRuns(subject, eager, exact, moves, reference, looked.undefined)
+    draws = any(output.n_diff for output in again.outputs)
+    again_run = _MoreRuns(subject, eager, exact, moves, reference, looked.undefined, draws)
     default = compiled_measurement(subject, Candidate(), eager, exact, watch=again_run.watch)
     alike = None
-    if any(output.n_diff for output in again.outputs) and torch_state.has_flag(FALLBACK_RANDOM):
+    if draws and torch_state.has_flag(FALLBACK_RANDOM):
         alike = compiled_measurement(subject, Candidate.with_flags({FALLBACK_RANDOM: True}), eager)
     executed = _with_casts_executed(subject, eager, default) if again_run.widest is not None else None
     executed = executed or again_run.left_out
@@ -89,6 +93,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
         again_run.widest, again_run.repeated, again_run.redrawn, again_run.undefined,
         again_run.undefined_paths, looked.coarsest, undeclared.said,
         _paths_as_declared(subject, eager, default) if undeclared.said else (), executed,
+        again_run.outside,
     )  # fmt: skip
 
 
@@ -189,8 +194,8 @@ class References:
 @dataclass
 class _MoreRuns:
     """What further runs tell of the compiled program, before it is gone. exact: the outputs of the float64
-    run, if there is one. undefined: as in `Evidence`; without those of which no output is any other once they
-    are."""
+    run, if there is one. undefined, outside: as in `Evidence`; without those of which no output is any other
+    once they are. draws: eager draws random numbers."""
 
     subject: Subject
     eager: Outputs
@@ -198,6 +203,8 @@ class _MoreRuns:
     moves: Moves
     reference: References
     undefined: Mapping[str, str]
+    draws: bool = False
+    outside: Mapping[str, int] = field(default_factory=dict)
     undefined_paths: tuple[str, ...] = ()
     widest: Measurement | None = None
     left_out: Measurement | None = None  # compiled beside eager without the casts
@@ -211,6 +218,8 @@ class _MoreRuns:
         differing = [o for o in outputs if o.n_diff or o.shape_compiled is not None]
         if not differing:
             return
+        if self.draws:
+            self.outside = self._outside(first)
         if self.undefined:
             self._look_at_undefined(first)
         if self.reference.casts and (wide := self.reference.outputs(None, obeying=False)) is not None:
@@ -218,6 +227,24 @@ class _MoreRuns:
             self.left_out = self._beside_eager_without_casts(first)
         if any(accuracy.is_few(o) and not accuracy.is_exact(o) for o in differing):
             self.redrawn = self._on_other_inputs(compiled)
+
+    def _outside(self, first: Outputs) -> dict[str, int]:
+        """The elements of each output that lie beyond all that eager draws in several runs. first: of the
+        compiled program."""
+        runs, found, ends = [self.eager], dict[str, int](), time.monotonic() + DRAWING_S
+        while len(runs) <= DRAWN and time.monotonic() < ends:
+            runs.append(run_again(self.subject, eager_program(self.subject)))
+        if len(runs) <= DRAWN:
+            return found
+        for path, value in first.items():
+            drawn = [one[path] for one in runs if isinstance(one.get(path), torch.Tensor)]
+            if not isinstance(value, torch.Tensor) or not value.is_floating_point() or len(drawn) < len(runs):
+                continue
+            flat = torch.cat([one.detach().double().reshape(-1) for one in drawn])
+            inside = (value.double() >= flat.min()) & (value.double() <= flat.max())
+            if flat.numel() and bool(flat.isfinite().all()) and (count := int((~inside).sum())) >= OUTSIDE:
+                found[path] = count
+        return found
 
     def _beside_eager_without_casts(self, first: Outputs) -> Measurement | None:
         """first: of the compiled program. None where eager does not run without them."""

@@ -236,6 +236,15 @@ def test_elements_that_are_not_finite_tell_more_than_other_inputs() -> None:
     )
 
 
+def test_draws_beyond_all_that_eager_draws_are_not_another_random_stream() -> None:
+    default, apart = measured(off_by(0.5)), measured(off_by(0.4))
+    drawn = {"again": apart, "alike": AGREES}
+    assert verdict(default, **drawn).kind is VerdictClass.RANDOM
+    found = verdict(default, outside={"output[0]": 36}, **drawn)
+    assert (found.kind, found.rule) == (VerdictClass.UNRESOLVED, Rule.DRAWN_ALIKE)
+    assert "36 elements that compiled draws lie beyond" in found.reason
+
+
 NOISY, STEADY = off_by(0.5, path="output[1]", n_diff=90), replace(diverging(0.0, 4.0), path="output[0]")
 
 

@@ -305,3 +305,18 @@ def test_such_an_operator_is_named_within_a_function_of_its_own_and_a_branch(
     given = FLIP.format(name=name, gives="x.t().contiguous().t() * 2 + x.stride(0)") + WITHIN
     found = told(collect(call_of(tmp_path, body, inputs, given), WHOLE, None))
     assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION), found.reason
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return torch.rand(64, 256, dtype=torch.bfloat16) + x", VerdictClass.UNRESOLVED),  # gives 1.0
+        ("return torch.rand(64, 256) + x", VerdictClass.RANDOM),
+        ("return torch.nn.functional.dropout(torch.randn(64, 256), 0.5) + x", VerdictClass.RANDOM),
+    ],
+)
+def test_random_numbers_that_eager_never_draws_are_not_another_stream(
+    tmp_path: Path, body: str, expected: VerdictClass
+) -> None:
+    found = told(collect(call_of(tmp_path, body, "x = torch.zeros(1)"), WHOLE, None))
+    assert found.kind is expected, found.reason

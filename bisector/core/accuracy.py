@@ -143,6 +143,13 @@ def leaning(output: OutputMeasurement, redrawn: Sequence[Measurement], amplified
     return _apart(output, margin)
 
 
+def is_far_worse(output: OutputMeasurement) -> bool:
+    """Whether compiled is so much farther from the reference than eager, over many elements, that what is
+    left of terms which cancel does not explain it."""
+    least = max(output.rms_error_eager or 0.0, output.rms_rounding or 0.0)
+    return not is_few(output) and (output.rms_error_compiled or 0.0) > BEYOND_LOCAL * least
+
+
 def is_within_rounding(output: OutputMeasurement, gain: float) -> bool:
     """Whether compiled is within a few steps of its dtype from the reference: each element by steps of its
     own size, where that is known, else at the scale of the output.

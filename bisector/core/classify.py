@@ -10,7 +10,7 @@ from .evidence import Evidence
 from .judge import divergence, judge
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 from .trace import Trace
-from .value_verdict import ValueVerdict
+from .value_verdict import NOT_EXECUTED, ValueVerdict
 from .verdict import Rule, Verdict, VerdictClass, decided
 
 DRAWS_OTHERS = (
@@ -86,7 +86,7 @@ def _by_shape(
     executed = evidence.executed.outputs if evidence.executed is not None else ()
     mended = next((o for o in executed if o.path == output.path), None)
     if mended is not None and divergence(mended, criterion) is None:
-        why = "a cast to a narrower dtype, which the program wrote, is not executed; where it is, it agrees"
+        why = NOT_EXECUTED
         return VerdictClass.ELIDED_ROUNDING, why, Rule.CASTS
     nudged = (o for one in evidence.nudged for o in one.outputs if o.path == output.path)
     moved = max((_elements_more(o) for o in nudged), default=0)

@@ -215,6 +215,11 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
     """The verdict where the script diverges or it is not known whether it does."""
     if runs.again is not None and runs.again.outcome is Outcome.FAIL:
         reason = f"{UNSTEADY} ({runs.again.reason})"
+        place = runs.equal.place
+        if place is not None and place.beside is not None:
+            kind, why, rule = _by_place(runs, place, place.beside, criterion)
+            if kind is VerdictClass.COMPILED_WORSE:
+                return decided(kind, f"{why}; {reason}, which does not explain it", rule=rule)
         if runs.steady:
             return decided(VerdictClass.UNRESOLVED, f"{runs.steady}; but {reason}", rule=Rule.SCRIPT)
         return decided(VerdictClass.NONDETERMINISTIC, reason, rule=Rule.SCRIPT)

@@ -16,6 +16,7 @@ from .accuracy import (
     is_exact,
     is_explained,
     is_far,
+    is_far_worse,
     is_few,
     is_known,
     is_small,
@@ -32,6 +33,10 @@ from .judge import divergence, judge
 from .model import Outcome, OutputMeasurement, Signature
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
 from .verdict import Rule, Verdict, VerdictClass, decided
+
+NOT_EXECUTED = (
+    "a cast to a narrower dtype, which the program wrote, is not executed; where it is, this output agrees"
+)
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,16 @@ class ValueVerdict:
         rest = tuple(s for s in self.signatures if s.path not in explained)
         if not rest:
             return self._undefined(explained)
-        apart = replace(self, signatures=rest)
-        return apart._by_node() or apart._by_casts() or apart._by_outputs()
+        return replace(self, signatures=rest)._of_values()
+
+    def _of_values(self) -> Verdict:
+        """Outputs that casts explain, which are not executed, are set apart: another one may be wrong."""
+        cast = self._by_casts()
+        if (wrong := self._by_node()) is not None or cast is None:
+            return wrong or self._by_outputs()
+        rest = tuple(s for s in self.signatures if s.path not in self._cast())
+        others = replace(self, signatures=rest)._by_outputs() if rest else cast
+        return others if others.kind is VerdictClass.COMPILED_WORSE else cast
 
     def _explained(self) -> dict[str, str]:
         """The outputs that differ where torch leaves a value undefined, and nowhere else, with the reason."""
@@ -116,26 +129,35 @@ class ValueVerdict:
     def _by_casts(self) -> Verdict | None:
         """Farther from a reference that rounds where the program says so, not from one that never does; and
         once the casts are executed that output agrees."""
-        if self.evidence.widest is None or self.evidence.executed is None:
+        if not (cast := self._cast()):
             return None
-        executed = {o.path: o for o in self.evidence.executed.outputs}
+        output, other = next(iter(cast.values()))
+        errors = f"rms error with the casts {_errors_of(output)}; without any {_errors_of(other)}"
+        reason = f"{output.path}: {NOT_EXECUTED} ({errors})"
+        return self._told(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
+
+    def _cast(self) -> dict[str, tuple[OutputMeasurement, OutputMeasurement]]:
+        """The outputs that casts explain, by path: with errors against the program with its casts, and
+        without any."""
+        if self.evidence.widest is None or self.evidence.executed is None:
+            return {}
         widest = {o.path: o for o in self.evidence.widest.outputs}
+        found = {}
         for output in self.outputs:
             other = widest.get(output.path)
             if other is None or not is_known(output) or not is_known(other) or is_exact(output):
                 continue
-            mended = executed.get(output.path)
-            if mended is None or divergence(mended, self.criterion) is not None:
+            if not self._is_mended(output):
                 continue
             obeying = leaning(output, self.evidence.redrawn, False)
             if obeying is Leaning.WORSE and leaning_here(other) is not Leaning.WORSE:
-                reason = (
-                    f"{output.path}: a cast to a narrower dtype, which the program wrote, is not executed; "
-                    "where it is, this output agrees "
-                    f"(rms error with the casts {_errors_of(output)}; without any {_errors_of(other)})"
-                )
-                return self._told(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
-        return None
+                found[output.path] = output, other
+        return found
+
+    def _is_mended(self, output: OutputMeasurement) -> bool:
+        """Whether an output agrees where every cast to a narrower dtype is executed."""
+        executed = () if self.evidence.executed is None else self.evidence.executed.outputs
+        return any(o.path == output.path and divergence(o, self.criterion) is None for o in executed)
 
     def _by_outputs(self) -> Verdict:
         sensitive = self._sensitive()
@@ -159,6 +181,8 @@ class ValueVerdict:
         elements that no rounding moves are none; where it moves them all, but less far, it is not known."""
         differ = f"{output.path}: {output.n_diff} of {output.numel} elements differ"
         how_many = f"{differ}; {output.dtype} has no rounding"
+        if self._is_mended(output):
+            return self._told(VerdictClass.ELIDED_ROUNDING, f"{differ}; {NOT_EXECUTED}", Rule.CASTS)
         figures = {"n_diff": float(output.n_diff)}
         if output.unexplained is not None:
             figures |= {"unexplained": float(output.unexplained), "unmoved": float(output.unmoved or 0)}
@@ -193,7 +217,7 @@ class ValueVerdict:
             found = leaning_if_far(output, self.evidence)
         # Of terms that cancel what is left is chance: their rounding, which the sum lets stand, is all of it.
         well = found is Leaning.WORSE and self._rounds_well and is_within_rounding(output, self._gain(output))
-        return Leaning.ALIKE if well else found
+        return Leaning.ALIKE if well and not is_far_worse(output) else found
 
     def _gain(self, output: OutputMeasurement) -> float:
         """The largest gain at a node before an output, 1 where none is known or it is without bound."""
@@ -210,7 +234,8 @@ class ValueVerdict:
         """Whether an output without rounding of its own differs by what was rounded before it."""
         if self.followed is not None and self.followed.output(output.path) is not None:
             nodes = self.followed.behind([output.path])
-            if rounding_alone(nodes):
+            # An error that is small beside the largest element may be none of its own rounding.
+            if rounding_alone(nodes) and output.unexplained is None:
                 return any(n.local_ulp > 0 for n in nodes if n.arises)
         return is_explained(output, self.evidence)
 

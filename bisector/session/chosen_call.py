@@ -165,8 +165,12 @@ def _unsteady(
 ) -> Seen:
     """A divergence of a script of which two runs with compilation off differ, or that could not be run
     twice."""
-    steady = program.steady(witness, criterion) if again.outcome is Outcome.FAIL else ""
-    return Seen(chosen, witness, criterion, again, steady=steady)
+    if again.outcome is not Outcome.FAIL:
+        return Seen(chosen, witness, criterion, again)
+    steady, equal = program.steady(witness, criterion), NOT_ASKED
+    if witness.shown.call is not None:
+        equal = program.equal_inputs(witness, criterion)
+    return Seen(chosen, witness, criterion, again, equal, steady=steady)
 
 
 def _unseen(hello: Recorded) -> str:

@@ -346,6 +346,8 @@ def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
     asked = runs(again=ScriptResult(Outcome.FAIL, "call 1 of 3"))
     assert asked.outcome is Outcome.UNRESOLVED
     assert kind(asked) is VerdictClass.NONDETERMINISTIC
+    wrong = script_verdict(replace(asked, equal=at(WRONG)), CRITERION)
+    assert wrong.kind is VerdictClass.COMPILED_WORSE and "which does not explain it" in wrong.reason
     also = script_verdict(replace(asked, steady="line 2 of its output: it prints `1`"), CRITERION)
     assert also.kind is VerdictClass.UNRESOLVED and also.reason.startswith("line 2 of its output")
 

@@ -236,6 +236,34 @@ def test_elements_that_are_not_finite_tell_more_than_other_inputs() -> None:
     )
 
 
+def test_codes_that_no_rounding_reaches_are_wrong_though_at_each_node_the_error_is_small() -> None:
+    """It is held to the largest element, beside which an error of a small one is nothing."""
+    sine = NodeTrace("sin", "aten.sin", "", (), True, True, 2.0, 1e-7, False, None, 1e-7, False, None)
+    last = NodeTrace("codes", "aten.to", "", ("sin",), True, gain=3e5, difference=1.0)
+    trace = Trace((sine, last), {"output[0]": "codes"})
+    codes = diverging(0.0, 4.7, dtype="int8", n_diff=90)
+    rounding = "amplified-rounding"
+    for unexplained, expected in ((0, rounding), (90, "compiled-worse"), (None, rounding)):
+        output = replace(codes, unexplained=unexplained, unmoved=unexplained)
+        assert verdict(measured(output), followed=trace).kind.value == expected
+    cast = verdict(measured(replace(codes, unexplained=90, unmoved=90)), executed=AGREES)
+    assert (cast.kind, cast.rule) == (VerdictClass.ELIDED_ROUNDING, Rule.CASTS)
+
+
+def test_many_elements_a_hundred_times_farther_off_are_not_what_a_sum_that_cancels_leaves() -> None:
+    trace = ends_in(False, 2e-6)
+    assert verdict(measured(diverging(1e-8, 1e-7)), followed=trace).kind is not VerdictClass.COMPILED_WORSE
+    assert verdict(measured(diverging(1e-10, 1e-7)), followed=trace).kind is VerdictClass.COMPILED_WORSE
+
+
+def test_an_output_beside_one_that_casts_explain_is_judged_apart() -> None:
+    cast, wrong = diverging(1.0, 9.0), replace(diverging(0.0, 4.0), path="output[1]")
+    wide = {"widest": measured(diverging(9.0, 1.0), wrong)}
+    mended = {**wide, "executed": measured(output(), wrong)}
+    assert verdict(measured(cast), **mended).kind is VerdictClass.ELIDED_ROUNDING
+    assert verdict(measured(cast, wrong), **mended).kind is VerdictClass.COMPILED_WORSE
+
+
 def test_draws_beyond_all_that_eager_draws_are_not_another_random_stream() -> None:
     default, apart = measured(off_by(0.5)), measured(off_by(0.4))
     drawn = {"again": apart, "alike": AGREES}

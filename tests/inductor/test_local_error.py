@@ -31,6 +31,14 @@ def test_equal_bits_are_no_error_nan_included() -> None:
     assert not same((torch.zeros(1), -torch.zeros(1)))
 
 
+def test_eager_in_float64_is_no_reference_of_its_own_but_where_ieee_754_says_what_is_right() -> None:
+    expected = torch.ones(8, dtype=torch.float64)
+    asked = References(lambda: expected)
+    found = local(expected + 1e-5, expected, Scale.WHOLE, asked)
+    assert (found.beyond, found.wrong, found.eager_ulp) == (True, False, None)
+    assert local(expected + 1e-5, expected, Scale.LAST_BIT, asked).wrong
+
+
 @pytest.mark.parametrize(("alone", "wrong"), [(ONES, False), (ONES + 1, True), (None, False)])
 def test_a_step_that_unrounded_inputs_make_is_wrong_where_the_node_by_itself_makes_it_too(
     alone: Any, wrong: bool

@@ -23,6 +23,8 @@ import os
 import sys
 import tempfile
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy
 import torch
@@ -35,6 +37,10 @@ sys.stderr.write(" pieces\\n")
 warnings.warn("beware")
 logging.getLogger("torch.here").warning("of the script all the same")
 open("added.txt", "a").write("second\\n")
+open("atomic.tmp", "w").write("moved\\n")
+os.replace("atomic.tmp", "atomic.txt")
+with ThreadPoolExecutor(1) as pool:
+    pool.submit(Path("thread.txt").write_text, "by a thread")
 with open("lasting.json", "w") as file:
     json.dump({"loss": 0.5}, file)
 numpy.save("array.npy", numpy.ones(2))
@@ -84,7 +90,10 @@ def test_what_the_script_itself_says_on_stderr_is_heard(seen: PlainRun) -> None:
 
 def test_the_files_that_the_script_writes_are_told_by_what_is_in_them(seen: PlainRun) -> None:
     names = sorted({line.partition(":")[0] for line in seen.wrote})
-    assert names == ["added.txt", "array.npy", "lasting.json", "late.txt", "weights.pt"]
+    assert names == [
+        "added.txt", "array.npy", "atomic.txt", "lasting.json", "late.txt", "thread.txt", "weights.pt",
+    ]  # fmt: skip
+    assert {"atomic.txt: moved", "thread.txt: by a thread"} <= set(seen.wrote)
     assert {"added.txt: second", 'lasting.json: {"loss": 0.5}', "late.txt: at the end"} <= set(seen.wrote)
     assert "added.txt: first" not in seen.wrote, "that was there before"
     [weights] = [line for line in seen.wrote if line.startswith("weights.pt")]

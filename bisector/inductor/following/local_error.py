@@ -155,6 +155,8 @@ def _local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, reference
     exact = reference()
     if not isinstance(exact, torch.Tensor) or exact.shape != expected.shape:
         return Local(True, ulp, relative, ulp > few)
+    if expected.dtype is torch.float64 and scale is not Scale.LAST_BIT:
+        return Local(True, ulp, relative, ulp > few)  # eager cannot be its own reference
     exact = exact.to(expected.dtype)
     if ulp == 0:  # zeros of another sign
         return Local(True, ulp, relative, same((expected, exact)), eager_ulp=0.0)

@@ -126,6 +126,8 @@ def is_the_users(frame: types.FrameType | None, over_packages: bool = False) -> 
             return False
         if not package and not name.startswith((_STDLIB, "<frozen")):
             return True
+        if frame.f_back is None and frame.f_code.co_name == "_bootstrap":
+            return over_packages  # a thread that the script gave a function of a library's
         frame = frame.f_back
     return False
 
@@ -152,6 +154,10 @@ class Files:
 
     def opened(self, event: str, given: tuple[Any, ...]) -> None:
         """A hook of Python's audit events."""
+        if event == "os.rename":
+            before, after = (os.path.abspath(os.fsdecode(name)) for name in given[:2])
+            if before in self.written:
+                self.written[after] = self.written.pop(before)
         if event == "sqlite3.connect" and isinstance(given[0], (str, bytes)):
             self._note(os.fsdecode(given[0]), False, sys._getframe().f_back)
         if event != "open" or not isinstance(given[0], (str, bytes)):

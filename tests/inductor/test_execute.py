@@ -29,7 +29,7 @@ def subject_of(tmp_path: Path, script: str) -> execute.Subject:
 def runs(subject: execute.Subject) -> tuple[dict[str, Any], dict[str, Any]]:
     """Eager's outputs and the reference's."""
     eager = execute.run(subject, execute.eager_program(subject))
-    reference = collecting.References(subject, {}, eager).outputs(None)
+    reference = collecting.References(subject, {}, eager, 1e-7).outputs(None)
     assert reference is not None
     return eager, reference
 

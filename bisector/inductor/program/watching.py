@@ -131,9 +131,9 @@ class Watch:
         self.open: dict[int, _Last] = {}  # calls that have returned and are not noted yet, by their places
         self.channel: Kept | Substituted | None = None
         if mode is Mode.COMPILED_KEPT:
-            self.channel = Kept(Path(values))
+            self.channel = Kept(Path(values) if values else folder)
         elif mode is Mode.SUBSTITUTED:
-            self.channel = Substituted(Path(values), note, slow)
+            self.channel = Substituted(Path(values) if values else folder, note, slow)
 
     def call(self, entry: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         """Call the function, and note it. model: what it was compiled of."""

@@ -133,7 +133,7 @@ def leaning(output: OutputMeasurement, redrawn: Sequence[Measurement], amplified
     nonfinite = output.reference_nonfinite_compiled - output.reference_nonfinite_eager
     if nonfinite:
         return Leaning.WORSE if nonfinite > 0 else Leaning.BETTER
-    if _is_its_own_reference(output):
+    if is_its_own_reference(output):
         # It computes in float64 itself: what rounding explains is then no fault.
         return Leaning.INCONCLUSIVE if amplified or gain(output) <= AMPLIFIED else Leaning.WORSE
     margin = WORSE_AMPLIFIED if amplified else WORSE
@@ -200,7 +200,7 @@ class Drawn:
         return together if leaning >= CONSISTENT * len(self.outputs) else Leaning.INCONCLUSIVE
 
 
-def _is_its_own_reference(output: OutputMeasurement) -> bool:
+def is_its_own_reference(output: OutputMeasurement) -> bool:
     own = output.rms_error_eager == 0.0 and output.reference_nonfinite_eager == 0
     return own and output.dtype in ("float64", "complex128")
 

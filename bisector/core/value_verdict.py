@@ -18,6 +18,7 @@ from .accuracy import (
     is_far,
     is_far_worse,
     is_few,
+    is_its_own_reference,
     is_known,
     is_small,
     is_unmoved,
@@ -274,7 +275,10 @@ class ValueVerdict:
         return self._told(VerdictClass.UNRESOLVED, reason, Rule.NO_REFERENCE)
 
     def _rounds_alike(self, output: OutputMeasurement) -> bool:
-        """Whether the two errors are alike, here or over other inputs, or nothing but rounding arises."""
+        """Whether the two errors are alike, here or over other inputs, or nothing but rounding arises. Of a
+        program that computes in float64 itself, whether they are small."""
+        if is_its_own_reference(output):
+            return is_small(output)
         if leaning_here(output) is Leaning.ALIKE or is_small(output):
             return True
         return self._rounds_well or leaning(output, self.evidence.redrawn, False) is Leaning.ALIKE

@@ -129,7 +129,12 @@ def _of_the_program(session: Session, judged: Judged, seen: Seen, witness: Witne
     if (error := seen.chosen.evidence.default.error) is not None:
         verdict = replace(verdict, reason=f"{verdict.reason}; the call by itself gives no values ({error})")
     if outcome is not Outcome.FAIL:
-        return replace(judged, answer=replace(answer, verdict=verdict), outcome=outcome, ended=verdict.reason)
+        # A call of a script that differs from itself may be wrong on equal inputs; no cause is searched.
+        wrong = verdict.kind is VerdictClass.COMPILED_WORSE
+        answer = replace(answer, verdict=verdict)
+        return replace(
+            judged, answer=answer, outcome=Outcome.FAIL if wrong else outcome, ended=verdict.reason
+        )
     answer = replace(
         answer,
         verdict=verdict,

@@ -543,6 +543,12 @@ def test_a_float64_program_is_its_own_reference_and_rounding_in_it_is_no_fault()
     assert kind(1e-15) is VerdictClass.EQUALLY_ACCURATE
     assert kind(1e-3) is VerdictClass.COMPILED_WORSE
     assert kind(1e-3, measured(off_by(1e-2, dtype="float64"))) is VerdictClass.AMPLIFIED_ROUNDING
+    own = off_by(1e-3, dtype="float64", n_diff=90, rms_error_eager=0.0, rms_error_compiled=1e-3)
+    moved = measured(off_by(1e-2, dtype="float64"))
+    beyond = replace(ends_in(False, 1e-3).nodes[0], beyond=True)
+    trace = Trace((beyond,), {"output[0]": beyond.name})
+    found = verdict(measured(own), nudged=moved, criterion=strict, followed=trace)
+    assert found.kind is VerdictClass.UNRESOLVED, "nothing finer tells which is nearer"
 
 
 def test_one_output_that_is_worse_decides_beside_one_that_is_better() -> None:

@@ -108,7 +108,7 @@ def is_beyond_local(output: OutputMeasurement, evidence: Evidence) -> bool:
 
 def moved_by_ulps(output: OutputMeasurement, evidence: Evidence) -> list[float]:
     """How far one ulp at each operation moves an output in eager, in each run that was made so."""
-    return [_distance(o) for one in evidence.nudged for o in one.outputs if o.path == output.path]
+    return [_distance(o) for o in evidence.nudged_at(output.path)]
 
 
 def _is_beyond(output: OutputMeasurement, evidence: Evidence, times: float) -> bool:

@@ -10,7 +10,7 @@ from .evidence import Evidence
 from .judge import divergence, judge
 from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
 from .trace import Trace
-from .value_verdict import NOT_EXECUTED, ValueVerdict
+from .value_verdict import NOT_EXECUTED, ValueVerdict, is_mended
 from .verdict import Rule, Verdict, VerdictClass, decided
 
 DRAWS_OTHERS = (
@@ -62,10 +62,9 @@ def classify(
     for output in evidence.default.outputs:
         found = divergence(output, criterion)
         if found is not None and found[0] is DivergenceKind.SHAPE:
-            shape = _by_shape(evidence, criterion, output, found[1])
-            if shape is not None:
-                reason = f"{output.path}: {found[1]}; {shape[1]}"
-                return decided(shape[0], reason, shape[2], default.signatures)
+            told = f"{output.path}: {found[1]}"
+            if (shape := _by_shape(evidence, criterion, output, told, default.signatures)) is not None:
+                return shape
         if found is not None and found[0] in PLAINLY_WRONG:
             reason = f"{output.path}: {found[1]}"
             return decided(VerdictClass.COMPILED_WORSE, reason, Rule.KIND, default.signatures)
@@ -79,22 +78,24 @@ MOVES_AS_MANY = 4
 
 
 def _by_shape(
-    evidence: Evidence, criterion: Criterion, output: OutputMeasurement, told: str
-) -> tuple[VerdictClass, str, Rule] | None:
+    evidence: Evidence,
+    criterion: Criterion,
+    output: OutputMeasurement,
+    told: str,
+    signatures: tuple[Signature, ...],
+) -> Verdict | None:
     """Where how many elements an output has hangs on its values: on casts that are not executed, or on
-    rounding. None where neither changes it."""
-    executed = evidence.executed.outputs if evidence.executed is not None else ()
-    mended = next((o for o in executed if o.path == output.path), None)
-    if mended is not None and divergence(mended, criterion) is None:
-        why = NOT_EXECUTED
-        return VerdictClass.ELIDED_ROUNDING, why, Rule.CASTS
-    nudged = (o for one in evidence.nudged for o in one.outputs if o.path == output.path)
-    moved = max((_elements_more(o) for o in nudged), default=0)
-    if not moved:
+    rounding. None where neither changes it. told: how the two shapes differ."""
+    if is_mended(output, evidence, criterion):
+        kind, why, rule = VerdictClass.ELIDED_ROUNDING, NOT_EXECUTED, Rule.CASTS
+    elif moved := max(map(_elements_more, evidence.nudged_at(output.path)), default=0):
+        far = _elements_more(output) > MOVES_AS_MANY * moved
+        kind = VerdictClass.UNRESOLVED if far else VerdictClass.AMPLIFIED_ROUNDING
+        why = f"one ulp at each node changes that of eager's own output by {moved} elements"
+        rule = Rule.ROUNDING
+    else:
         return None
-    why = f"one ulp at each node changes that of eager's own output by {moved} elements"
-    far = _elements_more(output) > MOVES_AS_MANY * moved
-    return (VerdictClass.UNRESOLVED if far else VerdictClass.AMPLIFIED_ROUNDING), why, Rule.ROUNDING
+    return decided(kind, f"{told}; {why}", rule, signatures)
 
 
 def _elements_more(output: OutputMeasurement) -> int:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Compared:
     """values: outputs, arguments, state and gradients that were held against each other; calls: of compiled
-    functions; comparisons: of the script's own; lines: printed ones; ends: how each of the two runs ended,
-    where that was compared. unseen: what was not compared, and why; empty where all of it was.
+    functions; comparisons: of the script's own; lines: that it printed, said on stderr or wrote into files;
+    ends: how each of the two runs ended, where that was compared. unseen: what was not compared, and why;
+    empty where all of it was.
     """
 
     values: int = 0

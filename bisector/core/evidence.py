@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .model import Measurement
+from .model import Measurement, OutputMeasurement
 
 # Runs of one compiled program: they miss a race of p = 1/20 with probability 1/27, and a pass rate of 1/10
 # with probability 1/800.
@@ -83,6 +83,15 @@ class Evidence:
     undeclared_paths: tuple[str, ...] = ()
     executed: Measurement | None = None
     outside: Mapping[str, int] = field(default_factory=dict)
+
+    def nudged_at(self, path: str) -> list[OutputMeasurement]:
+        """An output in each run with an ulp at each operation."""
+        return [o for one in self.nudged for o in one.outputs if o.path == path]
+
+    def executed_at(self, path: str) -> OutputMeasurement | None:
+        """An output where every cast is executed; None where it was not measured so."""
+        outputs = () if self.executed is None else self.executed.outputs
+        return next((o for o in outputs if o.path == path), None)
 
     def leaving_out(self, paths: Collection[str]) -> Evidence:
         """The same without these outputs."""

@@ -155,6 +155,11 @@ class PlainRun:
     cut: str = ""
 
     @property
+    def lines(self) -> int:
+        """How many lines it printed, said and wrote."""
+        return len(self.printed) + len(self.said) + len(self.wrote)
+
+    @property
     def unfinished(self) -> str:
         """Why its end says nothing of the script; empty where it came to its end."""
         if self.status is None:

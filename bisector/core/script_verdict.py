@@ -175,6 +175,11 @@ class ScriptRuns:
         return Outcome.UNRESOLVED if self.shown.diverges and not steady else self.shown.outcome
 
     @property
+    def differs_by_asking(self) -> bool:
+        """Whether it agrees where both are told that they are compiled."""
+        return self.told_so is not None and self.told_so.outcome is Outcome.PASS
+
+    @property
     def layer(self) -> str:
         """What the first rung that shows it says, in a sentence."""
         if self.first_bad == INDUCTOR and family(self.shown.path) == "tangent":
@@ -229,7 +234,7 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
     if runs.again is None or runs.again.outcome is Outcome.UNRESOLVED:
         why = "no second run was made" if runs.again is None else runs.again.reason
         return cannot_tell(f"{at}; whether that is steady is not known: {why}")
-    if runs.told_so is not None and runs.told_so.outcome is Outcome.PASS:
+    if runs.differs_by_asking:
         return decided(VerdictClass.OWN_DIFFERENCE, f"{at}; {ASKS}", rule=Rule.ASKS_COMPILING)
     if runs.alike is not None and runs.alike.outcome is Outcome.PASS:
         return decided(VerdictClass.RANDOM, f"{at}; {DRAWS_OTHERS}", rule=Rule.DRAWN_ALIKE)
@@ -261,8 +266,7 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
         return _by_channel(runs, channel)
     if runs.shown.kind in PLAINLY_WRONG:
         return VerdictClass.COMPILED_WORSE, runs.layer, Rule.KIND
-    why = f"{runs.layer}; which is right is not known: {runs.equal.unknown}"
-    return VerdictClass.UNRESOLVED, why, Rule.SCRIPT
+    return _not_known(runs, runs.equal.unknown)
 
 
 RAISES = "it raises, and gives nothing to compare"
@@ -283,8 +287,7 @@ def _beside_the_calls(runs: ScriptRuns) -> _Classified:
     if runs.exact:
         return VerdictClass.UNRESOLVED, f"{UNSTEADY_WORDS}; {runs.layer}", Rule.SCRIPT
     if runs.equal.unknown:
-        why = f"{runs.layer}; which is right is not known: {runs.equal.unknown}"
-        return VerdictClass.UNRESOLVED, why, Rule.SCRIPT
+        return _not_known(runs, runs.equal.unknown)
     return VerdictClass.AMPLIFIED_ROUNDING, SAYS_GROWN, Rule.GROWTH
 
 
@@ -324,7 +327,11 @@ def _by_channel(runs: ScriptRuns, channel: Channel | None) -> _Classified:
 
 
 def _not_followed(runs: ScriptRuns, channel: Channel | None) -> _Classified:
-    why = "it was not followed from call to call" if channel is None else channel.unknown
+    return _not_known(runs, "it was not followed from call to call" if channel is None else channel.unknown)
+
+
+def _not_known(runs: ScriptRuns, why: str) -> _Classified:
+    """Which of the two is right."""
     return VerdictClass.UNRESOLVED, f"{runs.layer}; which is right is not known: {why}", Rule.SCRIPT
 
 

@@ -77,7 +77,7 @@ def _compared(eager: PlainRun, compiled: PlainRun) -> Compared:
         values=sum(len(call.outputs) + call.same for call in compiled.calls),
         calls=len(compiled.calls),
         comparisons=len(compiled.agreed),
-        lines=max(len(run.printed) + len(run.said) + len(run.wrote) for run in (eager, compiled)),
+        lines=max(eager.lines, compiled.lines),
         ends=tuple(run.ended or f"exit status {run.status}" for run in (eager, compiled)),
     )
 

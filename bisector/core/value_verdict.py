@@ -60,12 +60,15 @@ class ValueVerdict:
 
     def _of_values(self) -> Verdict:
         """Outputs that casts explain, which are not executed, are set apart: another one may be wrong."""
-        cast = self._by_casts()
-        if (wrong := self._by_node()) is not None or cast is None:
-            return wrong or self._by_outputs()
-        rest = tuple(s for s in self.signatures if s.path not in self._cast())
-        others = replace(self, signatures=rest)._by_outputs() if rest else cast
-        return others if others.kind is VerdictClass.COMPILED_WORSE else cast
+        if (wrong := self._by_node()) is not None:
+            return wrong
+        if not (cast := self._cast()):
+            return self._by_outputs()
+        rest = tuple(s for s in self.signatures if s.path not in cast)
+        others = replace(self, signatures=rest)._by_outputs() if rest else None
+        if others is not None and others.kind is VerdictClass.COMPILED_WORSE:
+            return others
+        return self._by_casts(cast)
 
     def _explained(self) -> dict[str, str]:
         """The outputs that differ where torch leaves a value undefined, and nowhere else, with the reason."""
@@ -127,11 +130,8 @@ class ValueVerdict:
         )
         return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.NODE, **figures)
 
-    def _by_casts(self) -> Verdict | None:
-        """Farther from a reference that rounds where the program says so, not from one that never does; and
-        once the casts are executed that output agrees."""
-        if not (cast := self._cast()):
-            return None
+    def _by_casts(self, cast: Mapping[str, tuple[OutputMeasurement, OutputMeasurement]]) -> Verdict:
+        """cast: the outputs that they explain, one at least."""
         output, other = next(iter(cast.values()))
         errors = f"rms error with the casts {_errors_of(output)}; without any {_errors_of(other)}"
         reason = f"{output.path}: {NOT_EXECUTED} ({errors})"
@@ -139,8 +139,9 @@ class ValueVerdict:
 
     def _cast(self) -> dict[str, tuple[OutputMeasurement, OutputMeasurement]]:
         """The outputs that casts explain, by path: with errors against the program with its casts, and
-        without any."""
-        if self.evidence.widest is None or self.evidence.executed is None:
+        without any. They are farther from a reference that rounds where the program says so, not from one
+        that never does, and agree once the casts are executed."""
+        if self.evidence.widest is None:
             return {}
         widest = {o.path: o for o in self.evidence.widest.outputs}
         found = {}
@@ -148,17 +149,12 @@ class ValueVerdict:
             other = widest.get(output.path)
             if other is None or not is_known(output) or not is_known(other) or is_exact(output):
                 continue
-            if not self._is_mended(output):
+            if not is_mended(output, self.evidence, self.criterion):
                 continue
             obeying = leaning(output, self.evidence.redrawn, False)
             if obeying is Leaning.WORSE and leaning_here(other) is not Leaning.WORSE:
                 found[output.path] = output, other
         return found
-
-    def _is_mended(self, output: OutputMeasurement) -> bool:
-        """Whether an output agrees where every cast to a narrower dtype is executed."""
-        executed = () if self.evidence.executed is None else self.evidence.executed.outputs
-        return any(o.path == output.path and divergence(o, self.criterion) is None for o in executed)
 
     def _by_outputs(self) -> Verdict:
         sensitive = self._sensitive()
@@ -182,7 +178,7 @@ class ValueVerdict:
         elements that no rounding moves are none; where it moves them all, but less far, it is not known."""
         differ = f"{output.path}: {output.n_diff} of {output.numel} elements differ"
         how_many = f"{differ}; {output.dtype} has no rounding"
-        if self._is_mended(output):
+        if is_mended(output, self.evidence, self.criterion):
             return self._told(VerdictClass.ELIDED_ROUNDING, f"{differ}; {NOT_EXECUTED}", Rule.CASTS)
         figures = {"n_diff": float(output.n_diff)}
         if output.unexplained is not None:
@@ -315,11 +311,16 @@ class ValueVerdict:
                     )
         return None
 
-
     def _is_beyond_moves(self, output: OutputMeasurement) -> bool:
         if is_exact(output):
             return not is_explained(output, self.evidence)
         return is_beyond_local(output, self.evidence)
+
+
+def is_mended(output: OutputMeasurement, evidence: Evidence, criterion: Criterion) -> bool:
+    """Whether an output agrees where every cast to a narrower dtype is executed."""
+    executed = evidence.executed_at(output.path)
+    return executed is not None and divergence(executed, criterion) is None
 
 
 def _errors(output: OutputMeasurement, how: Leaning, drawn: Drawn | None) -> str:

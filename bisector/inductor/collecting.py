@@ -14,7 +14,6 @@ import torch
 import torch.fx
 
 from ..core import accuracy, kinds
-from ..core.accuracy import WIDE_DRAWS
 from ..core.case import Case
 from ..core.evidence import FALLBACK_RANDOM, MOST_RUNS, Evidence, Repeated
 from ..core.model import Candidate, Measurement
@@ -24,7 +23,7 @@ from .capture.record import Call
 from .declared import AsDeclared, Undeclared, is_changed
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
 from .measuring import measured
-from .moves import WIDE, Moves
+from .moves import Moves
 from .probing import compiled_measurement, probe
 from .redrawing import redrawn
 from .reference import (
@@ -71,13 +70,12 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
         return Evidence.without(Measurement(error=f"eager fails: {first_line(error)}"))
     casts = narrowing_casts(gm, looked.dtypes)
     reference = References(subject, casts, eager, looked.eps)
-    moves, nudged = Moves(eager), list[Measurement]()
-    for seed in range(_nudges(eager)):
-        outputs = run(subject, OneUlp(gm, seed, looked.eps).run)
-        nudged.append(Measurement(measure.measure_all(eager, outputs)))
-        moves.note(outputs)
-    for seed in range(WIDE_DRAWS * len(nudged) if moves.has_exact else 0):
-        moves.note_wide(run(subject, OneUlp(gm, seed, looked.eps, WIDE).run))
+
+    def moved(seed: int, most: int) -> Outputs:
+        return run(subject, OneUlp(gm, seed, looked.eps, most).run)
+
+    moves = Moves(eager, moved, _nudges(eager))
+    nudged = [Measurement(measure.measure_all(eager, outputs)) for outputs in moves.by_one_step()]
     exact = moves.beside(reference.outputs(None))
     draws = any(output.n_diff for output in again.outputs)
     again_run = _MoreRuns(subject, eager, exact, moves, reference, looked.undefined, draws)
@@ -231,20 +229,19 @@ class _MoreRuns:
     def _outside(self, first: Outputs) -> dict[str, int]:
         """The elements of each output that lie beyond all that eager draws in several runs. first: of the
         compiled program."""
-        runs, found, ends = [self.eager], dict[str, int](), time.monotonic() + DRAWING_S
-        while len(runs) <= DRAWN and time.monotonic() < ends:
-            runs.append(run_again(self.subject, eager_program(self.subject)))
-        if len(runs) <= DRAWN:
-            return found
-        for path, value in first.items():
-            drawn = [one[path] for one in runs if isinstance(one.get(path), torch.Tensor)]
-            if not isinstance(value, torch.Tensor) or not value.is_floating_point() or len(drawn) < len(runs):
-                continue
-            flat = torch.cat([one.detach().double().reshape(-1) for one in drawn])
-            inside = (value.double() >= flat.min()) & (value.double() <= flat.max())
-            if flat.numel() and bool(flat.isfinite().all()) and (count := int((~inside).sum())) >= OUTSIDE:
-                found[path] = count
-        return found
+        bounds, ends = _bounds(self.eager), time.monotonic() + DRAWING_S
+        for _ in range(DRAWN):
+            if time.monotonic() >= ends:
+                return {}
+            drawn = _bounds(run_again(self.subject, eager_program(self.subject)))
+            both = {path: (*bounds[path], *drawn[path]) for path in bounds if path in drawn}
+            bounds = {path: (min(ends_at), max(ends_at)) for path, ends_at in both.items()}
+        found = dict[str, int]()
+        for path, (low, high) in bounds.items():
+            value = first.get(path)
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                found[path] = int((~((value.double() >= low) & (value.double() <= high))).sum())
+        return {path: count for path, count in found.items() if count >= OUTSIDE}
 
     def _beside_eager_without_casts(self, first: Outputs) -> Measurement | None:
         """first: of the compiled program. None where eager does not run without them."""
@@ -282,6 +279,17 @@ class _MoreRuns:
                 break
             found.append(Measurement(measure.measure_all(eager, other, Moves(eager).beside(exact))))
         return tuple(found)
+
+
+def _bounds(outputs: Outputs) -> dict[str, tuple[float, float]]:
+    """The smallest and the largest element of each output of which all are finite."""
+    found = dict[str, tuple[float, float]]()
+    for path, value in outputs.items():
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel():
+            low, high = (float(bound) for bound in value.detach().double().aminmax())
+            if math.isfinite(low) and math.isfinite(high):
+                found[path] = low, high
+    return found
 
 
 def _changed_by_undefined(subject: Subject, eager: Outputs) -> tuple[dict[str, torch.Tensor], bool]:

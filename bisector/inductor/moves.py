@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 
+from ..core.accuracy import WIDE_DRAWS
 from ..core.judge import EPS
 from . import measure
 from .tensors import dtype_name
@@ -14,48 +16,63 @@ from .tensors import dtype_name
 # Steps of the dtype that an operation of eager and the same one compiled are at most apart: erf, exp and
 # tanh of two libraries are by some three or four.
 WIDE = 8
+# Eager's outputs with each operation moved: by a seed, and by as many steps of the dtype.
+Moved = Callable[[int, int], Mapping[str, Any]]
 
 
 class Moves:
-    """How far rounding moves each element of eager's outputs, at most, over the runs that were noted."""
+    """How far rounding moves each element of eager's outputs, at most. draws: how many runs are made with one
+    step at each operation; those with several are made once they are asked for."""
 
-    def __init__(self, eager: Mapping[str, Any]) -> None:
+    def __init__(self, eager: Mapping[str, Any], moved: Moved | None = None, draws: int = 0) -> None:
         self.eager = {path: t for path, v in eager.items() if (t := _tensor(v)) is not None}
+        self.run = moved
+        self.draws = draws
         self._moved: dict[str, torch.Tensor] = {}
-        self._reached: dict[str, torch.Tensor] = {}
+        self._reached: dict[str, torch.Tensor] | None = None
 
-    def note(self, outputs: Mapping[str, Any]) -> None:
-        """A run in which each operation is moved by a step of the dtype."""
-        self._note(outputs, self._moved)
-        self.note_wide(outputs)
-
-    def note_wide(self, outputs: Mapping[str, Any]) -> None:
-        """A run in which each operation is moved by as many as WIDE steps."""
-        self._note(outputs, self._reached)
-
-    @property
-    def has_exact(self) -> bool:
-        """Whether an output has no rounding of its own, so that what is rounded before it is asked for."""
-        return any(map(_is_exact, self.eager.values()))
-
-    def _note(self, outputs: Mapping[str, Any], known: dict[str, torch.Tensor]) -> None:
-        for path, value in self.eager.items():
-            other = _tensor(outputs.get(path))
-            if known is self._reached and not _is_exact(value):
-                continue
-            if other is not None and (other.shape, other.dtype) == (value.shape, value.dtype):
-                apart = (measure.parts(other).double() - measure.parts(value).double()).abs()
-                apart = apart.nan_to_num(0.0, 0.0, 0.0)
-                known[path] = torch.maximum(known[path], apart) if path in known else apart
+    def by_one_step(self) -> Iterator[Mapping[str, Any]]:
+        """The outputs of each run with one step, which is noted."""
+        for seed in range(self.draws):
+            assert self.run is not None
+            outputs = self.run(seed, 1)
+            self._note(outputs, self._moved)
+            yield outputs
 
     def beside(self, exact: Mapping[str, Any] | None) -> dict[str, measure.Exact]:
         """The outputs of a run in double precision, each with how far its elements move; without a value
         where there is no such run."""
         wide = {} if exact is None else exact
         return {
-            path: measure.Exact(_tensor(wide.get(path)), self._moved.get(path), self._reached.get(path))
+            path: measure.Exact(_tensor(wide.get(path)), self._moved.get(path), partial(self._reaches, path))
             for path in self.eager
         }
+
+    def _reaches(self, path: str) -> torch.Tensor | None:
+        """How far as many as WIDE steps move an output without rounding of its own; None of any other."""
+        if not _is_exact(self.eager[path]):
+            return None
+        if self._reached is None:
+            self._reached = dict(self._moved)
+            for seed in range(WIDE_DRAWS * self.draws):
+                self._note(self._moved_far(seed), self._reached)
+        return self._reached.get(path)
+
+    def _moved_far(self, seed: int) -> Mapping[str, Any]:
+        """Nothing where the program refuses values so far off, such as an index that is out of range."""
+        assert self.run is not None
+        try:
+            return self.run(seed, WIDE)
+        except Exception:  # noqa: BLE001 - it may raise anything, and tells nothing of rounding then
+            return {}
+
+    def _note(self, outputs: Mapping[str, Any], known: dict[str, torch.Tensor]) -> None:
+        for path, value in self.eager.items():
+            other = _tensor(outputs.get(path))
+            if other is not None and (other.shape, other.dtype) == (value.shape, value.dtype):
+                apart = (measure.parts(other).double() - measure.parts(value).double()).abs()
+                apart = apart.nan_to_num(0.0, 0.0, 0.0)
+                known[path] = torch.maximum(known[path], apart) if path in known else apart
 
 
 def _is_exact(value: torch.Tensor) -> bool:

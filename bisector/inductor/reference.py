@@ -135,13 +135,12 @@ _EXACT = frozenset({
     "constant_pad_nd", "contiguous", "convert_element_type", "copy", "copysign", "cummax", "cummin", "detach",
     "diag", "double", "embedding", "expand", "fill", "flip", "float", "floor", "frac", "full", "full_like",
     "gather", "getitem", "half", "hardtanh", "hstack", "index_copy", "index_fill", "index_put",
-    "index_select", "masked_fill", "masked_scatter", "masked_select",
-    "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "min", "minimum", "narrow", "neg",
-    "negative", "one_hot", "ones", "ones_like", "pad", "permute", "relu", "relu6", "repeat",
-    "repeat_interleave", "requires_grad", "reshape", "resize", "roll", "round",
-    "scatter", "set", "sign", "sort", "squeeze", "split", "stack", "take", "to", "topk",
-    "transpose", "tril", "triu", "trunc", "type", "type_as", "unbind", "unflatten", "view", "vstack",
-    "unsqueeze", "where", "zero", "zeros", "zeros_like",
+    "index_select", "masked_fill", "masked_scatter", "masked_select", "max", "max_pool1d", "max_pool2d",
+    "max_pool3d", "maximum", "min", "minimum", "narrow", "neg", "negative", "one_hot", "ones", "ones_like",
+    "pad", "permute", "relu", "relu6", "repeat",
+    "repeat_interleave", "requires_grad", "reshape", "resize", "roll", "round", "scatter", "set", "sign",
+    "sort", "split", "squeeze", "stack", "take", "to", "topk", "transpose", "tril", "triu", "trunc", "type",
+    "type_as", "unbind", "unflatten", "unsqueeze", "view", "vstack", "where", "zero", "zeros", "zeros_like",
 })  # fmt: skip
 # Sums of many terms or products: where they cancel, their rounding is many ulp of the result.
 LINEAR = frozenset({
@@ -171,7 +170,7 @@ class OneUlp(torch.fx.Interpreter):
         if n.op not in ("call_function", "call_method") or not isinstance(result, torch.Tensor):
             return result
         if self._is_argument(n, result):
-            return result if self._is_exact(n) else self._moved_in_place(result)
+            return result if self._is_exact(n) else _move_in_place(result, self._moved)
         if result._is_view() or self._is_exact(n):
             return result
         return self._moved(result)
@@ -188,11 +187,6 @@ class OneUlp(torch.fx.Interpreter):
 
     def _moved(self, value: Any) -> Any:
         return _moved(value, self.finest, self.random, self.most)
-
-    def _moved_in_place(self, result: torch.Tensor) -> torch.Tensor:
-        """What an operation wrote into its argument, moved there, without autograd seeing it."""
-        result.data.copy_(self._moved(result.detach()))
-        return result
 
     def _is_argument(self, n: torch.fx.Node, result: torch.Tensor) -> bool:
         """Whether a node returns its own argument, into which it writes."""
@@ -234,14 +228,8 @@ class Nudged(TorchDispatchMode):
         if _out_of_place(name) in _EXACT or func.is_view:
             return result
         if func._schema.is_mutable:
-            return pytree.tree_map(self._moved_in_place, result)
+            return pytree.tree_map(lambda value: _move_in_place(value, self._moved), result)
         return pytree.tree_map(self._moved, result)
-
-    def _moved_in_place(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            with _disable_current_modes():
-                value.data.copy_(self._moved(value.detach()))
-        return value
 
     def _moved(self, value: Any) -> Any:
         return _moved(value, self.finest, self.random, self.most)
@@ -253,6 +241,14 @@ def _moved(value: Any, finest: float, draws: random.Random, most: int) -> Any:
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return value
     return value if rounding_of(value) > finest else nudge(value, draws.getrandbits(62), most)
+
+
+def _move_in_place(value: Any, moved: Callable[[Any], Any]) -> Any:
+    """What an operation wrote into its argument, moved there, without autograd or a mode seeing it."""
+    if isinstance(value, torch.Tensor):
+        with _disable_current_modes():
+            value.data.copy_(moved(value.detach()))
+    return value
 
 
 def short_name(target: Any) -> str:

@@ -115,7 +115,7 @@ def _of_the_program(session: Session, judged: Judged, seen: Seen, witness: Witne
     answer = judged.answer
     runs = seen.runs(witness)
     outcome = runs.outcome
-    if runs.told_so is not None and runs.told_so.outcome is Outcome.PASS:
+    if runs.differs_by_asking:
         asks = script_verdict(runs, seen.criterion)
         return replace(judged, answer=replace(answer, verdict=asks), outcome=Outcome.PASS, ended=asks.reason)
     if outcome is Outcome.PASS:

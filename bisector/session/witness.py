@@ -256,6 +256,7 @@ class Script(ScriptRuns):
         run = dict(zip(rungs, runs, strict=True)).get(first or "")
         return replace(witness, first_bad_backend=first, rung_unknown=unknown, rung=run)
 
+
 def _without(run: PlainRun, gone: frozenset[str]) -> PlainRun:
     """The run without the lines that come and go."""
     return replace(run, printed=without(run.printed, gone), said=without(run.said, gone)) if gone else run
@@ -267,8 +268,7 @@ def _but_for(
     """An agreement that counts no lines that were left out."""
     if not gone or found.compared is None:
         return found
-    kept = max(len(run.printed) + len(run.said) + len(run.wrote) for run in settled)
-    return replace(found, compared=replace(found.compared, lines=kept))
+    return replace(found, compared=replace(found.compared, lines=max(run.lines for run in settled)))
 
 
 def script_of(session: Session) -> Script:

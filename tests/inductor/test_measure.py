@@ -14,7 +14,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
 from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
 from bisector.inductor.measure import Exact, compare, frontier, measure_all
-from bisector.inductor.moves import Moves
+from bisector.inductor.moves import WIDE, Moves
 
 INF, NAN = math.inf, math.nan
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -317,22 +317,35 @@ def test_each_element_is_held_to_a_step_of_its_own_size_and_to_what_rounding_mov
 def test_elements_that_rounding_moves_less_far_or_not_at_all_are_counted() -> None:
     eager, compiled = torch.tensor([5, 5, 5, 5]), torch.tensor([5, 6, 9, 4])
     reached = torch.tensor([[0.0], [1.0], [1.0], [0.0]], dtype=torch.float64)
-    found = compare(0, "output[0]", eager, compiled, Exact(None, reached=reached))
+    found = compare(0, "output[0]", eager, compiled, Exact(None, reached=lambda: reached))
     assert found is not None and (found.n_diff, found.unexplained, found.unmoved) == (3, 2, 1)
-    plain = compare(0, "output[0]", 126, 81, Exact(None, reached=torch.ones(1, 1, dtype=torch.float64)))
+    one = torch.ones(1, 1, dtype=torch.float64)
+    plain = compare(0, "output[0]", 126, 81, Exact(None, reached=lambda: one))
     assert plain is not None and (plain.unexplained, plain.unmoved) == (1, 0)
 
 
 def test_rounding_before_an_output_without_any_is_noted_by_how_far_it_moves_it() -> None:
-    moves = Moves({"output[0]": torch.tensor([1, 2, 3]), "output[1]": 7, "output[2]": torch.rand(3)})
-    assert moves.has_exact
-    moves.note({"output[0]": torch.tensor([1, 3, 3]), "output[1]": 7, "output[2]": torch.rand(3)})
-    moves.note_wide({"output[0]": torch.tensor([1, 2, 9]), "output[1]": 4, "output[2]": torch.rand(3)})
+    made = list[int]()
+
+    def moved(seed: int, most: int) -> dict[str, Any]:
+        made.append(most)
+        if most == 1:
+            return {"output[0]": torch.tensor([1, 3, 3]), "output[1]": 7, "output[2]": torch.rand(3)}
+        if seed == 0:
+            raise IndexError("an index that is out of range, so far off")
+        return {"output[0]": torch.tensor([1, 2, 9]), "output[1]": 4, "output[2]": torch.rand(3)}
+
+    eager = {"output[0]": torch.tensor([1, 2, 3]), "output[1]": 7, "output[2]": torch.rand(3)}
+    moves = Moves(eager, moved, draws=1)
+    assert len(list(moves.by_one_step())) == 1
     noted = moves.beside(None)
-    assert noted["output[0]"].reached is not None and noted["output[1]"].reached is not None
-    assert noted["output[0]"].reached.flatten().tolist() == [0.0, 1.0, 6.0]
-    assert noted["output[1]"].reached.flatten().tolist() == [3.0]
-    assert noted["output[2]"].reached is None, "floats round by themselves"
+    assert noted["output[2]"].reached() is None, "floats round by themselves"
+    assert made == [1], "the others are made once they are asked for"
+    reached = noted["output[0]"].reached(), noted["output[1]"].reached()
+    assert reached[0] is not None and reached[1] is not None
+    assert reached[0].flatten().tolist() == [0.0, 1.0, 6.0]
+    assert reached[1].flatten().tolist() == [3.0]
+    assert made == [1, WIDE, WIDE], "once"
 
 
 # -- the distance to the reference ---------------------------------------------------------------------------

@@ -12,14 +12,13 @@ import torch
 import torch.utils._pytree as pytree
 from torch.autograd import forward_ad
 
-from ...core.accuracy import WIDE_DRAWS
 from ...core.evidence import Evidence
 from ...core.model import Measurement
 from ...core.trace import GRADIENT
 from ...errors import first_line
 from .. import tensors
 from ..declared import AsDeclared, Undeclared, is_changed
-from ..moves import WIDE, Moves
+from ..moves import Moves
 from ..reference import Float64, Nudged, finest_of, widen, widened
 from ..torch_state import Modes
 from . import call_values
@@ -107,14 +106,14 @@ class Beside:
         restored = self._against(index, eager, self._eager(undeclared))
         finest = finest_of(eager.values())
         reference, notes = self._reference(finest)
-        modes = [Nudged(seed, finest) for seed in range(NUDGES)]
-        moves, nudged = Moves(eager), list[Measurement]()
-        for mode in modes:
-            moved = self._eager(mode)
-            nudged.append(self._against(index, eager, moved))
-            moves.note(moved)
-        for seed in range(WIDE_DRAWS * NUDGES if moves.has_exact else 0):
-            moves.note_wide(self._eager(Nudged(seed, finest, WIDE)))
+        modes = list[Nudged]()
+
+        def moved(seed: int, most: int) -> Values:
+            modes.append(Nudged(seed, finest, most))
+            return self._eager(modes[-1])
+
+        moves = Moves(eager, moved, NUDGES)
+        nudged = [self._against(index, eager, outputs) for outputs in moves.by_one_step()]
         yardstick = moves.beside(reference)
         default = call_values.measured(index, eager, compiled, yardstick).measurement
         coarsest = max(mode.coarsest for mode in modes)
@@ -129,8 +128,8 @@ class Beside:
         found = self._against(index, eager, self._eager(AsDeclared()))
         return tuple(output.path for output in found.outputs if is_changed(output))
 
-    def _against(self, index: int, eager: Values, other: Values) -> Measurement:
-        return call_values.measured(index, eager, other).measurement
+    def _against(self, index: int, eager: Values, other: Mapping[str, Any]) -> Measurement:
+        return call_values.measured(index, eager, dict(other)).measurement
 
     def _reference(self, finest: float) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         try:

@@ -154,8 +154,7 @@ def _run(options: ProgramOptions, only: Sequence[int], arguments: Mapping[str, J
         status = left.status
     except SystemExit as left:
         status = run_script.status_of(left)
-        if not isinstance(left.code, (int, type(None))):
-            note(said=str(left.code))
+        note(said=run_script.last_words(left))
     except Exception as error:  # noqa: BLE001 - the script may raise anything; it is compared with eager's
         ended, status = run_script.describe_error(error), 1
     finish()

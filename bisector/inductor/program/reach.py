@@ -239,7 +239,7 @@ def _led_to(found: _Reached, name: str, value: Any) -> Iterator[tuple[str, Any]]
             found.objects.setdefault(name, value)
         yield from ((name, method) for method in made)
     elif isinstance(value, types.ModuleType):
-        if _is_the_users(getattr(value, "__file__", None) or "<frozen"):
+        if _is_a_module_of_the_users(value):
             found.objects.setdefault(name, value)
     elif _is_an_object(value):
         found.objects.setdefault(name, value)
@@ -250,7 +250,7 @@ def _led_to(found: _Reached, name: str, value: Any) -> Iterator[tuple[str, Any]]
 
 def _used_of(function: types.FunctionType, name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """What a function takes from a Python module of the user's, which it knows by this name."""
-    if isinstance(value, types.ModuleType) and _is_the_users(getattr(value, "__file__", None) or "<frozen"):
+    if isinstance(value, types.ModuleType) and _is_a_module_of_the_users(value):
         for key in function.__code__.co_names:
             if key in vars(value):
                 yield f"{name}.{key}", vars(value)[key]
@@ -286,6 +286,10 @@ def _is_an_object(value: Any) -> bool:
         return True
     known = (*PLAIN, *OWNERS, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
     return not isinstance(value, known) and bool(_methods(type(value)))
+
+
+def _is_a_module_of_the_users(module: types.ModuleType) -> bool:
+    return _is_the_users(getattr(module, "__file__", None) or "<frozen")
 
 
 def _is_the_users(filename: str) -> bool:

@@ -16,6 +16,7 @@ from ..generators import Generators
 from ..torch_state import Modes
 from .reach import (
     CHANGING,
+    PLAIN,
     attributes_of,
     bound,
     functions,
@@ -27,7 +28,7 @@ from .reach import (
     reached,
 )
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), list, dict, set, deque)
+_PLAIN = (*PLAIN, *CHANGING)
 _OF_MODULES = ("_parameters", "_buffers")
 
 

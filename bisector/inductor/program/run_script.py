@@ -91,8 +91,7 @@ def run(options: dict[str, Any], script: str) -> None:
     try:
         execute(script, options["seed"], options.get("disabled", ()))
     except SystemExit as left:
-        if not isinstance(left.code, (int, type(None))):
-            note(said=f"{left.code}\n")  # as the interpreter will print it
+        note(said=last_words(left))
         raise
     except BaseException as error:
         note(ended=describe_error(error))
@@ -230,6 +229,11 @@ def describe_error(error: BaseException) -> str:
     """Type and first line."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:300]}" if text else type(error).__name__
+
+
+def last_words(left: SystemExit) -> str:
+    """What the interpreter prints on stderr for it; empty where it prints nothing."""
+    return "" if isinstance(left.code, (int, type(None))) else f"{left.code}\n"
 
 
 def status_of(left: SystemExit) -> int:

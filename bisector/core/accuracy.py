@@ -49,6 +49,7 @@ class Leaning(enum.Enum):
     WORSE = "farther from"
     BETTER = "closer to"
     ALIKE = "about as far as eager from"
+    ROUNDS = "no farther than rounding explains from"  # farther than eager is, or nearer
     INCONCLUSIVE = "not known to be farther from or closer to"
 
 

@@ -200,6 +200,8 @@ class ValueVerdict:
             drawn = Drawn.of(output.path, self.evidence.redrawn)
         if drawn is not None and drawn.leaning(WORSE) is not found:
             drawn = None
+        if found is Leaning.ALIKE and drawn is None and leaning_here(output) is not Leaning.ALIKE:
+            found = Leaning.ROUNDS
         return self._told(
             kind, _errors(output, found, drawn), Rule.ACCURACY, **_figures(output), **_figures_of(drawn)
         )

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from ..errors import first_line
 from .higher_order import is_higher_order, run_under
+from .products import CONVOLUTIONS, MATRIX_PRODUCTS, factor_eps
 from .tensors import lies_as_new
 
 _WIDE = {
@@ -143,18 +144,16 @@ _EXACT = frozenset({
     "type_as", "unbind", "unflatten", "unsqueeze", "view", "vstack", "where", "zero", "zeros", "zeros_like",
 })  # fmt: skip
 # Sums of many terms or products: where they cancel, their rounding is many ulp of the result.
-LINEAR = frozenset({
-    "addbmm", "addmm", "addmv", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "convolution", "cumsum", "dot", "einsum", "inner", "linear",
-    "matmul", "mean", "mm", "mv", "sum", "tensordot",
-})
-_SUMS = LINEAR | {"scaled_dot_product_attention", "std", "std_mean", "var", "var_mean"}
+_ATTENTION = "scaled_dot_product_attention"
+LINEAR = (CONVOLUTIONS | MATRIX_PRODUCTS | {"cumsum", "mean", "sum"}) - {_ATTENTION}
+_SUMS = LINEAR | {_ATTENTION, "std", "std_mean", "var", "var_mean"}
 
 
 class OneUlp(torch.fx.Interpreter):
     """Runs a graph in eager with the result of each rounding node moved by one ulp, up or down.
 
-    The terms of a sum (a convolution, a product of matrices) are moved as well. Only values of the finest
+    The terms of a sum (a convolution, a product of matrices) are moved as well, by a step of the format to
+    which its factors may be rounded (`products`). Only values of the finest
     float dtype in the graph are moved: an ulp of a coarser one (a cast to float16 in a float32 program) is
     no rounding error of the program but a step it takes on purpose. most: ulps that a value is moved by.
     """
@@ -176,17 +175,18 @@ class OneUlp(torch.fx.Interpreter):
         return self._moved(result)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if short_name(target) in _SUMS and "out" not in kwargs:
-            args = pytree.tree_map(self._moved, args)
+        if "out" not in kwargs:
+            args = self._terms_moved(short_name(target), args)
         return super().call_function(target, args, kwargs)
 
     def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if short_name(target) in _SUMS:
-            args = pytree.tree_map(self._moved, args)
-        return super().call_method(target, args, kwargs)
+        return super().call_method(target, self._terms_moved(short_name(target), args), kwargs)
 
     def _moved(self, value: Any) -> Any:
         return _moved(value, self.finest, self.random, self.most)
+
+    def _terms_moved(self, name: str, args: Any) -> Any:
+        return _terms_moved(name, args, self._moved, self.random)
 
     def _is_argument(self, n: torch.fx.Node, result: torch.Tensor) -> bool:
         """Whether a node returns its own argument, into which it writes."""
@@ -219,8 +219,8 @@ class Nudged(TorchDispatchMode):
         name = short_name(func)
         if is_higher_order(func):
             return run_under(self, func, args, kwargs)
-        if name in _SUMS and not func._schema.is_mutable:
-            args = pytree.tree_map(self._moved, args)
+        if not func._schema.is_mutable:
+            args = _terms_moved(name, args, self._moved, self.random)
         result = func(*args, **kwargs)
         for value in pytree.tree_leaves(result):
             if isinstance(value, torch.Tensor) and math.isfinite(rounding_of(value)):
@@ -241,6 +241,20 @@ def _moved(value: Any, finest: float, draws: random.Random, most: int) -> Any:
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return value
     return value if rounding_of(value) > finest else nudge(value, draws.getrandbits(62), most)
+
+
+def _terms_moved(name: str, args: Any, moved: Callable[[Any], Any], draws: random.Random) -> Any:
+    """The arguments of an operation, moved where they are terms that it sums or multiplies."""
+    if name not in _SUMS:
+        return args
+    eps = factor_eps(name, args)
+    if eps:
+        return pytree.tree_map(lambda v: _factor_moved(v, draws, eps), args)
+    return pytree.tree_map(moved, args)
+
+
+def _factor_moved(value: Any, draws: random.Random, eps: float) -> Any:
+    return nudge(value, draws.getrandbits(62), eps=eps) if isinstance(value, torch.Tensor) else value
 
 
 def _move_in_place(value: Any, moved: Callable[[Any], Any]) -> Any:
@@ -347,11 +361,12 @@ def narrowing_casts(gm: torch.fx.GraphModule, dtypes: Mapping[str, torch.dtype])
 EXACT_INTEGERS = 1 << 20  # larger floats are integers because they have no digits left
 
 
-def nudge(x: torch.Tensor, seed: int, most: int = 1) -> torch.Tensor:
-    """x with each element moved up or down by a step of its dtype, or by as many as `most` of them."""
+def nudge(x: torch.Tensor, seed: int, most: int = 1, eps: Any = None) -> torch.Tensor:
+    """x with each element moved up or down by a step of its dtype, or by as many as `most` of them. eps: the
+    machine epsilon of another format whose step is meant."""
     generator = torch.Generator().manual_seed(seed)
     up = torch.randint(0, 2, x.shape, generator=generator, dtype=torch.int8).to(x.device).bool()
-    eps: Any = torch.finfo(x.dtype).eps
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
     if most > 1:
         eps = eps * torch.randint(1, most + 1, x.shape, generator=generator).to(x.device, x.dtype)
     with torch.no_grad():

@@ -203,7 +203,7 @@ def take(start: Mapping[str, Mapping[str, Any]]) -> TorchState:
         matmul_precision=_matmul_precision(),
         num_threads=torch.get_num_threads(),
         autocast_cache=torch.is_autocast_cache_enabled(),
-        backends={name: value for name in BACKEND_FLAGS if (value := _read_backend(name)) is not None},
+        backends={name: value for name in BACKEND_FLAGS if (value := backend_value(name)) is not None},
         attention={name: getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in _ATTENTION},
         configs={name: values for name, values in changed.items() if values},
         cuda_rng=torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
@@ -228,7 +228,7 @@ def restore(torch_state: TorchState) -> None:
         torch.set_autocast_dtype(device, dtype)
     torch.set_autocast_cache_enabled(torch_state.autocast_cache)
     for name, value in torch_state.backends.items():
-        if _read_backend(name) != value:
+        if backend_value(name) != value:
             set_backend_flag(name, value)
     for name, enabled in torch_state.attention.items():
         getattr(torch.backends.cuda, f"enable_{name}_sdp")(enabled)
@@ -332,7 +332,7 @@ def current_flag(name: str) -> Any:
     if family == ARGUMENT and key in inspect.signature(torch.compile).parameters:
         return None  # as the script has it
     if family == "backends":
-        value = _read_backend(key)
+        value = backend_value(key)
         if value is None:
             raise KeyError(name)
         return value
@@ -369,7 +369,8 @@ def _matmul_precision() -> str | None:
         return None
 
 
-def _read_backend(path: str) -> Any:
+def backend_value(path: str) -> Any:
+    """The value of `torch.backends.PATH`; None where it has none, or cannot be read."""
     owner: Any = torch.backends
     for part in path.split("."):
         try:

@@ -27,7 +27,8 @@ from .words import (
 _LEADS = {
     "compiled-worse": "torch.compile is farther from the float64 reference than eager",
     "compiled-better": "torch.compile differs from eager, and is nearer to the float64 reference",
-    "equally-accurate": "torch.compile differs from eager, but is as near to the float64 reference",
+    "equally-accurate": "torch.compile rounds otherwise than eager, and neither is farther from the float64 "
+    "reference than rounding explains",
     "amplified-rounding": "torch.compile differs from eager by rounding that a later operation amplifies",
     "elided-rounding": "torch.compile leaves out a rounding that the program asks for",
     "undefined": "torch.compile differs from eager where torch leaves the result undefined",

@@ -23,8 +23,8 @@ CLASS_SENTENCES = {
     "compiler bug.",
     "compiled-better": "The compiled result is nearer to the float64 reference than eager's: a difference, "
     "but not a bug by itself.",
-    "equally-accurate": "Eager and compiled are about equally far from the float64 reference: each rounds "
-    "in its own way, which is not a bug by itself.",
+    "equally-accurate": "Neither eager nor compiled is farther from the float64 reference than rounding "
+    "explains: each rounds in its own way, which is not a bug by itself.",
     "amplified-rounding": "The two runs differ by ordinary rounding, and a later operation (a step, a "
     "threshold, a cancellation) makes that large: not a bug by itself.",
     "elided-rounding": "A cast to a narrower dtype, which the program wrote, is not executed: a float64 "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -261,3 +262,22 @@ def test_generated_modules_and_the_constants_in_them_do_not_outlive_their_job(
     pristine.restore()
     assert PyCodeCache.modules == []
     assert not {module.__name__ for module in made} & sys.modules.keys()
+
+
+def test_a_thread_of_a_job_can_keep_the_manager_of_its_cuda_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in torch 2.11, whose module gives it to the thread that imports it and to no other."""
+    from torch._inductor import cudagraph_trees
+
+    from bisector.inductor.serving import pristine
+
+    monkeypatch.delattr(cudagraph_trees, "_initialize_tls")
+    found: list[Any] = []
+
+    def run() -> None:
+        pristine._give_graphs_manager()
+        found.append(cudagraph_trees.get_obj(cudagraph_trees.local, "tree_manager_containers"))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [{}]

@@ -22,6 +22,7 @@ from ...core.trace import NodeTrace
 from .. import naming
 from ..dispatched_ops import DispatchedOps
 from ..execute import Subject, seed
+from ..products import factor_eps
 from ..reference import LINEAR, Float64, NoReference, finest_of, nudge, short_name, widen
 from . import local_error
 from .forward import Following, magnitude
@@ -250,7 +251,10 @@ class Backward:
             linear = short_name(n.target) in LINEAR
             return self._wide_vjp(n, i, given, magnitude) if linear else None
 
-        return local_error.References(lambda: self._wide_vjp(n, i, given, lambda v: v), moved, of_magnitudes)
+        factors = factor_eps(short_name(n.target), [self.following.compiled[j] for j in n.all_input_nodes])
+        return local_error.References(
+            lambda: self._wide_vjp(n, i, given, lambda v: v), moved, of_magnitudes, factors=factors
+        )
 
 
 def _detached(value: Any) -> Any:

@@ -18,6 +18,7 @@ from .. import naming, tensors
 from ..dispatched_ops import DispatchedOps
 from ..execute import NotCompiled
 from ..graph import edit
+from ..products import factor_eps
 from ..reference import LINEAR, Float64, NoReference, finest_of, short_name, widen
 from ..undefined import makes_memory
 from . import local_error
@@ -182,6 +183,7 @@ class Following(torch.fx.Interpreter):
             lambda: self._on_unrounded(n, held, of),
             lambda: self._of_magnitudes(n, held, of),
             lambda: self._compiled_alone(n, held),
+            factor_eps(short_name(n.target), list(held.values())),
         )
         scale = local_error.scale_of(self.ops[n].basic, one.expected, list(held.values()))
         return local_error.local(one.actual, one.expected, scale, asked)

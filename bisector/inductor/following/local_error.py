@@ -21,6 +21,8 @@ FEW = 4.0
 # The same, at the scale of the whole result, for a function that is approximated (an erf by polynomials is
 # off by some ten) and for a sum of many terms, taken in another order.
 FEW_AT_SCALE = 64.0
+# Two factors, each rounded to half a step, make one step of the product, and both programs may be off by it.
+OF_FACTORS = 2.0
 _ARITHMETIC = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 Reference = Callable[[], Any]  # the same operation on the same inputs in float64, or None
 Pair = tuple[Any, Any]  # the compiled run's value and eager's: tensors, or tuples of tensors
@@ -49,13 +51,15 @@ class References:
 
     reference: in float64. unrounded: in float64 on inputs before they were rounded, in several combinations.
     magnitudes: of a sum, that of its terms' magnitudes. by_itself: compiled alone, so that its inputs are
-    rounded. Each None, or without elements, where there is none.
+    rounded. Each None, or without elements, where there is none. factors: machine epsilon of the format to
+    which a product may round its factors, 0 where it keeps them.
     """
 
     reference: Callable[[], Any]
     unrounded: Callable[[], Sequence[Any]] = tuple
     magnitudes: Callable[[], Any] = lambda: None
     by_itself: Callable[[], Any] = lambda: None
+    factors: float = 0.0
 
 
 def worst(found: Sequence[Local]) -> Local:
@@ -94,7 +98,12 @@ def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: Ref
     found = _local(actual, expected, scale, asked.reference)
     if not found.beyond or (found.eager_ulp is None and expected.dtype in _ARITHMETIC):
         return found
-    if _rounds_its_terms(actual, expected, asked.magnitudes()):
+    magnitudes = asked.magnitudes()
+    if asked.factors and _is_within(OF_FACTORS * asked.factors, actual, expected, magnitudes):
+        return replace(found, beyond=False)
+    if expected.dtype in _ARITHMETIC and _is_within(
+        FEW_AT_SCALE * torch.finfo(expected.dtype).eps, actual, expected, magnitudes
+    ):
         return found
     if not _moved_as_far(actual, expected, asked.unrounded()):
         return replace(found, wrong=True)
@@ -104,13 +113,12 @@ def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: Ref
     return replace(found, wrong=still)
 
 
-def _rounds_its_terms(actual: torch.Tensor, expected: torch.Tensor, magnitudes: Any) -> bool:
-    """Whether the two differ by no more than the rounding of terms of these magnitudes."""
+def _is_within(steps: float, actual: torch.Tensor, expected: torch.Tensor, magnitudes: Any) -> bool:
+    """Whether the two differ by no more than so much of the magnitudes of the terms."""
     if not isinstance(magnitudes, torch.Tensor) or magnitudes.shape != expected.shape:
         return False
-    step = torch.finfo(expected.dtype).eps if expected.dtype in _ARITHMETIC else 0.0
     apart = (actual.double() - expected.double()).abs()
-    return bool((apart <= FEW_AT_SCALE * step * magnitudes.double()).all())
+    return bool((apart <= steps * magnitudes.double()).all())
 
 
 def _moved_as_far(actual: torch.Tensor, expected: torch.Tensor, others: Sequence[Any]) -> bool:

@@ -1,6 +1,7 @@
 """`vec` where the backend is Triton: an operation that is computed faster than eager's kernels compute it.
 
-Rules for `triton_ops`; exercised on torch 2.13 up to machine code, with a pretended device.
+Rules for `triton_ops`; exercised on torch 2.13 up to machine code, with a pretended device, and on an H200
+with torch 2.11, which has no setting for the library that `own_log` asks for: there it is no decision.
 - `vec:division@node`: a float32 division by the approximate `div.full`; denied, by `div.rn`
   (what `eager_numerics.division_rounding` does everywhere).
 - `vec:own_log@node`: a logarithm by Triton's own lowering; denied, by libdevice's.
@@ -36,16 +37,17 @@ NAME = "vec on Triton"
 
 def install() -> None:
     require(config, "eager_numerics", "use_fast_math")
-    require(config.eager_numerics, "division_rounding", "use_pytorch_libdevice", "disable_ftz")
+    require(config.eager_numerics, "division_rounding", "disable_ftz")
     triton_ops.install()
     triton_ops.add_rule(_write_exactly)
     triton_ops.add_option_rule(_keep_denormals)
 
 
 def _value(name: str) -> Any:
+    """Of a setting; None where this torch does not have it."""
     owner: Any = config
     for part in name.split("."):
-        owner = getattr(owner, part)
+        owner = getattr(owner, part, None)
     return owner
 
 
@@ -54,8 +56,8 @@ def _write_exactly(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
     if control is None or tag is None or op.name not in _EXACT:
         return write(op)
     asked, settings, text = _EXACT[op.name]
-    if all(_value(name) == value for name, value in settings.items()):
-        return write(op)  # so already
+    if all(_value(name) in (value, None) for name, value in settings.items()):
+        return write(op)  # so already, or no choice of this torch's
     if op.name in ("truediv", "reciprocal") and not _float32(op):
         return write(op)  # the setting is about float32 alone
     told = f"{tags.described(tag.node)} {text}"

@@ -2,7 +2,8 @@
 
 For a process that cannot fork. A compile rewrites the captured graph in place, adds guards to its dynamic
 shapes, registers fallbacks for the whole process and fills caches whose keys lack what a probe varies.
-Exercised on torch 2.13, on a CPU alone: answers, IDs and generated code are those of forked jobs.
+Exercised on a CPU with torch 2.13, where answers, IDs and generated code are those of forked jobs, and on an
+H200 with torch 2.11.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import copy
 import gc
 import os
 import sys
+import threading
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -26,6 +29,8 @@ from ..capture.load import Loaded
 from ..capture.record import GraphRecord
 from ..flags import fix_trials
 from ..generators import Generators
+
+_CONTAINERS, _LOCKS = "tree_manager_containers", "tree_manager_locks"  # as cudagraph_trees.py calls them
 
 
 class Pristine:
@@ -45,6 +50,7 @@ class Pristine:
 
     def restore(self) -> None:
         """In the thread of the next job."""
+        _give_graphs_manager()
         torch._dynamo.reset()
         self.kernels.restore()  # a reset forgets the user's own Triton kernels, which the graphs name
         async_compile.CompiledTritonKernels.cache_clear()  # by source: knows nothing of libdevice
@@ -75,6 +81,18 @@ class Pristine:
         except RuntimeError as error:
             return first_line(error)
         return None
+
+
+def _give_graphs_manager() -> None:
+    """In torch 2.11 a thread that neither imported the trees of CUDA graphs nor is one of autograd has no
+    place for theirs, and an assertion of torch fails when they are recorded."""
+    trees = sys.modules.get("torch._inductor.cudagraph_trees")
+    if trees is None or hasattr(trees, "_initialize_tls") or hasattr(trees.local, _CONTAINERS):
+        return
+    setattr(trees.local, _CONTAINERS, {})
+    setattr(trees.local, _LOCKS, defaultdict(threading.Lock))
+    for name in (_CONTAINERS, _LOCKS):  # threads of autograd get the same
+        torch._C._stash_obj_in_tls(name, getattr(trees.local, name))
 
 
 def _forget_generated() -> None:

@@ -581,6 +581,16 @@ def test_more_than_rounding_at_a_node_is_no_amplified_rounding_though_nudges_mov
     assert verdict(default, nudged=nudged, followed=followed).kind is VerdictClass.EQUALLY_ACCURATE
 
 
+def test_an_error_larger_than_eagers_that_rounding_explains_is_not_said_to_be_as_small() -> None:
+    own = diverging(1e-7, 3e-7, steps_error_eager=0.5, steps_error_compiled=1.5)
+    found = verdict(measured(own), followed=ends_in(False, 2e-6), criterion=Criterion((0.0, 0.0)))
+    assert found.kind is VerdictClass.EQUALLY_ACCURATE
+    assert found.reason == (
+        "output[0]: compiled is no farther than rounding explains from the float64 reference "
+        "(rms error 3e-07, eager 1e-07)"
+    )
+
+
 def test_rounding_that_did_not_grow_is_not_amplified() -> None:
     found = verdict(measured(diverging(0.9, 1.0)), nudged=measured(FAR_MOVED), followed=ends_in(False, 2e-6))
     assert found.kind is VerdictClass.EQUALLY_ACCURATE

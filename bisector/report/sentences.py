@@ -119,7 +119,7 @@ def _in_the_script(verdict: Mapping[str, Any]) -> str:
         return ""
     counts = [
         count(compared["calls"], "call"), count(compared["values"], "value"),
-        count(compared["comparisons"], "comparison"), count(compared["lines"], "printed line"), "its end",
+        count(compared["comparisons"], "comparison"), count(compared["lines"], "written line"), "its end",
     ]  # fmt: skip
     said = conjunction([text for text in counts if not text.startswith("0 ")])
     return f" (compared of the script: {said})"

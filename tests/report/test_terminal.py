@@ -182,7 +182,7 @@ def test_agreement_of_a_script_says_what_of_it_was_compared() -> None:
     ends = ["exit status 0"] * 2
     compared = {"values": 8, "calls": 2, "comparisons": 0, "lines": 1, "ends": ends, "unseen": []}
     result["verdict"]["proof"] = {"experiment": "measured", "compared": compared, "reference": None}
-    said = "bit for bit (compared of the script: 2 calls, 8 values, 1 printed line and its end)."
+    said = "bit for bit (compared of the script: 2 calls, 8 values, 1 written line and its end)."
     assert said in flat(render(result))
 
 

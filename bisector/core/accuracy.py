@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from .criterion import DTYPE_TOLERANCES, Criterion, Tolerance
 from .evidence import Evidence
-from .judge import EPS
+from .judge import EPS, divergence, family
 from .model import Measurement, OutputMeasurement
 
 # An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is
@@ -116,6 +117,37 @@ def _is_beyond(output: OutputMeasurement, evidence: Evidence, times: float) -> b
     moved = moved_by_ulps(output, evidence)
     least = max(EPS.get(output.dtype, 0.0), evidence.coarsest) * output.scale
     return bool(moved) and _distance(output) > times * max(least, *moved)
+
+
+def beneath_tolerance(evidence: Evidence, criterion: Criterion) -> dict[str, tuple[Tolerance, ...]]:
+    """Outputs that agree because the default absolute tolerance is larger than all of them, though they are
+    off by far more than rounding explains: what each is held to at its own size, by path."""
+    found = _small(evidence.default.outputs, criterion)
+    return {o.path: (own,) for o, own in found if is_far(o, evidence)}
+
+
+def beneath_tolerance_in_calls(
+    calls: Iterable[Sequence[OutputMeasurement]], criterion: Criterion
+) -> dict[str, tuple[Tolerance, ...]]:
+    """The same by dtype, of the calls of a script, of which nothing says what rounding makes."""
+    found = [(output.dtype, own) for outputs in calls for output, own in _small(outputs, criterion)]
+    return {dtype: (min(own for other, own in found if other == dtype),) for dtype, _ in found}
+
+
+def _small(
+    outputs: Sequence[OutputMeasurement], criterion: Criterion
+) -> Iterator[tuple[OutputMeasurement, Tolerance]]:
+    """Outputs that agree, and would not at the size of the largest output of their kind beside them."""
+    scales = dict[str, float]()
+    for output in outputs:
+        scales[family(output.path)] = max(output.scale, scales.get(family(output.path), 0.0))
+    for output in outputs:
+        if is_exact(output) or not criterion.is_default(output) or divergence(output, criterion) is not None:
+            continue
+        rtol, atol = DTYPE_TOLERANCES.get(output.dtype, (0.0, 0.0))
+        own = min(1.0, FAR * EPS[output.dtype]) * scales[family(output.path)]
+        if 0.0 < own < atol and output.max_abs > own:
+            yield output, (rtol, own)
 
 
 def leaning_if_far(output: OutputMeasurement, evidence: Evidence) -> Leaning:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Compared:
-    """values: outputs, arguments, state and gradients that were held against each other; calls: of compiled
-    functions; comparisons: of the script's own; lines: that it printed, said on stderr or wrote into files;
-    ends: how each of the two runs ended, where that was compared. unseen: what was not compared, and why;
-    empty where all of it was.
+    """values: outputs, arguments, state and gradients that were held against each other; unequal: those of
+    them whose bits differ, within the tolerance; calls: of compiled functions; comparisons: of the script's
+    own; lines: that it printed, said on stderr or wrote into files; ends: how each of the two runs ended,
+    where that was compared. unseen: what was not compared, and why; empty where all of it was.
     """
 
     values: int = 0
+    unequal: int = 0
     calls: int = 0
     comparisons: int = 0
     lines: int = 0

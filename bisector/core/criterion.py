@@ -98,6 +98,11 @@ class Criterion:
         """The first of them, for what can have but one."""
         return self.tolerances(path, dtype)[0]
 
+    def is_default(self, output: OutputMeasurement) -> bool:
+        """Whether nobody said what this output is held to."""
+        said = self.everywhere is not None or not self.by_tolerances or output.dtype in self.by_dtype
+        return not said and output.path not in self.by_path and "*" not in self.by_path
+
     def without(self, paths: Iterable[str]) -> Criterion:
         """The same, under which the values of these outputs do not count."""
         return replace(self, by_path={**self.by_path, **dict.fromkeys(paths, (ANYTHING,))})

@@ -111,7 +111,10 @@ def judge(
         return ProbeResult(Outcome.UNRESOLVED, unseen, measurement)
     if not found:
         both = f"both raise {raised[0].compiled}" if raised else "every output agrees"
-        compared = Compared(values=len(measurement.outputs) + measurement.same)
+        compared = Compared(
+            values=len(measurement.outputs) + measurement.same,
+            unequal=sum(output.n_diff > 0 for output in measurement.outputs),
+        )
         return ProbeResult(Outcome.PASS, both, measurement, compared=compared)
     signatures = tuple(found)
     if studied is not None and not studied & {_alike(signature) for signature in signatures}:

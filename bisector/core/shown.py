@@ -73,8 +73,10 @@ def shown(
 def _compared(eager: PlainRun, compiled: PlainRun) -> Compared:
     """Of two runs that came to their ends, and of which nothing was left out. Of what they print nothing
     differs but what is known to move."""
+    outputs = [output for call in compiled.calls for output in call.outputs]
     return Compared(
-        values=sum(len(call.outputs) + call.same for call in compiled.calls),
+        values=len(outputs) + sum(call.same for call in compiled.calls),
+        unequal=sum(output.n_diff > 0 for output in outputs),
         calls=len(compiled.calls),
         comparisons=len(compiled.agreed),
         lines=max(eager.lines, compiled.lines),

@@ -146,7 +146,10 @@ _EXACT = frozenset({
 # Sums of many terms or products: where they cancel, their rounding is many ulp of the result.
 _ATTENTION = "scaled_dot_product_attention"
 LINEAR = (CONVOLUTIONS | MATRIX_PRODUCTS | {"cumsum", "mean", "sum"}) - {_ATTENTION}
-_SUMS = LINEAR | {_ATTENTION, "std", "std_mean", "var", "var_mean"}
+_SUMS = LINEAR | {
+    _ATTENTION, "cumprod", "dist", "index_add", "linalg_vector_norm", "nanmean", "nansum", "norm", "prod",
+    "scatter_add", "std", "std_mean", "trace", "var", "var_mean", "vector_norm",
+}  # fmt: skip
 
 
 class OneUlp(torch.fx.Interpreter):
@@ -361,16 +364,22 @@ def narrowing_casts(gm: torch.fx.GraphModule, dtypes: Mapping[str, torch.dtype])
 EXACT_INTEGERS = 1 << 20  # larger floats are integers because they have no digits left
 
 
+# Times the machine epsilon: less than a step where the mantissa is near 1, more where it is near 2; rounded, one
+# step of either. A larger step upwards than downwards adds up in a product of many factors.
+AS_FAR_DOWN_AS_UP = 0.75
+
+
 def nudge(x: torch.Tensor, seed: int, most: int = 1, eps: Any = None) -> torch.Tensor:
     """x with each element moved up or down by a step of its dtype, or by as many as `most` of them. eps: the
     machine epsilon of another format whose step is meant."""
     generator = torch.Generator().manual_seed(seed)
     up = torch.randint(0, 2, x.shape, generator=generator, dtype=torch.int8).to(x.device).bool()
-    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    steps: Any = AS_FAR_DOWN_AS_UP
     if most > 1:
-        eps = eps * torch.randint(1, most + 1, x.shape, generator=generator).to(x.device, x.dtype)
+        steps = steps + torch.randint(0, most, x.shape, generator=generator).to(x.device, x.dtype)
     with torch.no_grad():
-        moved = torch.where(up, x * (1 + eps), x * (1 - eps / 2)).to(x.dtype)
+        step = x * (steps * (torch.finfo(x.dtype).eps if eps is None else eps))
+        moved = torch.where(up, x + step, x - step).to(x.dtype)
         moved = torch.where(moved.isfinite(), moved, x)  # the largest float, a mask say, stays
         # What ceil, floor, clamp or a count give is exact, and no program rounds it otherwise.
         moved = torch.where((x == x.round()) & (x.abs() < EXACT_INTEGERS), x, moved)

@@ -57,12 +57,12 @@ def answer(result: Result) -> str:
     if verdict["class"] == "agrees":
         too = verdict["reason"].partition("; ")[2]
         said = f"; {stopped(too)}" if too else "."
-        on = f"{_on_outputs(verdict['outputs'])}{_in_the_script(verdict)}"
+        on = f"{_on_outputs(verdict)}{_in_the_script(verdict)}"
         return f"No divergence: eager and torch.compile agree{on}{said}"
     if verdict.get("rule") == "asks-compiling":
         return f"No divergence of torch.compile: {stopped(verdict['reason'])}"
     if verdict["class"] == "own-difference":
-        agree = f"eager and torch.compile agree{_on_outputs(verdict['outputs'])}"
+        agree = f"eager and torch.compile agree{_on_outputs(verdict)}"
         return f"No divergence of torch.compile: {agree}, and {stopped(verdict['reason'])}"
     if not diverges(result) and verdict["first_bad_backend"] is not None:
         return f"torch.compile differs from eager: {verdict['reason']}."
@@ -105,17 +105,25 @@ def _lead(verdict: Mapping[str, Any]) -> str:
     return _LEADS.get(verdict["class"], "torch.compile differs from eager")
 
 
-def _on_outputs(outputs: Sequence[Mapping[str, Any]]) -> str:
+def _on_outputs(verdict: Mapping[str, Any]) -> str:
+    """Of the call that was studied; they are bit-equal only where all values of the script are."""
+    outputs = verdict["outputs"]
     if not outputs:
         return ""
-    exact = all(output["n_diff"] == 0 for output in outputs)
+    exact = all(output["n_diff"] == 0 for output in outputs) and not _proof(verdict).get("unequal")
     return f" on {count(len(outputs), 'output')}, {'bit for bit' if exact else 'within the tolerance'}"
+
+
+def _proof(verdict: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was compared."""
+    compared: Mapping[str, Any] = verdict.get("proof", {}).get("compared") or {}
+    return compared
 
 
 def _in_the_script(verdict: Mapping[str, Any]) -> str:
     """What of the whole script was compared; empty where it was not run."""
-    compared = verdict.get("proof", {}).get("compared")
-    if not compared or not compared["calls"]:
+    compared = _proof(verdict)
+    if not compared.get("calls"):
         return ""
     counts = [
         count(compared["calls"], "call"), count(compared["values"], "value"),

@@ -10,23 +10,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bisector.core.accuracy import beneath_tolerance_in_calls
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
 from bisector.core.model import Outcome
 from bisector.core.protocol import Request
 from bisector.core.recorded import Recorded, RecordedCall
-from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, ScriptRuns
+from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, ScriptRuns, script_verdict
 from bisector.core.shown import ScriptResult, is_exact
 from bisector.core.verdict import VerdictClass
 from bisector.errors import BadTarget
 from bisector.subject.targets import TargetKind
 
 from . import environment
-from .criteria import criterion_of_call, criterion_of_comparisons, criterion_of_script
+from .criteria import (
+    criterion_of_call,
+    criterion_of_comparisons,
+    criterion_of_script,
+    held_at_their_size,
+)
 from .divergence import Divergence
 from .run import Session
 from .study import Study
-from .subject import choose, whole_script
+from .subject import at_their_size, choose, whole_script
 from .witness import Script, Witness, script_of
 
 BENEATH = (
@@ -133,6 +139,9 @@ def seen_in_script(session: Session, chosen: Divergence) -> Seen:
     """What the script's own runs show. chosen: the call that was looked at before."""
     program, criterion = script_of(session), held_to_as_a_script(session, chosen)
     witness = program.witness(criterion)
+    if witness.shown.outcome is Outcome.PASS and (small := _beneath_tolerance(program, witness, criterion)):
+        found = _seen_at_their_size(chosen, program, small)
+        return Seen(chosen, witness, criterion) if found is None else found
     if not witness.shown.diverges:
         return Seen(chosen, witness, criterion)
     calls = session.lab.hello().calls
@@ -145,6 +154,27 @@ def seen_in_script(session: Session, chosen: Divergence) -> Seen:
     if again.outcome is not Outcome.PASS:
         return _unsteady(chosen, program, witness, criterion, again)
     return _looked_into(chosen, program, witness, criterion, again)
+
+
+def _beneath_tolerance(program: Script, witness: Witness, criterion: Criterion) -> Criterion | None:
+    """The criterion under which values that are smaller than the default tolerance are held to their own
+    size; None where none of them differs by it."""
+    calls = (call.outputs for call in witness.compiled.calls)
+    small = beneath_tolerance_in_calls(calls, criterion)
+    return held_at_their_size(criterion, by_dtype=small) if small else None
+
+
+def _seen_at_their_size(chosen: Divergence, program: Script, criterion: Criterion) -> Seen | None:
+    """A script whose small values differ by more than rounding: None where they do not, or that is not
+    known."""
+    witness = program.witness(criterion)
+    again = program.again(criterion) if witness.shown.diverges else None
+    if again is None or again.outcome is not Outcome.PASS:
+        return None
+    seen = _looked_into(chosen, program, witness, criterion, again)
+    worse = script_verdict(seen.runs(witness), criterion).kind is VerdictClass.COMPILED_WORSE
+    notes = at_their_size(criterion.by_dtype)
+    return replace(seen, chosen=replace(chosen, notes=(*chosen.notes, *notes))) if worse else None
 
 
 def _looked_into(

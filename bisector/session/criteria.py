@@ -43,6 +43,20 @@ def criterion_of_comparisons(
     return replace(of_call, by_path={}, by_dtype=by_dtype)
 
 
+def held_at_their_size(
+    criterion: Criterion,
+    by_path: Mapping[str, tuple[Tolerance, ...]] | None = None,
+    by_dtype: Mapping[str, tuple[Tolerance, ...]] | None = None,
+) -> Criterion:
+    """The criterion with tolerances for outputs that are smaller than the default one."""
+    if not by_path and not by_dtype:
+        return criterion
+    held = replace(criterion, source=f"{criterion.source}, small outputs at their own size")
+    return replace(
+        held, by_path={**held.by_path, **(by_path or {})}, by_dtype={**held.by_dtype, **(by_dtype or {})}
+    )
+
+
 def _loosest(calls: Sequence[RecordedCall]) -> Tolerance | None:
     own = [pair for call in calls for pairs in call.tolerances.values() for pair in pairs]
     return max(own, key=sum) if own else None

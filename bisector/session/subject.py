@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bisector.core.accuracy import beneath_tolerance
 from bisector.core.backends import INDUCTOR
 from bisector.core.case import WHOLE
-from bisector.core.criterion import Criterion
+from bisector.core.criterion import Criterion, Tolerance
 from bisector.core.evidence import Evidence
 from bisector.core.judge import judge, severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
@@ -23,6 +24,7 @@ from bisector.runner.lab import Lab
 
 from ..subject.targets import source_of
 from .command_line import Options
+from .criteria import held_at_their_size
 from .divergence import Divergence, DivergingCall, DivergingScript, Other, verdict_of_call
 from .run import Session
 from .study import Study, measured
@@ -51,6 +53,8 @@ def choose(
     call = calls[0]
     study = study_of(call)
     evidence = _evidence(study, beside(study, call))
+    small = beneath_tolerance(evidence, study.criterion)
+    study = replace(study, criterion=held_at_their_size(study.criterion, by_path=small))
     verdict = verdict_of_call(evidence, study, call)
     if verdict.rule is Rule.EVERY_RUN:
         verdict = replace(verdict, signatures=_of_any_run(verdict.signatures))
@@ -60,7 +64,7 @@ def choose(
     outputs = [(o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging]
     study = replace(study, small=study.criterion.for_reduced_graph(outputs))
     several = _several_tolerances(study, evidence.default, diverging)
-    notes = (*evidence.notes, *several, *_notes(hello, call, verdict, others))
+    notes = (*evidence.notes, *at_their_size(small), *several, *_notes(hello, call, verdict, others))
     return DivergingCall(call, study, evidence, verdict, notes, others)
 
 
@@ -88,6 +92,15 @@ def whole_script(
     source = source_of(Path(options.target))
     given = verdict or measured_here
     return DivergingScript(call, study, evidence, given, rung=rung, script=source, lines=lines)
+
+
+def at_their_size(small: Mapping[str, tuple[Tolerance, ...]]) -> list[str]:
+    """A note on outputs, or dtypes, that are smaller than the default absolute tolerance."""
+    if not small:
+        return []
+    name, ((_, own), *_) = next(iter(small.items()))
+    default = "the default absolute tolerance is larger than all of its values"
+    return [f"{name} is held to an absolute tolerance of {own:.3g}: {default}"]
 
 
 def _evidence(study: Study, beside: Sequence[Request[Any]] = ()) -> Evidence:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import bisector
+from bisector.core.accuracy import beneath_tolerance, beneath_tolerance_in_calls
 from bisector.core.classify import classify
 from bisector.core.compared import Compared, NothingCompared
 from bisector.core.criterion import Criterion
@@ -627,3 +628,45 @@ def test_one_module_puts_verdicts_together() -> None:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Verdict"
     }
     assert made == {"core/verdict.py"}
+
+
+def small(diff: float, scale: float, path: str = "output[0]") -> OutputMeasurement:
+    """An output of that largest value, all elements off by as much."""
+    return off_by(
+        diff, scale, path, scale=scale, n_diff=90, rms_error_eager=scale * 1e-8, rms_error_compiled=diff
+    )
+
+
+def test_an_output_that_is_smaller_than_the_tolerance_is_held_to_its_own_size() -> None:
+    lost, moved = measured(small(6e-9, 6e-9)), measured(small(6e-16, 6e-9))
+    found = beneath_tolerance(Evidence(lost, AGREES, AGREES, (moved,), ()), Criterion())
+    ((rtol, atol),) = found["output[0]"]
+    assert rtol == 1.3e-6 and 6e-13 < atol < 1e-12
+    assert verdict(lost, nudged=moved).kind is VerdictClass.AGREES
+    held = Criterion(by_path=found)
+    assert verdict(lost, nudged=moved, criterion=held).kind is VerdictClass.COMPILED_WORSE
+
+
+@pytest.mark.parametrize(
+    ("one", "moved", "criterion"),
+    [
+        pytest.param(small(6e-9, 6e-9), small(6e-9, 6e-9), Criterion(), id="rounding moves it as far"),
+        pytest.param(small(6e-13, 6e-9), small(6e-16, 6e-9), Criterion(), id="off by a thousandth"),
+        pytest.param(small(6e-9, 6e-9), small(6e-16, 6e-9), Criterion((1e-6, 1e-6)), id="the user says so"),
+        pytest.param(
+            small(6e-9, 6e-9), small(6e-16, 6e-9), Criterion(by_path={"*": ((1e-6, 1e-6),)}),
+            id="the script says so",
+        ),
+    ],
+)  # fmt: skip
+def test_no_other_output_is(one: OutputMeasurement, moved: OutputMeasurement, criterion: Criterion) -> None:
+    evidence = Evidence(measured(one), AGREES, AGREES, (measured(moved),), ())
+    assert beneath_tolerance(evidence, criterion) == {}
+
+
+def test_a_small_output_beside_a_large_one_may_be_what_cancels_in_it() -> None:
+    beside = [small(6e-9, 6e-9), output("output[1]")]
+    assert beneath_tolerance_in_calls([beside], Criterion()) == {}
+    assert "float32" in beneath_tolerance_in_calls([beside[:1]], Criterion())
+    gradient = [small(6e-9, 6e-9), output("grad[0]")]
+    assert "float32" in beneath_tolerance_in_calls([gradient], Criterion())

@@ -259,6 +259,56 @@ FORMS = {
         """,
         "the script prints `False` with compilation off too", "agrees", 0, slow=True,
     ),
+    "values that are all smaller than the default tolerance": Form(
+        """
+        import torch
+
+        @torch.compile
+        def growth(rate):
+            return torch.expm1(rate / (365 * 24 * 3600))
+        rate = 0.01 + torch.arange(64.0) / 300
+        print(f"{growth(rate).mean().item():.3e}")
+        """,
+        "on equal inputs `expm1`", "compiled-worse",
+    ),
+    "small values of a later call, in which a hook is ignored": Form(
+        """
+        import torch
+
+        class Plates(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.plates = torch.nn.Linear(1, 1, bias=False)
+                self.plates.weight.data.fill_(8.854e-9)
+            def forward(self, area):
+                return self.plates(area)
+        plates = Plates()
+        measure = torch.compile(plates)
+        area = torch.linspace(0.1, 0.8, 8).unsqueeze(1)
+        with torch.no_grad():
+            empty = measure(area)
+            plates.plates.register_forward_hook(lambda module, given, out: out * 80.0)
+            print(f"{empty.sum().item():.3e} {measure(area).sum().item():.3e}")
+        """,
+        "the script diverges at call 2 of 2 (`Plates`)", "compiled-worse", backend="eager", slow=True,
+    ),
+    "what is asked next hangs on the processor time of a call": Form(
+        """
+        import time
+        import torch
+
+        @torch.compile
+        def score(x):
+            return (x * x).mean(0)
+        x = torch.arange(640.0).view(128, 5)
+        began = time.process_time()
+        score(x[:8])
+        size = 64 if time.process_time() - began < 0.05 else 16
+        parts = [score(x[i : i + size]) for i in range(0, 128, size)]
+        print(len(parts), torch.stack(parts).mean().item())
+        """,
+        "what a call is given hangs on how long earlier calls take", "unresolved", backend="eager", slow=True,
+    ),
     "a test case of unittest": Form(
         """
         import unittest

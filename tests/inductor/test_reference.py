@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from bisector.errors import first_line
 from bisector.inductor import tensors
 from bisector.inductor.collecting import EagerRun
-from bisector.inductor.reference import Float64, NoReference, Nudged, OneUlp, widened
+from bisector.inductor.reference import Float64, NoReference, Nudged, OneUlp, nudge, widened
 
 ONES = torch.ones(4)
 EPS32 = torch.finfo(torch.float32).eps
@@ -347,3 +347,22 @@ def test_a_reason_is_one_line() -> None:
     assert first_line(ValueError("a\nb")) == "ValueError: a"
     assert first_line(ValueError()) == "ValueError"
     assert len(first_line(ValueError("x" * 10_000))) < 400
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_a_nudge_is_one_step_of_the_dtype_as_often_up_as_down(dtype: torch.dtype) -> None:
+    x = torch.linspace(1.001, 1.999, 4096, dtype=torch.float64).to(dtype)
+    x = x[x != x.round()]
+    steps = ((nudge(x, 0).double() - x.double()) / torch.finfo(dtype).eps).round()
+    assert set(steps.tolist()) == {-1.0, 1.0}
+    assert abs(float(steps.mean())) < 0.1
+
+
+def test_rounding_moves_a_product_of_many_factors_to_both_sides() -> None:
+    gm = torch.fx.symbolic_trace(lambda x: x.prod(-1))
+    x = 1 + 0.02 * torch.randn(64, 4096, generator=torch.Generator().manual_seed(0))
+    eager = x.prod(-1)
+    moved = [(OneUlp(gm, seed, torch.finfo(torch.float32).eps).run(x) - eager) / eager for seed in range(4)]
+    steps = torch.stack(moved) / torch.finfo(torch.float32).eps
+    assert 8 < float(steps.abs().mean()) < 500
+    assert 0.3 < float((steps > 0).float().mean()) < 0.7

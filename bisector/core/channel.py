@@ -1,5 +1,5 @@
-"""What carries a difference through a script: the values that its calls give, the time that they take, or
-something else, such as a side effect that is lost.
+"""What carries a difference through a script: the values that its calls give, how these lie in memory, the
+time that they take, or something else, such as a side effect that is lost.
 
 The script is run with compilation off, each call giving what it gave compiled: what it then does as in the
 compiled run came through these values.
@@ -7,21 +7,13 @@ compiled run came through these values.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from .printed import PrintedLine, differing
-from .program import CompiledCall, PlainRun, exception_type
+from .program import Carrier, CompiledCall, PlainRun, exception_type
 
 GIVEN = "where each call gives what it gave compiled"
-
-
-class Carrier(enum.Enum):
-    VALUES = "the values that the calls give"
-    TIME = "how long the calls take"
-    OTHER = "something else"
-    UNKNOWN = "not known"
 
 
 @dataclass(frozen=True)

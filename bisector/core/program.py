@@ -41,13 +41,24 @@ class EffectKind(enum.Enum):
     DRAWS = "draws random numbers"
 
 
+class Carrier(enum.Enum):
+    """What carries a difference from the calls of a script to what it does next."""
+
+    VALUES = "the values that the calls give"
+    LAYOUT = "how these lie in memory"
+    TIME = "how long the calls take"
+    OTHER = "something else"
+    UNKNOWN = "not known"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How a plain run is made.
 
     seed: where the script sets none. backend: in the place of the script's own, where that does more. until:
     the last call that is looked at, by its place; the script ends after it.
-    slow: where each call gives what it gave compiled, it takes as long, too. compiling: with compilation off
+    too: where each call gives the values that it gave compiled, what else is as it was there: LAYOUT or TIME.
+    compiling: with compilation off
     a call that asks whether it is compiled is told so. put_back: what a call does that is undone before the
     next one; codes: where the functions are written of which that holds, as `file:line`.
     early, late: lines of Python that a fix consists of: before torch is imported, and before the first call
@@ -60,7 +71,7 @@ class RunOptions:
     seed: int
     backend: str | None = None
     until: int | None = None
-    slow: bool = False
+    too: Carrier | None = None
     compiling: bool = False
     put_back: EffectKind | None = None
     codes: tuple[str, ...] = ()

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from .accuracy import AMPLIFIED, gain, is_beyond_local, is_exact, is_far
 from .backends import INDUCTOR
-from .channel import Carrier, Channel
+from .channel import Channel
 from .classify import PLAINLY_WRONG, classify
 from .criterion import EXACT, Criterion
 from .evidence import FALLBACK_RANDOM, Evidence
 from .judge import divergence, family, judge
 from .model import DivergenceKind, Outcome, OutputMeasurement
-from .program import CompiledCall, PlainRun
+from .program import Carrier, CompiledCall, PlainRun
 from .shown import ScriptResult, shown
 from .verdict import Rule, Verdict, VerdictClass, decided
 
@@ -40,6 +40,10 @@ HANGS_ON_TIME = (
     "what a call is given hangs on how long earlier calls take: with compilation off the script comes to the "
     "same inputs where each call gives what it gave compiled and takes as long"
 )
+OTHERWISE_LAID = (
+    "with compilation off the script comes to the same where each call gives what it gave compiled and this "
+    "lies in memory as it lay there: the strides of an output are others than eager's"
+)
 SAYS_GROWN = (
     "each call agrees on equal inputs, and with compilation off the script says the same where each call "
     "gives what it gave compiled: small differences of the values make that of it"
@@ -49,9 +53,9 @@ SAYS_TIME = (
     "gives what it gave compiled and takes as long"
 )
 NEITHER = (
-    "with compilation off the script does not say so where each call gives what it gave compiled and takes "
-    "as long: neither values nor time make the difference, but what else the calls do, such as a side effect "
-    "that is lost"
+    "with compilation off the script does not say so where each call gives what it gave compiled, laid out "
+    "so, and takes as long: neither values nor strides nor time make the difference, but what else the calls "
+    "do, such as a side effect that is lost"
 )
 UNSTEADY_WORDS = "all values of its calls are bit-equal, and with compilation off it says the same at times"
 ASKS = (
@@ -280,6 +284,8 @@ def _beside_the_calls(runs: ScriptRuns) -> _Classified:
         return _not_followed(runs, channel)
     if channel.carrier is Carrier.TIME:
         return VerdictClass.UNRESOLVED, SAYS_TIME, Rule.GROWTH
+    if channel.carrier is Carrier.LAYOUT:
+        return VerdictClass.COMPILED_WORSE, f"{OTHERWISE_LAID}; {runs.layer}", Rule.KIND
     if channel.carrier is Carrier.OTHER:
         lost = runs.first_bad == BY_EAGERS_KERNELS[0]
         kind = VerdictClass.COMPILED_WORSE if lost else VerdictClass.UNRESOLVED
@@ -313,6 +319,8 @@ def _by_channel(runs: ScriptRuns, channel: Channel | None) -> _Classified:
         return VerdictClass.AMPLIFIED_ROUNDING, GROWS, Rule.GROWTH
     if channel is not None and channel.carrier is Carrier.TIME:
         return VerdictClass.UNRESOLVED, HANGS_ON_TIME, Rule.GROWTH
+    if channel is not None and channel.carrier is Carrier.LAYOUT:
+        return VerdictClass.COMPILED_WORSE, f"{OTHERWISE_LAID}; {runs.layer}", Rule.KIND
     if channel is None or channel.call is None:
         return _not_followed(runs, channel)
     call = channel.call

@@ -24,6 +24,7 @@ from .declared import AsDeclared, Undeclared, is_changed
 from .execute import Outputs, Subject, eager_program, prepare, run, run_again
 from .measuring import measured
 from .moves import Moves
+from .nudging import OneUlp
 from .probing import compiled_measurement, probe
 from .redrawing import redrawn
 from .reference import (
@@ -31,7 +32,6 @@ from .reference import (
     LeavingOut,
     NoReference,
     Obeying,
-    OneUlp,
     copied,
     narrowing_casts,
     rounding_of,
@@ -72,7 +72,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     reference = References(subject, casts, eager, looked.eps)
 
     def moved(seed: int, most: int) -> Outputs:
-        return run(subject, OneUlp(gm, seed, looked.eps, most).run)
+        return run(subject, OneUlp(gm, seed, most).run)
 
     moves = Moves(eager, moved, _nudges(eager))
     nudged = [Measurement(measure.measure_all(eager, outputs)) for outputs in moves.by_one_step()]

@@ -1,15 +1,11 @@
-"""Two more runs in eager that a verdict needs: one in float64, one with every result moved by one ulp.
-
-The first is the yardstick (the idea of torch._dynamo.utils.same). The second asks how much the graph
-amplifies rounding: where one ulp at each node moves the output beyond tolerance, two correct programs may
-differ that much (the idea of stochastic arithmetic, CADNA and Verrou).
+"""Eager in float64, the yardstick of two runs (the idea of torch._dynamo.utils.same), with the casts of the
+program or without them.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -20,7 +16,6 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from ..errors import first_line
 from .higher_order import is_higher_order, run_under
-from .products import CONVOLUTIONS, MATRIX_PRODUCTS, factor_eps
 from .tensors import lies_as_new
 
 _WIDE = {
@@ -129,155 +124,11 @@ def _narrowed(value: Any) -> Any:
     return value.to(back[value.dtype]) if isinstance(value, torch.Tensor) and value.dtype in back else value
 
 
-# Results that are exact whatever the inputs: a value moved after one of these is no rounding error.
-_EXACT = frozenset({
-    "_to_copy", "abs", "absolute", "amax", "amin", "arange", "argmax", "argmin", "bfloat16", "broadcast_to",
-    "cat", "ceil", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "concat", "concatenate",
-    "constant_pad_nd", "contiguous", "convert_element_type", "copy", "copysign", "cummax", "cummin", "detach",
-    "diag", "double", "embedding", "expand", "fill", "flip", "float", "floor", "frac", "full", "full_like",
-    "gather", "getitem", "half", "hardtanh", "hstack", "index_copy", "index_fill", "index_put",
-    "index_select", "masked_fill", "masked_scatter", "masked_select", "max", "max_pool1d", "max_pool2d",
-    "max_pool3d", "maximum", "min", "minimum", "narrow", "neg", "negative", "one_hot", "ones", "ones_like",
-    "pad", "permute", "relu", "relu6", "repeat",
-    "repeat_interleave", "requires_grad", "reshape", "resize", "roll", "round", "scatter", "set", "sign",
-    "sort", "split", "squeeze", "stack", "take", "to", "topk", "transpose", "tril", "triu", "trunc", "type",
-    "type_as", "unbind", "unflatten", "unsqueeze", "view", "vstack", "where", "zero", "zeros", "zeros_like",
-})  # fmt: skip
-# Sums of many terms or products: where they cancel, their rounding is many ulp of the result.
-_ATTENTION = "scaled_dot_product_attention"
-LINEAR = (CONVOLUTIONS | MATRIX_PRODUCTS | {"cumsum", "mean", "sum"}) - {_ATTENTION}
-_SUMS = LINEAR | {
-    _ATTENTION, "cumprod", "dist", "index_add", "linalg_vector_norm", "nanmean", "nansum", "norm", "prod",
-    "scatter_add", "std", "std_mean", "trace", "var", "var_mean", "vector_norm",
-}  # fmt: skip
-
-
-class OneUlp(torch.fx.Interpreter):
-    """Runs a graph in eager with the result of each rounding node moved by one ulp, up or down.
-
-    The terms of a sum (a convolution, a product of matrices) are moved as well, by a step of the format to
-    which its factors may be rounded (`products`). Only values of the finest
-    float dtype in the graph are moved: an ulp of a coarser one (a cast to float16 in a float32 program) is
-    no rounding error of the program but a step it takes on purpose. most: ulps that a value is moved by.
-    """
-
-    def __init__(self, gm: torch.fx.GraphModule, seed: int, finest: float, most: int = 1) -> None:
-        super().__init__(gm)
-        self.random = random.Random(seed)
-        self.finest = finest
-        self.most = most
-
-    def run_node(self, n: torch.fx.Node) -> Any:
-        result = super().run_node(n)
-        if n.op not in ("call_function", "call_method") or not isinstance(result, torch.Tensor):
-            return result
-        if self._is_argument(n, result):
-            return result if self._is_exact(n) else _move_in_place(result, self._moved)
-        if result._is_view() or self._is_exact(n):
-            return result
-        return self._moved(result)
-
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if "out" not in kwargs:
-            args = self._terms_moved(short_name(target), args)
-        return super().call_function(target, args, kwargs)
-
-    def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
-        return super().call_method(target, self._terms_moved(short_name(target), args), kwargs)
-
-    def _moved(self, value: Any) -> Any:
-        return _moved(value, self.finest, self.random, self.most)
-
-    def _terms_moved(self, name: str, args: Any) -> Any:
-        return _terms_moved(name, args, self._moved, self.random)
-
-    def _is_argument(self, n: torch.fx.Node, result: torch.Tensor) -> bool:
-        """Whether a node returns its own argument, into which it writes."""
-        return any(self.env.get(a) is result for a in n.all_input_nodes)
-
-    def _is_exact(self, n: torch.fx.Node) -> bool:
-        """A part of a tuple is as exact as what made the tuple."""
-        name = _out_of_place(short_name(n.target))
-        source = n.args[0] if n.args else None
-        if name == "getitem" and isinstance(source, torch.fx.Node):
-            return isinstance(self.env.get(source), torch.Tensor) or self._is_exact(source)
-        return name in _EXACT
-
-
-class Nudged(TorchDispatchMode):
-    """Moves the result of each rounding ATen operation by one ulp, up or down, as `OneUlp` does node by node:
-    for programs that there is no graph of. finest, most: as there."""
-
-    supports_higher_order_operators = True
-
-    def __init__(self, seed: int, finest: float, most: int = 1) -> None:
-        super().__init__()
-        self.random = random.Random(seed)
-        self.finest = finest
-        self.most = most
-        self.coarsest = 0.0  # machine epsilon of the coarsest float dtype of a result
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        name = short_name(func)
-        if is_higher_order(func):
-            return run_under(self, func, args, kwargs)
-        if not func._schema.is_mutable:
-            args = _terms_moved(name, args, self._moved, self.random)
-        result = func(*args, **kwargs)
-        for value in pytree.tree_leaves(result):
-            if isinstance(value, torch.Tensor) and math.isfinite(rounding_of(value)):
-                self.coarsest = max(self.coarsest, rounding_of(value))
-        if _out_of_place(name) in _EXACT or func.is_view:
-            return result
-        if func._schema.is_mutable:
-            return pytree.tree_map(lambda value: _move_in_place(value, self._moved), result)
-        return pytree.tree_map(self._moved, result)
-
-    def _moved(self, value: Any) -> Any:
-        return _moved(value, self.finest, self.random, self.most)
-
-
-def _moved(value: Any, finest: float, draws: random.Random, most: int) -> Any:
-    """A float tensor of the finest dtype moved by an ulp at each element, or by as many as `most`; anything
-    else as it is."""
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
-        return value
-    return value if rounding_of(value) > finest else nudge(value, draws.getrandbits(62), most)
-
-
-def _terms_moved(name: str, args: Any, moved: Callable[[Any], Any], draws: random.Random) -> Any:
-    """The arguments of an operation, moved where they are terms that it sums or multiplies."""
-    if name not in _SUMS:
-        return args
-    eps = factor_eps(name, args)
-    if eps:
-        return pytree.tree_map(lambda v: _factor_moved(v, draws, eps), args)
-    return pytree.tree_map(moved, args)
-
-
-def _factor_moved(value: Any, draws: random.Random, eps: float) -> Any:
-    return nudge(value, draws.getrandbits(62), eps=eps) if isinstance(value, torch.Tensor) else value
-
-
-def _move_in_place(value: Any, moved: Callable[[Any], Any]) -> Any:
-    """What an operation wrote into its argument, moved there, without autograd or a mode seeing it."""
-    if isinstance(value, torch.Tensor):
-        with _disable_current_modes():
-            value.data.copy_(moved(value.detach()))
-    return value
-
-
 def short_name(target: Any) -> str:
     """`mul` for torch.mul, "mul", operator.mul and aten.mul.Tensor alike."""
     if isinstance(target, torch._ops.OpOverload):
         target = target.overloadpacket
     return target if isinstance(target, str) else getattr(target, "__name__", "")
-
-
-def _out_of_place(name: str) -> str:
-    """`mul` for `mul_`, which writes into its argument."""
-    return name.removesuffix("_") if not name.endswith("__") else name
 
 
 def rounding_of(value: torch.Tensor) -> float:
@@ -359,31 +210,6 @@ def narrowing_casts(gm: torch.fx.GraphModule, dtypes: Mapping[str, torch.dtype])
         if before in _DIGITS and after in _DIGITS and torch.finfo(after).eps > torch.finfo(before).eps:
             found[node.name] = after
     return found
-
-
-EXACT_INTEGERS = 1 << 20  # larger floats are integers because they have no digits left
-
-
-# Times the machine epsilon: less than a step where the mantissa is near 1, more where it is near 2; rounded, one
-# step of either. A larger step upwards than downwards adds up in a product of many factors.
-AS_FAR_DOWN_AS_UP = 0.75
-
-
-def nudge(x: torch.Tensor, seed: int, most: int = 1, eps: Any = None) -> torch.Tensor:
-    """x with each element moved up or down by a step of its dtype, or by as many as `most` of them. eps: the
-    machine epsilon of another format whose step is meant."""
-    generator = torch.Generator().manual_seed(seed)
-    up = torch.randint(0, 2, x.shape, generator=generator, dtype=torch.int8).to(x.device).bool()
-    steps: Any = AS_FAR_DOWN_AS_UP
-    if most > 1:
-        steps = steps + torch.randint(0, most, x.shape, generator=generator).to(x.device, x.dtype)
-    with torch.no_grad():
-        step = x * (steps * (torch.finfo(x.dtype).eps if eps is None else eps))
-        moved = torch.where(up, x + step, x - step).to(x.dtype)
-        moved = torch.where(moved.isfinite(), moved, x)  # the largest float, a mask say, stays
-        # What ceil, floor, clamp or a count give is exact, and no program rounds it otherwise.
-        moved = torch.where((x == x.round()) & (x.abs() < EXACT_INTEGERS), x, moved)
-    return x + (moved - x).detach() if x.requires_grad else moved
 
 
 def copied(value: Any) -> Any:

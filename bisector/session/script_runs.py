@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ class ScriptRuns:
 
     def _values_of(self, asked: ScriptRun) -> Path:
         """Where the values are that calls gave compiled, of one way to compile."""
-        way = replace(asked, mode=Mode.SUBSTITUTED, slow=False, until=None, again=False)
+        way = replace(asked, mode=Mode.SUBSTITUTED, too=None, until=None, again=False)
         folder = self._folder_of(asked) / way.key
         folder.mkdir(exist_ok=True)
         return folder
@@ -156,8 +157,8 @@ class ScriptRuns:
 
 
 def _as_json(told: PlainOptions) -> str:
-    undone = None if told.put_back is None else told.put_back.value
-    return json.dumps(asdict(told) | {"mode": told.mode.value, "put_back": undone})
+    values = {name: v.value if isinstance(v, Enum) else v for name, v in asdict(told).items()}
+    return json.dumps(values)
 
 
 def read_run(events: Path, done: processes.Ended) -> PlainRun:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bisector.core.backends import first_bad, last_rung, rungs_before
-from bisector.core.channel import Carrier, Channel, to_call, to_words
+from bisector.core.channel import Channel, to_call, to_words
 from bisector.core.criterion import Criterion
 from bisector.core.fix_source import (
     CompileAnew,
@@ -29,7 +29,7 @@ from bisector.core.printed import (
     not_compared,
     without,
 )
-from bisector.core.program import KEPT, EffectKind, Mode, PlainRun
+from bisector.core.program import KEPT, Carrier, EffectKind, Mode, PlainRun
 from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, first_unequal
 from bisector.core.shown import ScriptResult, differing_places, is_exact, shown
 from bisector.core.verdict import Verdict
@@ -203,8 +203,11 @@ class Script(ScriptRuns):
         found = told(kept, self._run(substituted))
         if found.carrier is not Carrier.OTHER:
             return found
-        slow = told(kept, self._run(replace(substituted, slow=True)))
-        return Channel(Carrier.TIME) if slow.carrier is Carrier.VALUES else found
+        for carrier in (Carrier.LAYOUT, Carrier.TIME):
+            too = told(kept, self._run(replace(substituted, too=carrier)))
+            if too.carrier is Carrier.VALUES:
+                return Channel(carrier)
+        return found
 
     def told_so(self, witness: Witness, criterion: Criterion) -> ScriptResult | None:
         """What the script shows where its calls are told with compilation off too that they are compiled;

@@ -15,7 +15,8 @@ from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
 from bisector.inductor.declared import Undeclared
-from bisector.inductor.reference import Float64, Nudged, widen
+from bisector.inductor.nudging import Nudged
+from bisector.inductor.reference import Float64, widen
 from bisector.inductor.undefined import UndefinedCalls
 
 EPS32 = torch.finfo(torch.float32).eps
@@ -71,7 +72,7 @@ def test_what_runs_within_is_done_in_double_precision_and_moved_by_an_ulp(functi
         wide = first(function(widen(x)))
     assert wide.dtype is torch.float64
     assert 0 < (wide - plain.double()).abs().max() < 1e-5
-    with Nudged(0, EPS32):
+    with Nudged(0):
         moved = first(function(x))
     assert 0 < (moved - plain).abs().max() < 1e-5
     with UndefinedCalls() as undefined, Undeclared() as undeclared:
@@ -87,7 +88,7 @@ def test_a_gradient_comes_back_through_a_branch_that_a_mode_looks_into(x: Any) -
 
     x.requires_grad_()
     plain = gradient()
-    with Nudged(0, EPS32):
+    with Nudged(0):
         moved = gradient()
     assert 0 < (moved - plain).abs().max() < 1e-5
 

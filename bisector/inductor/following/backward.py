@@ -22,8 +22,9 @@ from ...core.trace import NodeTrace
 from .. import naming
 from ..dispatched_ops import DispatchedOps
 from ..execute import Subject, seed
+from ..nudging import LINEAR, nudge
 from ..products import factor_eps
-from ..reference import LINEAR, Float64, NoReference, finest_of, nudge, short_name, widen
+from ..reference import Float64, NoReference, finest_of, short_name, widen
 from . import local_error
 from .forward import Following, magnitude
 from .local_error import Local

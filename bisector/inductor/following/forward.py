@@ -18,8 +18,9 @@ from .. import naming, tensors
 from ..dispatched_ops import DispatchedOps
 from ..execute import NotCompiled
 from ..graph import edit
+from ..nudging import LINEAR
 from ..products import factor_eps
-from ..reference import LINEAR, Float64, NoReference, finest_of, short_name, widen
+from ..reference import Float64, NoReference, finest_of, short_name, widen
 from ..undefined import makes_memory
 from . import local_error
 from . import local_error as gains

@@ -101,10 +101,9 @@ def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: Ref
     magnitudes = asked.magnitudes()
     if asked.factors and _is_within(OF_FACTORS * asked.factors, actual, expected, magnitudes):
         return replace(found, beyond=False)
-    if expected.dtype in _ARITHMETIC and _is_within(
-        FEW_AT_SCALE * torch.finfo(expected.dtype).eps, actual, expected, magnitudes
-    ):
-        return found
+    steps = torch.finfo(expected.dtype).eps if expected.dtype in _ARITHMETIC else 0.0
+    if _is_within(FEW_AT_SCALE * steps, actual, expected, magnitudes):
+        return replace(found, beyond=not _is_within(FEW * steps, actual, expected, magnitudes))
     if not _moved_as_far(actual, expected, asked.unrounded()):
         return replace(found, wrong=True)
     # That may be so, or the operation itself is compiled otherwise.

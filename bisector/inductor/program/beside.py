@@ -19,7 +19,8 @@ from ...errors import first_line
 from .. import tensors
 from ..declared import AsDeclared, Undeclared, is_changed
 from ..moves import Moves
-from ..reference import Float64, Nudged, finest_of, widen, widened
+from ..nudging import Nudged
+from ..reference import Float64, finest_of, widen, widened
 from ..torch_state import Modes
 from . import call_values
 from .call_values import Values
@@ -109,7 +110,7 @@ class Beside:
         modes = list[Nudged]()
 
         def moved(seed: int, most: int) -> Values:
-            modes.append(Nudged(seed, finest, most))
+            modes.append(Nudged(seed, most))
             return self._eager(modes[-1])
 
         moves = Moves(eager, moved, NUDGES)

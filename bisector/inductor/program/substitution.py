@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from ...core.program import Carrier
 from .. import tensors
 from . import call_values
 from .call_values import Values
@@ -58,12 +59,12 @@ class Kept:
 
 class Substituted:
     """Gives the script the kept values. note: is told the first call that is given something else, once.
-    slow: each call takes as long as it took compiled."""
+    too: as of `RunOptions`."""
 
-    def __init__(self, folder: Path, note: Note, slow: bool) -> None:
+    def __init__(self, folder: Path, note: Note, too: Carrier | None) -> None:
         self.folder = folder
         self.note = note
-        self.slow = slow
+        self.too = too
         self.began_s = 0.0
         self.parted = False
 
@@ -81,7 +82,7 @@ class Substituted:
         if kept is None or any(p not in kept or not _fits(v, kept[p]) for p, v in now.items()):
             self._part(index, UNKNOWN)
             return result
-        if self.slow:
+        if self.too is Carrier.TIME:
             _work_until(self.began_s + kept[SECONDS])
         for path, value in now.items():
             if isinstance(value, torch.Tensor):
@@ -89,8 +90,17 @@ class Substituted:
         if not all(_same(kept[path], v) for path, v in now.items() if isinstance(v, torch.Tensor)):
             self._part(index, UNKNOWN)  # two of them lie in one memory here, and did not compiled
         flat, spec = pytree.tree_flatten(result)
-        made = [one if isinstance(one, torch.Tensor) else kept[f"output[{i}]"] for i, one in enumerate(flat)]
+        made = [self._as_kept(one, kept[f"output[{i}]"]) for i, one in enumerate(flat)]
         return pytree.tree_unflatten(made, spec)
+
+    def _as_kept(self, value: Any, kept: Any) -> Any:
+        """An output whose values are those that were kept."""
+        if not isinstance(value, torch.Tensor):
+            return kept
+        if self.too is not Carrier.LAYOUT or value.stride() == kept.stride():
+            return value
+        laid = torch.empty_strided(kept.shape, kept.stride(), dtype=value.dtype, device=value.device)
+        return laid.copy_(value)
 
     def after_backward(self, index: int, model: Any, given: Any) -> None:
         kept = self._load(index, GRADIENTS) or {}

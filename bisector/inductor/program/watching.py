@@ -22,7 +22,7 @@ import torch
 
 from ... import wire
 from ...core.backends import INDUCTOR, is_beyond, rung_of
-from ...core.program import CompiledCall, Effect, EffectKind, Mode
+from ...core.program import Carrier, CompiledCall, Effect, EffectKind, Mode
 from ...errors import first_line
 from .. import torch_state
 from ..capture import comparing
@@ -65,7 +65,7 @@ def begin(options: Mapping[str, Any], note: Note, around: Around = alone) -> Cal
     torch_state.seed(options["seed"])
     watch = Watch(
         Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until"),
-        options.get("late", ()), options.get("anew", ()), around, options.get("slow", False),
+        options.get("late", ()), options.get("anew", ()), around, options.get("too"),
         options.get("values", ""),
     )  # fmt: skip
     if not Mode(options["mode"]).is_compiled:
@@ -97,7 +97,7 @@ class Pending:
 
 class Watch:
     """The compiled calls so far. only: the calls that run compiled, by their place; none: all of them. until,
-    late, anew, slow, values: as in `PlainOptions`."""
+    late, anew, too, values: as in `PlainOptions`."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Watch:
         late: Sequence[str] = (),
         anew: Sequence[int] = (),
         around: Around = alone,
-        slow: bool = False,
+        too: str | None = None,
         values: str = "",
     ) -> None:
         self.folder = folder
@@ -133,7 +133,8 @@ class Watch:
         if mode is Mode.COMPILED_KEPT:
             self.channel = Kept(Path(values) if values else folder)
         elif mode is Mode.SUBSTITUTED:
-            self.channel = Substituted(Path(values) if values else folder, note, slow)
+            kept_in = Path(values) if values else folder
+            self.channel = Substituted(kept_in, note, Carrier(too) if too else None)
 
     def call(self, entry: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         """Call the function, and note it. model: what it was compiled of."""

@@ -172,6 +172,15 @@ def test_what_does_not_come_through_the_values_of_the_calls_is_no_rounding(
     assert found.kind is VerdictClass.UNRESOLVED and "how long earlier calls take" in found.reason
 
 
+def test_values_that_lie_otherwise_in_memory_are_of_another_kind() -> None:
+    laid = EqualInputs(channel=Channel(Carrier.LAYOUT))
+    printed = replace(FAILS, call=None, path="line[2]")
+    for shown in (FAILS, printed):
+        found = script_verdict(runs(shown, first="inductor", equal=laid, exact=True), CRITERION)
+        assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
+        assert "the strides of an output are others than eager's" in found.reason
+
+
 def test_the_channel_is_what_carries_a_difference_up_to_the_call_that_diverges() -> None:
     kept = calls(None, None, None)
     assert to_call(kept, kept, 2) == VALUES

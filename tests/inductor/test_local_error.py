@@ -72,6 +72,16 @@ def test_what_eager_is_as_far_from_float64_is_rounding() -> None:
     assert of(compiled, torch.tensor([1e-9]), False, exact)[1]
 
 
+def test_a_mean_that_cancels_rounds_by_the_size_of_its_terms() -> None:
+    terms = torch.randn(1000, 8, generator=torch.Generator().manual_seed(0))
+    eager = (terms - terms.mean(0)).mean(0)
+    exact = (terms.double() - terms.double().mean(0)).mean(0)
+    asked = References(lambda: exact, magnitudes=lambda: terms.abs().double().mean(0))
+    near, far = eager + 2e-7, eager + 1e-3
+    assert local(near, eager, Scale.OWN, asked).arises and not local(near, eager, Scale.OWN, asked).beyond
+    assert local(far, eager, Scale.OWN, asked).wrong
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
 def test_integers_are_exact(dtype: torch.dtype) -> None:
     zeros = torch.zeros(4).to(dtype)

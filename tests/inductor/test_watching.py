@@ -27,13 +27,14 @@ from bisector.core.accuracy import is_far
 from bisector.core.criterion import Criterion
 from bisector.core.judge import divergence, judge
 from bisector.core.model import Outcome
-from bisector.core.program import CompiledCall, EffectKind, Mode, PlainRun
+from bisector.core.program import Carrier, CompiledCall, EffectKind, Mode, PlainRun
 from bisector.core.script_verdict import first_unequal
 from bisector.core.shown import is_exact, shown
 from bisector.inductor.capture import comparing
 from bisector.inductor.program import call_values, watching
 from bisector.inductor.program.put_back import PutBack, place_of
 from bisector.inductor.program.remembered import Remembered
+from bisector.inductor.program.substitution import Substituted
 from bisector.inductor.program.watching import Watch
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
@@ -501,6 +502,21 @@ def test_what_a_method_of_an_object_changes_is_reached() -> None:
     assert journal["calls"] == 0
 
 
+def test_a_method_that_dynamo_must_leave_to_python_is_reached_as_before() -> None:
+    journal = {"calls": 0}
+
+    class Meter:
+        @torch.compiler.disable
+        def note(self) -> None:
+            journal["calls"] += 1
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        Meter().note()
+        return x + 1
+
+    assert call_values.state(step)["state[journal['calls']]"] == 0
+
+
 @pytest.mark.parametrize(
     "kept", [Counter(a=2), deque([1, 2], maxlen=3), defaultdict(list, a=[1]), OrderedDict(a=1)], ids=repr
 )
@@ -621,8 +637,10 @@ def test_a_call_that_runs_beside_another_is_none_of_its_parts(both: Any) -> None
 # -- through what a difference goes from call to call -------------------------------------------------------
 
 
-def carried(tmp_path: Path, model: Callable[[], Any], script: Script) -> PlainRun:
-    """The run with compilation off in which each call gives what it gave compiled."""
+def carried(
+    tmp_path: Path, model: Callable[[], Any], script: Script, too: Carrier | None = None
+) -> PlainRun:
+    """The run with compilation off in which each call gives what it gave compiled. too: as of RunOptions."""
     told: list[dict[str, Any]] = []
     for mode in (Mode.COMPILED_KEPT, Mode.SUBSTITUTED):
         torch.manual_seed(0)
@@ -630,6 +648,8 @@ def carried(tmp_path: Path, model: Callable[[], Any], script: Script) -> PlainRu
         run.watch.note = lambda **event: told.append(event)
         if run.watch.channel is not None and hasattr(run.watch.channel, "note"):
             run.watch.channel.note = run.watch.note
+        if isinstance(run.watch.channel, Substituted):
+            run.watch.channel.too = too
         script(run)
         run.watch.finish()
     parted = [event for event in told if "parted" in event]
@@ -672,6 +692,25 @@ def test_a_difference_that_goes_past_the_values_parts_the_runs_where_it_arrives(
 
     found = carried(tmp_path, lambda: counting, script)
     assert (found.parted, found.at) == (1, "argument[0]")
+
+
+@pytest.mark.parametrize(("too", "last"), [(None, (1, 2)), (Carrier.LAYOUT, (2, 1))])
+def test_how_a_value_lies_in_memory_goes_with_it_where_that_is_asked(
+    tmp_path: Path, too: Carrier | None, last: tuple[int, int]
+) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def laid(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        return y.clone(memory_format=torch.contiguous_format) if torch.compiler.is_compiling() else y
+
+    def script(run: Watched) -> None:
+        y = run(torch.ones(2, 2).t().requires_grad_())
+        seen.append(y.stride())
+        y.sum().backward()
+
+    assert carried(tmp_path, lambda: laid, script, too).parted is None
+    assert seen == [(2, 1), last]
 
 
 def test_gradients_go_with_the_values(tmp_path: Path) -> None:

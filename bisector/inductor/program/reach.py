@@ -275,9 +275,10 @@ def _in_container(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _methods(cls: type) -> list[Any]:
-    """The functions of a class of the user's."""
+    """The functions of a class of the user's, and those in a decorator, which a fix may have put there."""
     made = [getattr(one, "__func__", getattr(one, "fget", one)) for one in vars(cls).values()]
-    return [m for m in made if inspect.isfunction(m) and _is_the_users(m.__code__.co_filename)]
+    found = [inspect.unwrap(one) for one in made if inspect.isfunction(one)]
+    return [m for m in found if inspect.isfunction(m) and _is_the_users(m.__code__.co_filename)]
 
 
 def _is_an_object(value: Any) -> bool:

@@ -123,7 +123,17 @@ def beneath_tolerance(evidence: Evidence, criterion: Criterion) -> dict[str, tup
     """Outputs that agree because the default absolute tolerance is larger than all of them, though they are
     off by far more than rounding explains: what each is held to at its own size, by path."""
     found = _small(evidence.default.outputs, criterion)
-    return {o.path: (own,) for o, own in found if is_far(o, evidence)}
+    return {o.path: (own,) for o, own in found if _is_moved_less(o, evidence)}
+
+
+# Times what one ulp at each operation moves an output by: of two ways to compute what cancels, one is off by
+# some ten times as much as the other.
+MOVED_LESS = 32.0
+
+
+def _is_moved_less(output: OutputMeasurement, evidence: Evidence) -> bool:
+    moved = moved_by_ulps(output, evidence)
+    return bool(moved) and _distance(output) > MOVED_LESS * max(moved)
 
 
 def beneath_tolerance_in_calls(
@@ -132,6 +142,9 @@ def beneath_tolerance_in_calls(
     """The same by dtype, of the calls of a script, of which nothing says what rounding makes."""
     found = [(output.dtype, own) for outputs in calls for output, own in _small(outputs, criterion)]
     return {dtype: (min(own for other, own in found if other == dtype),) for dtype, _ in found}
+
+
+NOTICED = 0.1  # of the largest element: of a coarse dtype that is less than FAR steps
 
 
 def _small(
@@ -145,7 +158,7 @@ def _small(
         if is_exact(output) or not criterion.is_default(output) or divergence(output, criterion) is not None:
             continue
         rtol, atol = DTYPE_TOLERANCES.get(output.dtype, (0.0, 0.0))
-        own = min(1.0, FAR * EPS[output.dtype]) * scales[family(output.path)]
+        own = min(NOTICED, FAR * EPS[output.dtype]) * scales[family(output.path)]
         if 0.0 < own < atol and output.max_abs > own:
             yield output, (rtol, own)
 

@@ -74,8 +74,8 @@ NO_TANGENTS = (
     "operations do"
 )
 BETWEEN = (
-    "no single captured call reproduces it: it arises between graphs, from call to call, or in the state "
-    "that a call leaves behind"
+    "no captured call diverges by itself: it arises between graphs, from call to call, in the state that a "
+    "call leaves behind, or from what the tolerance allows"
 )
 
 

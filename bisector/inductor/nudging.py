@@ -43,12 +43,14 @@ _SUMS = LINEAR | {
     _ATTENTION, "cumprod", "dist", "linalg_vector_norm", "norm", "prod", "std", "std_mean", "var", "var_mean",
     "vector_norm",
 }  # fmt: skip
-# Functions that are approximated: what they give is rounded also where it is a whole number by luck.
+# Functions that are approximated, or that round many times: what they give is rounded also where it is a
+# whole number by luck.
 _APPROXIMATED = frozenset({
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "elu", "erf", "erfc", "erfinv",
     "exp", "exp2", "expm1", "gelu", "hypot", "lgamma", "log", "log10", "log1p", "log2", "log_sigmoid",
     "log_softmax", "logaddexp", "logit", "logsigmoid", "logsumexp", "mish", "rsqrt", "selu", "sigmoid",
-    "silu", "sin", "sinh", "softmax", "softplus", "tan", "tanh", "_log_softmax", "_softmax",
+    "silu", "sin", "sinh", "softmax", "softplus", "std", "std_mean", "tan", "tanh", "var", "var_mean",
+    "_log_softmax", "_softmax",
 })  # fmt: skip
 _POWERS = frozenset({"pow", "__pow__", "__rpow__", "float_power"})
 # Sums, differences and products of a few multiples of this are exact, so that a whole number is one.

@@ -45,6 +45,8 @@ with open("lasting.json", "w") as file:
     json.dump({"loss": 0.5}, file)
 numpy.save("array.npy", numpy.ones(2))
 torch.save({"w": torch.ones(2)}, "weights.pt")
+Path("done").mkdir()
+Path("done/batch1").touch()
 with tempfile.NamedTemporaryFile("w") as file:
     file.write("passing")
 atexit.register(lambda: open("late.txt", "w").write("at the end\\n"))
@@ -91,11 +93,13 @@ def test_what_the_script_itself_says_on_stderr_is_heard(seen: PlainRun) -> None:
 def test_the_files_that_the_script_writes_are_told_by_what_is_in_them(seen: PlainRun) -> None:
     names = sorted({line.partition(":")[0] for line in seen.wrote})
     assert names == [
-        "added.txt", "array.npy", "atomic.txt", "lasting.json", "late.txt", "thread.txt", "weights.pt",
+        "added.txt", "array.npy", "atomic.txt", "done", "done/batch1", "lasting.json", "late.txt",
+        "thread.txt", "weights.pt",
     ]  # fmt: skip
     assert {"atomic.txt: moved", "thread.txt: by a thread"} <= set(seen.wrote)
     assert {"added.txt: second", 'lasting.json: {"loss": 0.5}', "late.txt: at the end"} <= set(seen.wrote)
     assert "added.txt: first" not in seen.wrote, "that was there before"
+    assert {"done: is a folder", "done/batch1: is empty"} <= set(seen.wrote)
     [weights] = [line for line in seen.wrote if line.startswith("weights.pt")]
     assert " bytes, sha256 0x" in weights
 

@@ -842,3 +842,21 @@ class Tap:
 
     def shifted(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.delay
+
+
+def test_a_scalar_of_numpys_is_given_as_one_where_dynamo_makes_an_array_of_it(tmp_path: Path) -> None:
+    history: list[list[float]] = []
+
+    def total(x: torch.Tensor) -> Any:
+        made = numpy.float32(3.0)
+        return numpy.array(made) if torch.compiler.is_compiling() else made
+
+    def script(run: Watched) -> None:
+        kept, running = [], run(torch.ones(2))
+        for _ in range(2):
+            kept.append(running)
+            running += 1
+        history.append([float(one) for one in kept])
+
+    assert carried(tmp_path, lambda: total, script).parted is None
+    assert history[1] == [3.0, 4.0]

@@ -145,7 +145,8 @@ def hear(stream: Any, tell: Callable[[str], None]) -> None:
 
 
 class Files:
-    """The files that the script writes, each with how long it was where the script adds to it."""
+    """The files that the script writes, each with how long it was where the script adds to it, and folders
+    that it makes."""
 
     def __init__(self, script: str) -> None:
         self.near = (os.getcwd(), os.path.dirname(os.path.abspath(script)))
@@ -157,6 +158,8 @@ class Files:
             before, after = (os.path.abspath(os.fsdecode(name)) for name in given[:2])
             if before in self.written:
                 self.written[after] = self.written.pop(before)
+        if event == "os.mkdir" and os.path.basename(os.fsdecode(given[0])) != "__pycache__":
+            self._note(os.fsdecode(given[0]), False, sys._getframe().f_back)
         if event == "sqlite3.connect" and isinstance(given[0], (str, bytes)):
             self._note(os.fsdecode(given[0]), False, sys._getframe().f_back)
         if event != "open" or not isinstance(given[0], (str, bytes)):
@@ -190,6 +193,8 @@ class Files:
         return [f"{name}: {line}" for name, lines in found for line in lines]
 
     def _read(self, path: str) -> list[str]:
+        if os.path.isdir(path):
+            return ["is a folder"]
         try:
             with open(path, "rb") as file:
                 file.seek(self.written[path])
@@ -202,7 +207,7 @@ class Files:
             text = None
         if text is None:
             return [f"{len(content)} bytes, sha256 0x{hashlib.sha256(content).hexdigest()[:16]}"]
-        return text.splitlines()
+        return text.splitlines() or ["is empty"]
 
 
 def execute(script: str, seed: int, disabled: Sequence[int] = ()) -> None:

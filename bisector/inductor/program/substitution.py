@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.utils._pytree as pytree
 
@@ -96,7 +97,7 @@ class Substituted:
     def _as_kept(self, value: Any, kept: Any) -> Any:
         """An output whose values are those that were kept."""
         if not isinstance(value, torch.Tensor):
-            return kept
+            return _scalar(kept) if isinstance(value, np.generic) else kept
         if self.too is not Carrier.LAYOUT or value.stride() == kept.stride():
             return value
         laid = torch.empty_strided(kept.shape, kept.stride(), dtype=value.dtype, device=value.device)
@@ -116,6 +117,11 @@ class Substituted:
     def _load(self, index: int, what: str) -> Values | None:
         path = _file(self.folder, index, what)
         return torch.load(path, weights_only=False) if path.exists() else None
+
+
+def _scalar(kept: Any) -> Any:
+    """A scalar of NumPy's, as eager has it, where Dynamo makes an array, which can be changed."""
+    return kept[()] if isinstance(kept, np.ndarray) else kept
 
 
 def _work_until(end_s: float) -> None:

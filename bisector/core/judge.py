@@ -111,17 +111,22 @@ def judge(
         return ProbeResult(Outcome.UNRESOLVED, unseen, measurement)
     if not found:
         both = f"both raise {raised[0].compiled}" if raised else "every output agrees"
-        compared = Compared(
-            values=len(measurement.outputs) + measurement.same,
-            unequal=sum(output.n_diff > 0 for output in measurement.outputs),
-        )
-        return ProbeResult(Outcome.PASS, both, measurement, compared=compared)
+        return ProbeResult(Outcome.PASS, both, measurement, compared=compared_in(measurement))
     signatures = tuple(found)
     if studied is not None and not studied & {_alike(signature) for signature in signatures}:
         return ProbeResult(
             Outcome.UNRESOLVED, f"another signature: {reasons[0]}", measurement, signatures
         )
     return ProbeResult(Outcome.FAIL, "; ".join(reasons), measurement, signatures)
+
+
+def compared_in(measurement: Measurement) -> Compared:
+    """What was compared of one call, and what was not."""
+    return Compared(
+        values=len(measurement.outputs) + measurement.same,
+        unequal=sum(output.n_diff > 0 for output in measurement.outputs),
+        unseen=tuple(one for one in (measurement.error, measurement.unseen) if one),
+    )
 
 
 NOTHING_COMPARED = "the two runs gave nothing that could be compared"

@@ -139,7 +139,7 @@ def seen_in_script(session: Session, chosen: Divergence) -> Seen:
     """What the script's own runs show. chosen: the call that was looked at before."""
     program, criterion = script_of(session), held_to_as_a_script(session, chosen)
     witness = program.witness(criterion)
-    if witness.shown.outcome is Outcome.PASS and (small := _beneath_tolerance(program, witness, criterion)):
+    if witness.shown.outcome is Outcome.PASS and (small := _beneath_tolerance(witness, criterion)):
         found = _seen_at_their_size(chosen, program, small)
         return Seen(chosen, witness, criterion) if found is None else found
     if not witness.shown.diverges:
@@ -156,7 +156,7 @@ def seen_in_script(session: Session, chosen: Divergence) -> Seen:
     return _looked_into(chosen, program, witness, criterion, again)
 
 
-def _beneath_tolerance(program: Script, witness: Witness, criterion: Criterion) -> Criterion | None:
+def _beneath_tolerance(witness: Witness, criterion: Criterion) -> Criterion | None:
     """The criterion under which values that are smaller than the default tolerance are held to their own
     size; None where none of them differs by it."""
     calls = (call.outputs for call in witness.compiled.calls)

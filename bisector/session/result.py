@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bisector.core.compared import Compared
 from bisector.core.fix_source import paste_lines
+from bisector.core.judge import compared_in
 from bisector.core.model import OutputMeasurement
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
@@ -110,10 +110,7 @@ def _proof(answer: Answer) -> dict[str, Any]:
     """Which experiment decided the class, what the two runs were compared in, and whether the float64 run is
     one of the same program."""
     verdict, default = answer.verdict, answer.default
-    compared = verdict.compared if verdict is not None else None
-    if compared is None:
-        unseen = tuple(one for one in (default.error, default.unseen) if one)
-        compared = Compared(values=len(default.outputs) + default.same, unseen=unseen)
+    compared = (verdict.compared if verdict is not None else None) or compared_in(default)
     is_known = any(output.rms_error_compiled is not None for output in default.outputs)
     why_not = next((note for note in answer.notes if note.startswith(NO_REFERENCE)), None)
     return {

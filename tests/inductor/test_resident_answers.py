@@ -130,7 +130,11 @@ def test_a_worker_without_cuda_forks_and_one_that_is_told_not_to_has_its_answers
             ShowSource(about(FIRST), Candidate()),
             probe(FIRST),
         ]
-        mine, theirs = said(resident, *requests), said(forking, *requests)
+        mine = said(resident, *requests)
+        # Beside others; asked last, since a probe after the verdict is told its errors against the reference.
+        last = requests.index(RunVerdict(about(FIRST)))
+        *theirs, verdict = said(forking, *requests[:last], *requests[last + 1 :], requests[last])
+        theirs.insert(last, verdict)
     finally:
         for worker, _ in workers:
             worker.close()

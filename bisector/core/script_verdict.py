@@ -259,9 +259,11 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
         return VerdictClass.RAISES, runs.layer, Rule.SCRIPT
     if runs.equal.place is not None and runs.equal.place.beside is not None:
         return _by_place(runs, runs.equal.place, runs.equal.place.beside, criterion)
+    channel = runs.equal.channel
+    if channel is not None and channel.carrier is Carrier.LAYOUT:
+        return VerdictClass.COMPILED_WORSE, f"{OTHERWISE_LAID}; {runs.layer}", Rule.KIND
     if runs.shown.call is None:
         return _beside_the_calls(runs)
-    channel = runs.equal.channel
     if channel is not None and channel.carrier is not Carrier.UNKNOWN:  # it may be time, which no rung tells
         return _by_channel(runs, channel)
     if runs.by_eagers_kernels:
@@ -284,8 +286,6 @@ def _beside_the_calls(runs: ScriptRuns) -> _Classified:
         return _not_followed(runs, channel)
     if channel.carrier is Carrier.TIME:
         return VerdictClass.UNRESOLVED, SAYS_TIME, Rule.GROWTH
-    if channel.carrier is Carrier.LAYOUT:
-        return VerdictClass.COMPILED_WORSE, f"{OTHERWISE_LAID}; {runs.layer}", Rule.KIND
     if channel.carrier is Carrier.OTHER:
         lost = runs.first_bad == BY_EAGERS_KERNELS[0]
         kind = VerdictClass.COMPILED_WORSE if lost else VerdictClass.UNRESOLVED
@@ -319,8 +319,6 @@ def _by_channel(runs: ScriptRuns, channel: Channel | None) -> _Classified:
         return VerdictClass.AMPLIFIED_ROUNDING, GROWS, Rule.GROWTH
     if channel is not None and channel.carrier is Carrier.TIME:
         return VerdictClass.UNRESOLVED, HANGS_ON_TIME, Rule.GROWTH
-    if channel is not None and channel.carrier is Carrier.LAYOUT:
-        return VerdictClass.COMPILED_WORSE, f"{OTHERWISE_LAID}; {runs.layer}", Rule.KIND
     if channel is None or channel.call is None:
         return _not_followed(runs, channel)
     call = channel.call

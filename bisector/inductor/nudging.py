@@ -100,9 +100,8 @@ def _is_whole(name: str, args: Any) -> bool:
     """Whether a whole number that the operation gives is exact: what it takes has few digits."""
     if name in _APPROXIMATED:
         return False
-    if name in _POWERS:
-        exponent = args[1] if len(args) > 1 else None
-        return isinstance(exponent, int) and all(map(_is_short, pytree.tree_leaves(args)))
+    if name in _POWERS and not (len(args) > 1 and isinstance(args[1], int)):
+        return False
     return all(map(_is_short, pytree.tree_leaves(args)))
 
 
@@ -204,16 +203,14 @@ class Nudged(TorchDispatchMode):
         hangs_on = min((1.0, *map(self._finest, _tensors((args, kwargs)))))
         given = args if func._schema.is_mutable else self.step.terms(name, args, hangs_on)
         result = func(*given, **kwargs)
-        self._note(result, hangs_on)
-        if _out_of_place(name) in _EXACT or func.is_view:
-            return result
 
         def moved(value: Any) -> Any:
             return self.step.result(value, hangs_on, _out_of_place(name), args)
 
-        if func._schema.is_mutable:
-            return pytree.tree_map(lambda value: _move_in_place(value, moved), result)
-        result = pytree.tree_map(moved, result)
+        if _out_of_place(name) not in _EXACT and not func.is_view:
+            in_place = func._schema.is_mutable
+            move = (lambda value: _move_in_place(value, moved)) if in_place else moved
+            result = pytree.tree_map(move, result)
         self._note(result, hangs_on)
         return result
 

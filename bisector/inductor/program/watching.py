@@ -130,10 +130,10 @@ class Watch:
         self.here = _OfThread()
         self.open: dict[int, _Last] = {}  # calls that have returned and are not noted yet, by their places
         self.channel: Kept | Substituted | None = None
+        kept_in = Path(values) if values else folder
         if mode is Mode.COMPILED_KEPT:
-            self.channel = Kept(Path(values) if values else folder)
+            self.channel = Kept(kept_in)
         elif mode is Mode.SUBSTITUTED:
-            kept_in = Path(values) if values else folder
             self.channel = Substituted(kept_in, note, Carrier(too) if too else None)
 
     def call(self, entry: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:

@@ -713,35 +713,85 @@ def test_how_a_value_lies_in_memory_goes_with_it_where_that_is_asked(
     assert seen == [(2, 1), last]
 
 
+class Weighted(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return off_when_compiled(x) * self.weight
+
+
 def test_gradients_go_with_the_values(tmp_path: Path) -> None:
-    weight = torch.ones(2, requires_grad=True)
-
-    def scaled(x: torch.Tensor) -> torch.Tensor:
-        return off_when_compiled(x) * weight
-
     def script(run: Watched) -> None:
-        with torch.no_grad():
-            weight.fill_(1.0)
-        weight.grad = None
+        weight = run.model.weight
         for _ in range(2):
             run.backward(run(torch.ones(2)).sum())
             with torch.no_grad():
                 weight.sub_(0.1 * weight.grad)
             weight.grad = None
 
-    assert carried(tmp_path, lambda: scaled, script).parted is None
+    assert carried(tmp_path, Weighted, script).parted is None
+
+
+def test_a_gradient_that_the_script_asks_for_itself_goes_with_the_values(tmp_path: Path) -> None:
+    """`torch.autograd.grad`, of a layer beneath the compiled loss, after two calls of it."""
+    seen: list[torch.Tensor] = []
+
+    def off_backward(x: torch.Tensor) -> torch.Tensor:
+        if torch.compiler.is_compiling():
+            return x.detach() * 1.0 + (x - x.detach()) * 1.5
+        return x * 1.0
+
+    def script(run: Watched) -> None:
+        weight = torch.ones(2, requires_grad=True)
+        hidden = weight * 3.0
+        loss = run(hidden).sum() + run(hidden).sum()
+        (gradient,) = torch.autograd.grad(loss, weight)
+        run(gradient)
+        seen.append(gradient)
+
+    assert carried(tmp_path, lambda: off_backward, script).parted is None
+    assert seen[0].tolist() == seen[1].tolist() == [9.0, 9.0]
+
+
+def test_a_gradient_goes_with_the_values_through_a_second_derivative(tmp_path: Path) -> None:
+    seen: list[torch.Tensor] = []
+
+    def script(run: Watched) -> None:
+        x = torch.full((2,), 2.0, requires_grad=True)
+        (gradient,) = torch.autograd.grad(run(x).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(gradient.sum(), x)
+        seen.append(second)
+
+    assert carried(tmp_path, lambda: lambda x: x**3, script).parted is None
+    assert seen[0].tolist() == seen[1].tolist() == [12.0, 12.0]
+
+
+def test_a_gradient_that_the_compiled_run_did_not_have_leaves_it_not_known(tmp_path: Path) -> None:
+    def detached(x: torch.Tensor) -> torch.Tensor:
+        return x.detach() * 2 if torch.compiler.is_compiling() else x * 2
+
+    def script(run: Watched) -> None:
+        x, weight = (torch.ones(2, requires_grad=True) for _ in range(2))
+        (run(x) * weight).sum().backward()
+
+    found = carried(tmp_path, lambda: detached, script)
+    assert (found.parted, found.at) == (0, "")
 
 
 def test_a_value_that_a_backward_pass_needs_may_be_given_in_its_place(tmp_path: Path) -> None:
     """The gradient of `tanh` is made of its result."""
-    weight = torch.ones(2, requires_grad=True)
+
+    class Bounded(Weighted):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x).tanh()
 
     def script(run: Watched) -> None:
-        weight.grad = None
         for _ in range(2):
             run.backward(run(torch.ones(2)).sum())
 
-    assert carried(tmp_path, lambda: lambda x: (off_when_compiled(x) * weight).tanh(), script).parted is None
+    assert carried(tmp_path, Bounded, script).parted is None
 
 
 def test_calls_that_are_noted_are_let_go(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ side effect or a clock.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,7 @@ from .call_values import Values
 from .reach import held
 
 Note = Callable[..., None]
-GIVEN, GAVE, GRADIENTS = "given", "gave", "gradients"
+GIVEN, GAVE, GRADIENT = "given", "gave", "gradient"
 SECONDS = "seconds"  # among what a call gave: how long it took
 MOST_BYTES = 2 << 30  # of what is kept, over all calls
 UNKNOWN = ""  # in the place of what a call was given: it is not there, or cannot stand for eager's
@@ -46,11 +47,13 @@ class Kept:
         """The call has returned; gives what the script gets."""
         took: Values = {SECONDS: time.monotonic() - self.began_s}
         self._save(index, GAVE, took | call_values.copied(_gave(model, result, given)))
+        _hook_gradients(self, index, model, given)
         return result
 
-    def after_backward(self, index: int, model: Any, given: Any) -> None:
-        """A backward pass has come to its end."""
-        self._save(index, GRADIENTS, call_values.copied(call_values.gradients(model, given)))
+    def gradient(self, index: int, what: str, value: torch.Tensor) -> None:
+        """A backward pass has come to one of the tensors that the call was given or reaches. what: which,
+        and how many came before."""
+        self._save(index, what, call_values.copied({GRADIENT: value}))
 
     def _save(self, index: int, what: str, values: Values) -> None:
         self.bytes += call_values.size_of(values)
@@ -79,6 +82,7 @@ class Substituted:
         self.began_s = time.monotonic()
 
     def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
+        _hook_gradients(self, index, model, given)
         kept, now = self._load(index, GAVE), _gave(model, result, given)
         if kept is None or any(p not in kept or not _fits(v, kept[p]) for p, v in now.items()):
             self._part(index, UNKNOWN)
@@ -103,11 +107,15 @@ class Substituted:
         laid = torch.empty_strided(kept.shape, kept.stride(), dtype=value.dtype, device=value.device)
         return laid.copy_(value)
 
-    def after_backward(self, index: int, model: Any, given: Any) -> None:
-        kept = self._load(index, GRADIENTS) or {}
-        for path, value in call_values.gradients(model, given).items():
-            if path in kept and _fits(value, kept[path]):
-                _overwrite(value, kept[path])
+    def gradient(self, index: int, what: str, value: torch.Tensor) -> torch.Tensor | None:
+        """The gradient that takes its place; None where it stays."""
+        kept = self._load(index, what)
+        if kept is None or not _fits(value, kept[GRADIENT]):
+            self._part(index, UNKNOWN)
+            return None
+        made = value.clone()  # another operation may hold the same one; a second derivative goes through it
+        _overwrite(made, kept[GRADIENT])
+        return made
 
     def _part(self, index: int, what: str) -> None:
         if not self.parted:
@@ -117,6 +125,30 @@ class Substituted:
     def _load(self, index: int, what: str) -> Values | None:
         path = _file(self.folder, index, what)
         return torch.load(path, weights_only=False) if path.exists() else None
+
+
+class _Gradients:
+    """A hook of autograd's on one tensor: tells the gradient that each backward pass brings to it."""
+
+    __torch_unserializable__ = True  # so that torch does not warn where the script saves the tensor
+
+    def __init__(self, channel: Kept | Substituted, index: int, path: str) -> None:
+        self.channel, self.index, self.path = channel, index, path
+        self.count = 0
+
+    def __call__(self, gradient: torch.Tensor) -> torch.Tensor | None:
+        self.count += 1
+        return self.channel.gradient(self.index, f"{GRADIENT} {self.count} of {self.path}", gradient)
+
+
+def _hook_gradients(channel: Kept | Substituted, index: int, model: Any, given: Any) -> None:
+    """Watch what backward passes bring to the tensors that a call was given and reaches. The passes may be
+    the script's own, through more than this call; a tensor that several calls reach is watched once."""
+    for path, value in _given(model, given).items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            hooks = (value._backward_hooks or {}).values()
+            if not any(isinstance(hook, _Gradients) for hook in hooks):
+                value.register_hook(_Gradients(channel, index, path))
 
 
 def _scalar(kept: Any) -> Any:
@@ -131,7 +163,8 @@ def _work_until(end_s: float) -> None:
 
 
 def _file(folder: Path, index: int, what: str) -> Path:
-    return folder / f"compiled-{index}-{what}.pt"
+    """what: may name a path of attributes and keys of the script's."""
+    return folder / f"compiled-{index}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.pt"
 
 
 def _given(model: Any, given: Any) -> Values:

@@ -263,8 +263,6 @@ class Watch:
             last.safely(lambda: self._after_backward(pending))
 
     def _after_backward(self, last: Pending) -> None:
-        if self.channel is not None:
-            self.channel.after_backward(last.index, last.model, last.given)
         last.values |= call_values.copied(call_values.gradients(last.model, last.given))
 
     def raised_in_backward(self, error: Exception) -> None:

@@ -35,6 +35,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import types
 
 ENVIRONMENT = $environment  # what the script must find before torch is imported
 SCRIPT = $script
@@ -107,8 +108,10 @@ $imports
 
 $only    end, torch.compile, os._exit = os._exit, watched, sys.exit
     torch.autograd.backward = backward
+    # Where pickle looks for what it defines: torch keeps in its caches what can be found again, alone.
+    main_module = sys.modules["__main__"] = types.ModuleType("__main__")
     try:
-        exec(compile($source, "script.py", "exec"), {"__name__": "__main__"})
+        exec(compile($source, "script.py", "exec"), vars(main_module))
     finally:
         keep()
         torch.save(values, file)

@@ -96,6 +96,33 @@ def test_a_tangent_that_is_lost_differs(tmp_path: Path) -> None:
     assert ran(tmp_path, TANGENT, UseBackend("aot_eager"), "--fixed")[0] == 0
 
 
+FOUND_BY_NAME = """
+import torch
+
+RATE = {"scale": 2.0}
+
+@torch._dynamo.allow_in_graph
+def scaled(x):
+    return x / RATE["scale"]
+
+def block(x):
+    return scaled(x).exp()
+
+def again(x):
+    return torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False).sum()
+
+for rate in (2.0, 0.5):
+    RATE["scale"] = rate
+    torch._dynamo.reset()
+    torch.compile(again)(torch.ones(4, requires_grad=True)).backward()
+"""
+
+
+def test_what_torch_finds_by_its_name_is_kept_in_its_caches_as_in_the_script(tmp_path: Path) -> None:
+    status, said = ran(tmp_path, FOUND_BY_NAME)
+    assert (status, said[0]) == (1, DIFFERS)
+
+
 def test_what_raises_compiled_alone_differs_though_the_script_catches_it(tmp_path: Path) -> None:
     status, said = ran(tmp_path, CALLS.format(bug="compile_error"))
     assert (status, said[0]) == (1, DIFFERS)

@@ -105,7 +105,24 @@ BEYOND_LOCAL = 100.0
 def is_beyond_local(output: OutputMeasurement, evidence: Evidence) -> bool:
     """Whether a small difference is more than the rounding of the operations that made it. False where no run
     says how much that is."""
-    return output.n_diff > 0 and _is_beyond(output, evidence, BEYOND_LOCAL)
+    return output.n_diff > 0 and (_is_beyond(output, evidence, BEYOND_LOCAL) or is_far_at_elements(output))
+
+
+def far_steps(eps: float) -> float:
+    """Of how many steps of its own size an element that is far off is off by, at least. eps: of its dtype."""
+    return min(FAR, NOTICED / eps)
+
+
+# Of the elements that are far off in one run alone, so many are in compiled where that is no chance: values
+# at a step fall to either side. Of FEW + 1 one lies on eager's side by chance once in 7,000.
+ONE_SIDED = 0.94
+
+
+def is_far_at_elements(output: OutputMeasurement) -> bool:
+    """Whether many elements are far from the reference at their own sizes in compiled alone, as small ones
+    may be beside a large one."""
+    far = output.far
+    return far is not None and far.compiled > FEW and far.compiled >= ONE_SIDED * (far.compiled + far.eager)
 
 
 def moved_by_ulps(output: OutputMeasurement, evidence: Evidence) -> list[float]:
@@ -120,10 +137,16 @@ def _is_beyond(output: OutputMeasurement, evidence: Evidence, times: float) -> b
 
 
 def beneath_tolerance(evidence: Evidence, criterion: Criterion) -> dict[str, tuple[Tolerance, ...]]:
-    """Outputs that agree because the default absolute tolerance is larger than all of them, though they are
-    off by far more than rounding explains: what each is held to at its own size, by path."""
-    found = _small(evidence.default.outputs, criterion)
-    return {o.path: (own,) for o, own in found if _is_moved_less(o, evidence)}
+    """Outputs that agree because the default absolute tolerance is larger than they are, or than many of
+    their elements, though these are off by far more than rounding explains: what each output is held to
+    instead, by path."""
+    found = dict[str, tuple[Tolerance, ...]]()
+    for output in _agreeing_by_default(evidence.default.outputs, criterion):
+        if _is_moved_less(output, evidence) and (own := _own(output, output.scale)):
+            found[output.path] = (own,)
+        elif output.far is not None and is_far_at_elements(output):
+            found[output.path] = ((DTYPE_TOLERANCES[output.dtype][0], output.far.by / 2),)
+    return found
 
 
 # Times what one ulp at each operation moves an output by: of two ways to compute what cancels, one is off by
@@ -139,28 +162,38 @@ def _is_moved_less(output: OutputMeasurement, evidence: Evidence) -> bool:
 def beneath_tolerance_in_calls(
     calls: Iterable[Sequence[OutputMeasurement]], criterion: Criterion
 ) -> dict[str, tuple[Tolerance, ...]]:
-    """The same by dtype, of the calls of a script, of which nothing says what rounding makes."""
-    found = [(output.dtype, own) for outputs in calls for output, own in _small(outputs, criterion)]
+    """The same by dtype, of the calls of a script, of which nothing says what rounding makes: a small output
+    beside a large one of its kind may be what cancels in it."""
+    found = list[tuple[str, Tolerance]]()
+    for outputs in calls:
+        scales = dict[str, float]()
+        for output in outputs:
+            scales[family(output.path)] = max(output.scale, scales.get(family(output.path), 0.0))
+        for output in _agreeing_by_default(outputs, criterion):
+            if own := _own(output, scales[family(output.path)]):
+                found.append((output.dtype, own))
     return {dtype: (min(own for other, own in found if other == dtype),) for dtype, _ in found}
 
 
 NOTICED = 0.1  # of the largest element: of a coarse dtype that is less than FAR steps
 
 
-def _small(
+def _agreeing_by_default(
     outputs: Sequence[OutputMeasurement], criterion: Criterion
-) -> Iterator[tuple[OutputMeasurement, Tolerance]]:
-    """Outputs that agree, and would not at the size of the largest output of their kind beside them."""
-    scales = dict[str, float]()
+) -> Iterator[OutputMeasurement]:
+    """Outputs of which nobody said what they are held to, and that agree."""
     for output in outputs:
-        scales[family(output.path)] = max(output.scale, scales.get(family(output.path), 0.0))
-    for output in outputs:
-        if is_exact(output) or not criterion.is_default(output) or divergence(output, criterion) is not None:
-            continue
-        rtol, atol = DTYPE_TOLERANCES.get(output.dtype, (0.0, 0.0))
-        own = min(NOTICED, FAR * EPS[output.dtype]) * scales[family(output.path)]
-        if 0.0 < own < atol and output.max_abs > own:
-            yield output, (rtol, own)
+        default = criterion.is_default(output) and output.dtype in DTYPE_TOLERANCES
+        if default and not is_exact(output) and divergence(output, criterion) is None:
+            yield output
+
+
+def _own(output: OutputMeasurement, scale: float) -> Tolerance | None:
+    """What an output is held to at that size; None where it agrees under this too, or the default is no
+    larger."""
+    rtol, atol = DTYPE_TOLERANCES[output.dtype]
+    own = far_steps(EPS[output.dtype]) * EPS[output.dtype] * scale
+    return (rtol, own) if 0.0 < own < atol and output.max_abs > own else None
 
 
 def leaning_if_far(output: OutputMeasurement, evidence: Evidence) -> Leaning:

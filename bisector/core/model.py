@@ -129,6 +129,20 @@ class Raised:
 
 
 @dataclass(frozen=True)
+class FarElements:
+    """Elements that are far from the float64 reference, each in steps of its own size (`accuracy.far_steps`).
+
+    compiled: how many are so in compiled alone; eager: how many in eager alone. by: the absolute difference
+    of the two runs that the last of the seventeen that differ most has (`accuracy.FEW`), of those that are
+    far in compiled alone; 0 where they are fewer.
+    """
+
+    compiled: int
+    eager: int
+    by: float
+
+
+@dataclass(frozen=True)
 class OutputMeasurement:
     """How one output of the compiled run stands against eager: numbers only, no judgement.
 
@@ -153,8 +167,9 @@ class OutputMeasurement:
     some steps of its dtype; unmoved: those among them that eager then gives as before; each None where that
     was not asked;
     steps_*: the same three, each element's error in units of what rounding alone may make of it: a step of
-    the dtype at its own size, and what one step at each operation moves it by; reference_nonfinite_*:
-    elements whose finiteness differs from the reference's.
+    the dtype at its own size, and what one step at each operation moves it by; far: where those errors are
+    many steps, None where that is not known; reference_nonfinite_*: elements whose finiteness differs from
+    the reference's.
     """
 
     index: int
@@ -188,6 +203,7 @@ class OutputMeasurement:
     steps_error_eager: float | None = None
     steps_error_compiled: float | None = None
     steps_rounding: float | None = None
+    far: FarElements | None = None
     reference_nonfinite_eager: int = 0
     reference_nonfinite_compiled: int = 0
 

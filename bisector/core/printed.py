@@ -42,8 +42,8 @@ class Prints(Protocol):
 class PrintedLine:
     """A line that counts. number: from 0, those on stderr from SAID on, those of files from WROTE on, and END
     for what ends the script. moving: which of its numbers move from run to run, by their order in the line,
-    and do not count; words: which of its words do, told apart by spaces, so that each of them is compared by
-    itself; edges: how many words at its beginning and at its end count alone, where those between move in
+    and do not count; words: which of its words do (`_split`), so that each of them is compared by itself;
+    edges: how many words at its beginning and at its end count alone, where those between move in
     number. exactly: numbers that are nearly alike are not: the values of the calls do not make them so."""
 
     number: int
@@ -91,15 +91,18 @@ def moving(*pairs: tuple[Prints, Prints]) -> Moving:
         if a is not None and b is not None and same_words(a, b):
             if moved := _moved(_found(a), _found(b)):
                 numbers[line] = numbers.get(line, frozenset()) | moved
-        elif a is not None and b is not None and len(a.split()) == len(b.split()):
-            words[line] = words.get(line, frozenset()) | _moved(a.split(), b.split())
+        elif a is not None and b is not None and len(_split(a)) == len(_split(b)):
+            words[line] = words.get(line, frozenset()) | _moved(_split(a), _split(b))
+            if not _says(word for i, word in enumerate(_split(a)) if i not in words[line]):
+                lines.add(line)
         elif a is not None and b is not None:
-            first, last = _in_common(a.split(), b.split())
+            first, last = _in_common(_split(a), _split(b))
             known = edges.get(line, (first, last))
-            edges[line] = min(first, known[0]), min(last, known[1])
+            edges[line] = first, last = min(first, known[0]), min(last, known[1])
+            if not _says([*_split(a)[:first], *_split(a)[len(_split(a)) - last :]]):
+                lines.add(line)
         elif a != b:
             lines.add(line)
-    lines |= {line for line, common in edges.items() if not any(common)}
     return Moving(numbers, words, edges, frozenset(lines))
 
 
@@ -225,7 +228,7 @@ def _differs(line: PrintedLine, a: str | None, b: str | None) -> bool:
         return True
     if line.words or line.edges is not None:
         alone = PrintedLine(line.number, exactly=line.exactly)
-        return any(_differs(alone, x, y) for x, y in _words_that_count(line, a.split(), b.split()))
+        return any(_differs(alone, x, y) for x, y in _words_that_count(line, _split(a), _split(b)))
     if not same_words(a, b):
         return True
     pairs = [pair for i, pair in enumerate(zip(_found(a), _found(b), strict=True)) if i not in line.moving]
@@ -250,6 +253,20 @@ def is_near(line: int, one: Prints, two: Prints) -> bool:
     if a is None or b is None or _words(a) != _words(b):
         return False
     return all(_alike(x, y, NEARLY_ALIKE) for x, y in zip(_found(a), _found(b), strict=True))
+
+
+# A number that stands alone, the letters and digits of a name, or a mark.
+_WORD = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?!\w|\.\d)|\w+|[^\w\s]")
+
+
+def _split(line: str) -> list[str]:
+    """The words of a line, told apart by spaces and marks: a name that moves may stand beside a value."""
+    return _WORD.findall(line)
+
+
+def _says(words: Iterable[str]) -> bool:
+    """Whether one of them is more than a mark."""
+    return any(any(map(str.isalnum, word)) for word in words)
 
 
 def same_words(one: str, two: str) -> bool:

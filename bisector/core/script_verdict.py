@@ -139,6 +139,9 @@ def _no_rounding(calls: Sequence[CompiledCall]) -> EqualInputs:
             assert call.beside is not None
             if is_beyond_local(output, call.beside):
                 return EqualInputs(call)
+            if output.sign_diff and not any(o.sign_diff for o in call.beside.nudged_at(output.path)):
+                told = f"in call {call.index + 1} (`{call.entry}`) {output.path} has zeros of another sign"
+                return EqualInputs(unknown=f"{told} than eager's on equal inputs: rounding turns none over")
             share = output.rises / output.n_diff if output.n_diff and not is_exact(output) else 0.5
             side = "larger" if share >= MOSTLY else "smaller" if share <= 1 - MOSTLY else ""
             to_a_side[output.path, side] += bool(side)

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from ..core.model import OutputMeasurement
+from ..core.accuracy import FEW, far_steps
+from ..core.model import FarElements, OutputMeasurement
 from .tensors import dtype_name
 
 _INT_OF = {
@@ -153,10 +154,23 @@ def _errors(e: torch.Tensor, c: torch.Tensor, reference: Exact | None) -> dict[s
         out[f"rms_{name}"] = _rms((value - r)[both])
         if step is not None:
             out[f"steps_{name}"] = _rms(((value - r) / step)[both & (step > 0)])
+    if step is not None and reference.moved is not None:
+        out["far"] = _far(e, c, r, step)
     for name, value in (("eager", e.double()), ("compiled", c.double())):
         differ = (r.isfinite() != value.isfinite()) | (r.isinf() & value.isinf() & (r != value))
         out[f"reference_nonfinite_{name}"] = int(differ.any(1).sum())
     return out
+
+
+def _far(e: torch.Tensor, c: torch.Tensor, r: torch.Tensor, step: torch.Tensor) -> FarElements:
+    """r: the reference; step: as of `_step_of`."""
+    most = far_steps(torch.finfo(e.dtype).eps) * step
+    known = r.isfinite() & e.isfinite() & c.isfinite() & (step > 0)
+    eager, compiled = (((side.double() - r).abs() > most) & known for side in (e, c))
+    alone = (compiled & ~eager).any(1)
+    by = (c.double() - e.double()).abs().amax(1)[alone].sort(descending=True).values
+    count = int(alone.sum())
+    return FarElements(count, int((eager & ~compiled).any(1).sum()), float(by[FEW]) if count > FEW else 0.0)
 
 
 def _unexplained(e: torch.Tensor, c: torch.Tensor, reference: Exact | None) -> dict[str, Any]:

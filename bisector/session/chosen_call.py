@@ -42,7 +42,7 @@ BENEATH = (
 EVERY_SEED = "with seeds {} and {} it agrees too"
 UNKNOWN_SEED = "with seed {} it could not be told whether it agrees"
 SOME_SEEDS = "the script sets no seed: it diverges with {} of {} seeds ({} to {}); this is seed {}"
-NO_GRAPH = "no compiled call comes to a graph: Dynamo leaves all of it to Python"
+NO_GRAPH = "no compiled call comes to a graph: Dynamo leaves all of it to Python, or it raises before"
 Beside = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
 
 

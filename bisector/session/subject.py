@@ -99,7 +99,7 @@ def at_their_size(small: Mapping[str, tuple[Tolerance, ...]]) -> list[str]:
     if not small:
         return []
     name, ((_, own), *_) = next(iter(small.items()))
-    default = "the default absolute tolerance is larger than all of its values"
+    default = "the default absolute tolerance is larger than values of it that are off"
     return [f"{name} is held to an absolute tolerance of {own:.3g}: {default}"]
 
 

@@ -258,11 +258,23 @@ def test_a_printed_difference_of_the_last_bits_is_that_of_no_difference_and_a_co
     assert far_apart(eager, compiled) == (1, 3, 4)
 
 
-def test_an_exception_of_dynamos_own_class_is_what_it_is_derived_from() -> None:
-    eager = replace(EAGER, calls=(CompiledCall(0, "f", raised="RuntimeError: no"),))
-    classes = ("TorchRuntimeError", "TorchDynamoException", "RuntimeError")
-    wrapped = CompiledCall(0, "f", raised="TorchRuntimeError: no", classes=classes)
-    assert not shown(eager, replace(COMPILED, calls=(wrapped,)), Criterion()).diverges
+@pytest.mark.parametrize(
+    ("name", "message", "diverges"),
+    [
+        ("TorchRuntimeError", "Dynamo failed to run FX node with fake tensors", False),
+        ("InductorError", "ValueError: shapes differ", False),
+        ("Unsupported", "Data-dependent branching", True),
+        ("BackendCompilerFailed", "backend='inductor' raised", True),
+    ],
+)
+def test_an_exception_of_dynamos_own_class_stands_for_eagers_but_not_its_refusals(
+    name: str, message: str, diverges: bool
+) -> None:
+    """They all are a RuntimeError, which a script may catch."""
+    eager = replace(EAGER, calls=(CompiledCall(0, "f", raised="RuntimeError: shapes differ"),))
+    classes = (name, "TorchDynamoException", "RuntimeError")
+    wrapped = CompiledCall(0, "f", raised=f"{name}: {message}", classes=classes)
+    assert shown(eager, replace(COMPILED, calls=(wrapped,)), Criterion()).diverges is diverges
 
 
 def test_of_a_line_whose_words_move_the_others_count() -> None:
@@ -273,6 +285,21 @@ def test_of_a_line_whose_words_move_the_others_count() -> None:
     other = replace(COMPILED, printed=("[71cc-z] words counted: 0 of 4",))
     assert far_apart(eager, other, still) == (0,)
     assert shown(eager, other, Criterion(), lines=still.counted((0,))).diverges
+
+
+def record(run: str, inference: str, loss: str) -> PlainRun:
+    line = f'{{"run":"{run}","inference":{inference},"loss":{loss}}}'
+    return replace(EAGER, printed=(line, f"at {loss}.", run))
+
+
+def test_of_a_line_without_spaces_what_stands_beside_a_name_that_moves_counts() -> None:
+    eager = record("a01c-77ef", "true", "0.431253")
+    for moved in ("99ab-1234", "0b1-c"):
+        still = moving((eager, record(moved, "true", "0.431253")))
+        near, other = record("71cc-9eee", "true", "0.431254"), record("71cc-9eee", "false", "0.431253")
+        assert not far_apart(eager, near, still)
+        assert far_apart(eager, other, still) == (0,)
+        assert not_compared(eager, near, still) == (2,), "nothing of that line stays"
 
 
 def test_ends_by_one_exception_that_says_other_things_are_apart() -> None:

@@ -72,6 +72,14 @@ def test_small_differences_that_go_to_one_side_each_time_are_no_rounding() -> No
     assert several(11, rises=1) == EqualInputs(), "by chance"
 
 
+def test_zeros_of_another_sign_are_no_rounding_but_where_rounding_turns_them_over() -> None:
+    turned = replace(off_by(0.0, n_diff=2), sign_diff=2)
+    found = unequal(EQUAL, beside(turned), EQUAL)
+    assert found.place is None and "call 2 (`step`) output[0] has zeros of another sign" in found.unknown
+    moved = replace(beside(turned), nudged=(measured(turned),))
+    assert unequal(EQUAL, moved, EQUAL) == EqualInputs()
+
+
 def test_a_small_difference_that_no_ulp_makes_is_no_rounding() -> None:
     stale = beside(off_by(9e-6, size=1e-3, scale=1e-3, rises=25))
     found = unequal(EQUAL, stale, EQUAL)

@@ -19,6 +19,7 @@ from bisector.core.evidence import Evidence, Repeated, Rerun
 from bisector.core.judge import judge
 from bisector.core.model import (
     DivergenceKind,
+    FarElements,
     Measurement,
     Outcome,
     OutputMeasurement,
@@ -662,6 +663,17 @@ def test_an_output_that_is_smaller_than_the_tolerance_is_held_to_its_own_size() 
 def test_no_other_output_is(one: OutputMeasurement, moved: OutputMeasurement, criterion: Criterion) -> None:
     evidence = Evidence(measured(one), AGREES, AGREES, (measured(moved),), ())
     assert beneath_tolerance(evidence, criterion) == {}
+
+
+@pytest.mark.parametrize(("compiled", "eager", "held"), [(17, 1, True), (17, 2, False), (16, 0, False)])
+def test_small_elements_beside_large_ones_are_held_to_their_own_size_where_most_are_off_in_compiled_alone(
+    compiled: int, eager: int, held: bool
+) -> None:
+    lost = replace(off_by(6e-8, n_diff=90), far=FarElements(compiled, eager, 5e-8))
+    evidence = Evidence(measured(lost), AGREES, AGREES, (measured(off_by(1e-7)),), ())
+    expected = {"output[0]": ((1.3e-6, 2.5e-8),)} if held else {}
+    assert beneath_tolerance(evidence, Criterion()) == expected
+    assert beneath_tolerance(evidence, Criterion((1e-6, 1e-6))) == {}, "the user says so"
 
 
 def test_a_small_output_beside_a_large_one_may_be_what_cancels_in_it() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
-from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
+from bisector.core.model import DivergenceKind, FarElements, Measurement, Outcome, OutputMeasurement
 from bisector.inductor.measure import Exact, compare, frontier, measure_all
 from bisector.inductor.moves import WIDE, Moves
 
@@ -384,3 +384,18 @@ def test_elements_whose_finiteness_differs_from_the_references_are_counted_and_n
 
 def test_a_reference_of_another_shape_is_none() -> None:
     assert measure(of([1.0]), of([2.0]), of([1.0, 1.0])).rms_error_eager is None
+
+
+def test_elements_that_are_far_off_at_their_own_size_are_counted_for_each_run_alone() -> None:
+    """What `expm1` gives as exp(x) - 1: the small elements are lost beside the large ones."""
+    exact = torch.cat([torch.ones(20), torch.full((20,), 1e-8)]).double()
+    compiled = torch.where(exact < 1, 0.0, exact).float()
+    still, moved = (Exact(exact, torch.full_like(exact, by)) for by in (0.0, 1e-8))
+    held = compare(0, "output[0]", exact.float(), compiled, still)
+    assert held is not None and held.far == FarElements(20, 0, pytest.approx(1e-8))
+    turned = compare(0, "output[0]", compiled, exact.float(), still)
+    assert turned is not None and turned.far == FarElements(0, 20, 0.0)
+    noise = compare(0, "output[0]", exact.float(), compiled, moved)
+    assert noise is not None and noise.far == FarElements(0, 0, 0.0), "rounding moves them as far"
+    untold = compare(0, "output[0]", exact.float(), compiled, Exact(exact))
+    assert untold is not None and untold.far is None, "what rounding makes of them is not known"

@@ -22,7 +22,7 @@ from .reference import finest_of, rounding_of, short_name
 
 # Results that are exact whatever the inputs: a value moved after one of these is no rounding error.
 _EXACT = frozenset({
-    "_to_copy", "abs", "absolute", "amax", "amin", "arange", "argmax", "argmin", "bfloat16", "broadcast_to",
+    "_to_copy", "abs", "absolute", "amax", "amin", "argmax", "argmin", "bfloat16", "broadcast_to",
     "cat", "ceil", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "concat", "concatenate",
     "constant_pad_nd", "contiguous", "convert_element_type", "copy", "copysign", "cummax", "cummin", "detach",
     "diag", "double", "embedding", "expand", "fill", "flip", "float", "floor", "frac", "full", "full_like",

@@ -72,8 +72,10 @@ class Float64(TorchDispatchMode):
             args, kwargs = _numbers_as_float32(func, args, kwargs)
         wide_args, wide_kwargs = pytree.tree_map(widen, (args, kwargs))
         try:
-            # Widened again, since a call without a dtype (torch.zeros) takes the default one.
-            return pytree.tree_map(widen, func(*wide_args, **wide_kwargs))
+            made = func(*wide_args, **wide_kwargs)
+            if isinstance(made, torch.Tensor) and made.dtype in _WIDE and _takes_default(func, wide_kwargs):
+                made = func(*wide_args, **{**wide_kwargs, "dtype": _WIDE[made.dtype]})
+            return pytree.tree_map(widen, made)
         except (NotImplementedError, RuntimeError) as error:
             if func._schema.is_mutable:
                 raise NoReference(f"{func} does not run in float64: {first_line(error)}") from error
@@ -82,10 +84,19 @@ class Float64(TorchDispatchMode):
         return pytree.tree_map(widen, func(*narrow_args, **narrow_kwargs))
 
 
+def _takes_default(func: Any, kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call without a dtype (torch.arange) makes a tensor of the default one."""
+    return any(a.name == "dtype" for a in func._schema.arguments) and kwargs.get("dtype") is None
+
+
 def _numbers_as_float32(func: Any, args: Any, kwargs: Any) -> tuple[list[Any], dict[str, Any]]:
     """The arguments with operands that are numbers of Python's as a float32 holds them. Other numbers, such
-    as a scale factor or a probability, are no operands."""
-    operands = [any(kind in str(a.type) for kind in ("Tensor", "number")) for a in func._schema.arguments]
+    as a scale factor or a probability, are no operands; nor are those that a grid is made of, such as the
+    step of `arange`, with which ATen computes in double precision."""
+    types = [str(argument.type) for argument in func._schema.arguments]
+    if not any("Tensor" in one for one in types) and types.count("number") > 1:
+        return args, kwargs
+    operands = [any(kind in one for kind in ("Tensor", "number")) for one in types]
     names = {a.name for a, is_operand in zip(func._schema.arguments, operands, strict=True) if is_operand}
     own = [_as_float32(v) if is_operand else v for v, is_operand in zip(args, operands, strict=False)]
     return own, {name: _as_float32(v) if name in names else v for name, v in kwargs.items()}

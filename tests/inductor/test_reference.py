@@ -258,6 +258,21 @@ def test_what_rounds_nothing_is_not_moved(exact: Callable[[Any], Any]) -> None:
     assert torch.equal(nudged(exact, x), exact(x))
 
 
+@pytest.mark.parametrize(("step", "moves"), [(0.1, True), (1.0, False), (0.25, True)])
+def test_a_grid_is_moved_where_its_step_rounds_and_its_reference_has_the_step_as_written(
+    step: float, moves: bool
+) -> None:
+    """What is no whole number counts as rounded."""
+    def grid(x: Any) -> Any:
+        return torch.arange(0.0, 30.0, step) + x * 0
+
+    x = torch.zeros(())
+    assert (not torch.equal(nudged(grid, x), grid(x))) == moves
+    with Float64(EPS32):
+        found = torch.arange(0.0, 30.0, step)
+    assert torch.equal(found, torch.arange(0.0, 30.0, step, dtype=torch.float64))
+
+
 def test_a_part_of_a_result_that_is_rounded_is_moved() -> None:
     x = torch.randn(64, 8, generator=torch.Generator().manual_seed(0))
     assert not torch.equal(nudged(lambda x: torch.var_mean(x, 1)[0], x), torch.var_mean(x, 1)[0])

@@ -58,9 +58,10 @@ class RunOptions:
     seed: where the script sets none. backend: in the place of the script's own, where that does more. until:
     the last call that is looked at, by its place; the script ends after it.
     too: where each call gives the values that it gave compiled, what else is as it was there: LAYOUT or TIME.
-    compiling: with compilation off
-    a call that asks whether it is compiled is told so. put_back: what a call does that is undone before the
-    next one; codes: where the functions are written of which that holds, as `file:line`.
+    rounded: with compilation off, the seed by which each operation of the calls is moved by some steps of its
+    dtype. compiling: with compilation off a call that asks whether it is compiled is told so. put_back: what
+    a call does that is undone before the next one; codes: where the functions are written of which that
+    holds, as `file:line`.
     early, late: lines of Python that a fix consists of: before torch is imported, and before the first call
     of something compiled, since the script may register lowerings of its own until then. disabled: lines of
     `def`, from 1, that get the decorator `torch.compiler.disable`. anew: numbers of calls, from 1, before
@@ -72,6 +73,7 @@ class RunOptions:
     backend: str | None = None
     until: int | None = None
     too: Carrier | None = None
+    rounded: int | None = None
     compiling: bool = False
     put_back: EffectKind | None = None
     codes: tuple[str, ...] = ()

@@ -31,10 +31,15 @@ DRAWS_OTHERS = (
     "compiled draws from another random stream than eager; where it draws from eager's "
     f"({' and '.join(DRAWS_ALIKE)}) the script agrees"
 )
+ROUNDED = "so they do with compilation off where each operation is moved by some steps of its dtype"
+NOT_BY_ROUNDING = (
+    "small differences of the values make it, and with compilation off it does not come of moving each "
+    "operation of the calls by some steps of its dtype: they are not known to be rounding"
+)
 GROWS = (
     "at each call up to this one eager, run on the inputs of the compiled call, gives the same, and with "
     "compilation off the script comes to the same inputs where each call gives what it gave compiled: small "
-    "differences add up from call to call"
+    f"differences add up from call to call; {ROUNDED}"
 )
 HANGS_ON_TIME = (
     "what a call is given hangs on how long earlier calls take: with compilation off the script comes to the "
@@ -46,7 +51,7 @@ OTHERWISE_LAID = (
 )
 SAYS_GROWN = (
     "each call agrees on equal inputs, and with compilation off the script says the same where each call "
-    "gives what it gave compiled: small differences of the values make that of it"
+    f"gives what it gave compiled: small differences of the values make that of it; {ROUNDED}"
 )
 SAYS_TIME = (
     "what it says hangs on how long its calls take: with compilation off it says the same where each call "
@@ -139,9 +144,6 @@ def _no_rounding(calls: Sequence[CompiledCall]) -> EqualInputs:
             assert call.beside is not None
             if is_beyond_local(output, call.beside):
                 return EqualInputs(call)
-            if output.sign_diff and not any(o.sign_diff for o in call.beside.nudged_at(output.path)):
-                told = f"in call {call.index + 1} (`{call.entry}`) {output.path} has zeros of another sign"
-                return EqualInputs(unknown=f"{told} than eager's on equal inputs: rounding turns none over")
             share = output.rises / output.n_diff if output.n_diff and not is_exact(output) else 0.5
             side = "larger" if share >= MOSTLY else "smaller" if share <= 1 - MOSTLY else ""
             to_a_side[output.path, side] += bool(side)
@@ -267,7 +269,9 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
         return VerdictClass.COMPILED_WORSE, f"{OTHERWISE_LAID}; {runs.layer}", Rule.KIND
     if runs.shown.call is None:
         return _beside_the_calls(runs)
-    if channel is not None and channel.carrier is not Carrier.UNKNOWN:  # it may be time, which no rung tells
+    if channel is not None and channel.carrier not in (Carrier.UNKNOWN, Carrier.VALUES):
+        return _by_channel(runs, channel)  # it may be time, which no rung tells
+    if channel is not None and channel.carrier is Carrier.VALUES and not runs.equal.unknown:
         return _by_channel(runs, channel)
     if runs.by_eagers_kernels:
         return VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS

@@ -17,6 +17,7 @@ from bisector.core.fix_source import (
     late_lines,
     statements,
 )
+from bisector.core.growth import ROUNDED_RUNS, is_made_by_rounding
 from bisector.core.model import Outcome
 from bisector.core.own_difference import own_difference
 from bisector.core.printed import (
@@ -30,7 +31,13 @@ from bisector.core.printed import (
     without,
 )
 from bisector.core.program import KEPT, Carrier, EffectKind, Mode, PlainRun
-from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, first_unequal
+from bisector.core.script_verdict import (
+    DRAWS_ALIKE,
+    NOT_ASKED,
+    NOT_BY_ROUNDING,
+    EqualInputs,
+    first_unequal,
+)
 from bisector.core.shown import ScriptResult, differing_places, is_exact, shown
 from bisector.core.verdict import Verdict
 
@@ -183,9 +190,20 @@ class Script(ScriptRuns):
         modes = (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
         control, compiled = self._run_all([replace(self._asked(mode), until=last) for mode in modes])
         found = first_unequal(control, compiled, witness.shown, criterion)
-        if last is None or found.place is not None or found.unknown:
+        if found.place is not None or found.unknown:
             return replace(found, channel=carried)
-        return replace(found, channel=self._channel_to_call(last))
+        carried = carried if last is None else self._channel_to_call(last)
+        if carried is not None and carried.carrier is Carrier.VALUES:
+            return EqualInputs(unknown=self._not_by_rounding(witness, criterion), channel=carried)
+        return replace(found, channel=carried)
+
+    def _not_by_rounding(self, witness: Witness, criterion: Criterion) -> str:
+        """Why it is not known that rounding makes what the script shows; empty where it does."""
+        last = witness.shown.call
+        asked = replace(self._asked(Mode.EAGER_AGAIN), until=last)
+        runs = (self._run(replace(asked, rounded=seed)) for seed in range(ROUNDED_RUNS))
+        made = is_made_by_rounding(witness.eager, witness.compiled, runs, criterion, witness.lines, last)
+        return "" if made else NOT_BY_ROUNDING
 
     def _channel_to_call(self, last: int) -> Channel:
         """What carries the difference to a call, where no call up to it makes one on equal inputs. last: its

@@ -780,6 +780,23 @@ def test_a_gradient_that_the_compiled_run_did_not_have_leaves_it_not_known(tmp_p
     assert (found.parted, found.at) == (0, "")
 
 
+def test_rounding_moves_the_values_and_the_gradients_of_calls_alone(tmp_path: Path) -> None:
+    given = (torch.arange(1.0, 65.0) / 7).requires_grad_()
+    found = list[torch.Tensor]()
+    for seed in (None, 0, 0, 1):
+        watch = Watch(tmp_path, Mode.EAGER_AGAIN, lambda **event: None, rounded=seed)
+        x = given.detach().clone().requires_grad_()
+        y = watch.call("f", torch.square, torch.square, (x,), {})
+        (y / 3).sum().backward()
+        watch.finish()
+        found += [y.detach(), x.grad]
+    plain, moved, again, other = zip(found[::2], found[1::2], strict=True)
+    for exact, one, same, else_ in zip(plain, moved, again, other, strict=True):
+        torch.testing.assert_close(one, exact, rtol=8e-6, atol=0)
+        assert (one != exact).float().mean() > 0.8
+        assert torch.equal(one, same) and not torch.equal(one, else_)
+
+
 def test_a_value_that_a_backward_pass_needs_may_be_given_in_its_place(tmp_path: Path) -> None:
     """The gradient of `tanh` is made of its result."""
 

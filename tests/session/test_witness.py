@@ -16,16 +16,20 @@ import pytest
 
 from bisector import processes
 from bisector.core.criterion import Criterion
+from bisector.core.evidence import Evidence
 from bisector.core.fix_source import SetFlags
+from bisector.core.growth import ROUNDED_RUNS
 from bisector.core.model import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun
+from bisector.core.script_verdict import NOT_BY_ROUNDING
 from bisector.core.shown import ScriptResult
 from bisector.processes import Started
 from bisector.runner.journal import Journal
 from bisector.session import script_runs
 from bisector.session.command_line import Options
 from bisector.session.witness import Script, Witness
+from tests.core.measurements import AGREES as MEASURED
 from tests.core.measurements import off_by, output
 from tests.faults.waiting import until
 
@@ -140,6 +144,25 @@ def test_numbers_that_are_nearly_alike_agree_where_the_values_of_the_calls_make_
     found = program.witness(CRITERION)
     assert found.shown.outcome is outcome, found.shown.reason
     assert [line.exactly for line in found.lines] == ([True] if outcome is Outcome.FAIL else [])
+
+
+@pytest.mark.parametrize("rounded", ["loss 0.9", "loss 0.4"])
+def test_rounding_explains_what_a_script_says_where_eager_moved_by_rounding_says_so_too(
+    script: Any, rounded: str
+) -> None:
+    evidence = Evidence(MEASURED, None, None, (), ())
+    equal = CompiledCall(0, "f", (replace(output(), n_diff=1),), beside=evidence)
+    kept, told = (replace(AGREES, calls=(equal,), printed=(text,)) for text in ("loss 0.4", "loss 0.8"))
+    program = script({
+        EAGER_RUN: replace(EAGER, printed=("loss 0.4",)), AGAIN: replace(AGREES, printed=(rounded,)),
+        (Mode.EAGER_BESIDE, None): kept, (Mode.COMPILED_BESIDE, None): told, COMPILED: told,
+        (Mode.COMPILED_KEPT, None): told, (Mode.SUBSTITUTED, None): told,
+    })  # fmt: skip
+    shown = ScriptResult(Outcome.FAIL, "line 1 of its output")
+    eager, compiled = program.runs[EAGER_RUN], program.runs[COMPILED]
+    found = program.equal_inputs(Witness(eager, compiled, shown, (PrintedLine(0),)), CRITERION)
+    assert found.unknown == ("" if rounded == "loss 0.9" else NOT_BY_ROUNDING)
+    assert program.asked.count(AGAIN) == (1 if rounded == "loss 0.9" else ROUNDED_RUNS)
 
 
 @pytest.mark.parametrize(("built", "outcome"), [("1", Outcome.PASS), ("4", Outcome.UNRESOLVED)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...core.program import Carrier
 from .. import tensors
 from . import call_values
 from .call_values import Values
+from .gradients import watch_gradients
 from .reach import held
 
 Note = Callable[..., None]
@@ -40,20 +42,22 @@ class Kept:
 
     def before(self, index: int, model: Any, given: Any) -> None:
         """The call is about to begin."""
-        self._save(index, GIVEN, call_values.copied(_given(model, given)))
+        self._save(index, GIVEN, call_values.copied(given_to(model, given)))
         self.began_s = time.monotonic()
+
+    def mode(self) -> AbstractContextManager[Any]:
+        """Under which the call runs."""
+        return nullcontext()
 
     def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
         """The call has returned; gives what the script gets."""
         took: Values = {SECONDS: time.monotonic() - self.began_s}
         self._save(index, GAVE, took | call_values.copied(_gave(model, result, given)))
-        _hook_gradients(self, index, model, given)
+        watch_gradients(given_to(model, given), lambda *met: self._gradient(index, *met))
         return result
 
-    def gradient(self, index: int, what: str, value: torch.Tensor) -> None:
-        """A backward pass has come to one of the tensors that the call was given or reaches. what: which,
-        and how many came before."""
-        self._save(index, what, call_values.copied({GRADIENT: value}))
+    def _gradient(self, index: int, path: str, count: int, value: torch.Tensor) -> None:
+        self._save(index, _of_gradient(path, count), call_values.copied({GRADIENT: value}))
 
     def _save(self, index: int, what: str, values: Values) -> None:
         self.bytes += call_values.size_of(values)
@@ -73,7 +77,7 @@ class Substituted:
         self.parted = False
 
     def before(self, index: int, model: Any, given: Any) -> None:
-        kept, now = self._load(index, GIVEN), _given(model, given)
+        kept, now = self._load(index, GIVEN), given_to(model, given)
         paths = dict.fromkeys((*(kept or {}), *now))
         if kept is None:
             self._part(index, UNKNOWN)
@@ -81,8 +85,11 @@ class Substituted:
             self._part(index, unlike[0])
         self.began_s = time.monotonic()
 
+    def mode(self) -> AbstractContextManager[Any]:
+        return nullcontext()
+
     def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
-        _hook_gradients(self, index, model, given)
+        watch_gradients(given_to(model, given), lambda *met: self._gradient(index, *met))
         kept, now = self._load(index, GAVE), _gave(model, result, given)
         if kept is None or any(p not in kept or not _fits(v, kept[p]) for p, v in now.items()):
             self._part(index, UNKNOWN)
@@ -107,9 +114,8 @@ class Substituted:
         laid = torch.empty_strided(kept.shape, kept.stride(), dtype=value.dtype, device=value.device)
         return laid.copy_(value)
 
-    def gradient(self, index: int, what: str, value: torch.Tensor) -> torch.Tensor | None:
-        """The gradient that takes its place; None where it stays."""
-        kept = self._load(index, what)
+    def _gradient(self, index: int, path: str, count: int, value: torch.Tensor) -> torch.Tensor | None:
+        kept = self._load(index, _of_gradient(path, count))
         if kept is None or not _fits(value, kept[GRADIENT]):
             self._part(index, UNKNOWN)
             return None
@@ -127,28 +133,8 @@ class Substituted:
         return torch.load(path, weights_only=False) if path.exists() else None
 
 
-class _Gradients:
-    """A hook of autograd's on one tensor: tells the gradient that each backward pass brings to it."""
-
-    __torch_unserializable__ = True  # so that torch does not warn where the script saves the tensor
-
-    def __init__(self, channel: Kept | Substituted, index: int, path: str) -> None:
-        self.channel, self.index, self.path = channel, index, path
-        self.count = 0
-
-    def __call__(self, gradient: torch.Tensor) -> torch.Tensor | None:
-        self.count += 1
-        return self.channel.gradient(self.index, f"{GRADIENT} {self.count} of {self.path}", gradient)
-
-
-def _hook_gradients(channel: Kept | Substituted, index: int, model: Any, given: Any) -> None:
-    """Watch what backward passes bring to the tensors that a call was given and reaches. The passes may be
-    the script's own, through more than this call; a tensor that several calls reach is watched once."""
-    for path, value in _given(model, given).items():
-        if isinstance(value, torch.Tensor) and value.requires_grad:
-            hooks = (value._backward_hooks or {}).values()
-            if not any(isinstance(hook, _Gradients) for hook in hooks):
-                value.register_hook(_Gradients(channel, index, path))
+def _of_gradient(path: str, count: int) -> str:
+    return f"{GRADIENT} {count} of {path}"
 
 
 def _scalar(kept: Any) -> Any:
@@ -167,7 +153,7 @@ def _file(folder: Path, index: int, what: str) -> Path:
     return folder / f"compiled-{index}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.pt"
 
 
-def _given(model: Any, given: Any) -> Values:
+def given_to(model: Any, given: Any) -> Values:
     """The tensors and plain values of the arguments, and the tensors that it reaches."""
     values = {f"argument[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(given))}
     known = {path: v for path, v in values.items() if isinstance(v, (torch.Tensor, *_PLAIN))}

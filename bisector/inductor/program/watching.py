@@ -33,6 +33,7 @@ from .beside import Beside
 from .call_values import Values
 from .put_back import PutBack, place_of
 from .reach import code_of
+from .rounded import Rounded
 from .substitution import Kept, Substituted
 
 KEPT_BYTES = 512 << 20  # of values, over all calls; of the larger ones of later calls a digest and a sample
@@ -66,7 +67,7 @@ def begin(options: Mapping[str, Any], note: Note, around: Around = alone) -> Cal
     watch = Watch(
         Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until"),
         options.get("late", ()), options.get("anew", ()), around, options.get("too"),
-        options.get("values", ""),
+        options.get("values", ""), options.get("rounded"),
     )  # fmt: skip
     if not Mode(options["mode"]).is_compiled:
         _answer_is_compiling(watch, options.get("compiling", False))
@@ -97,7 +98,7 @@ class Pending:
 
 class Watch:
     """The compiled calls so far. only: the calls that run compiled, by their place; none: all of them. until,
-    late, anew, too, values: as in `PlainOptions`."""
+    late, anew, too, values, rounded: as in `PlainOptions`."""
 
     def __init__(
         self,
@@ -111,6 +112,7 @@ class Watch:
         around: Around = alone,
         too: str | None = None,
         values: str = "",
+        rounded: int | None = None,
     ) -> None:
         self.folder = folder
         self.keeps = mode is Mode.EAGER
@@ -129,7 +131,7 @@ class Watch:
         self.process, self.told_of_child = os.getpid(), False
         self.here = _OfThread()
         self.open: dict[int, _Last] = {}  # calls that have returned and are not noted yet, by their places
-        self.channel: Kept | Substituted | None = None
+        self.channel: Kept | Substituted | Rounded | None = None if rounded is None else Rounded(rounded)
         kept_in = Path(values) if values else folder
         if mode is Mode.COMPILED_KEPT:
             self.channel = Kept(kept_in)
@@ -156,7 +158,8 @@ class Watch:
         try:
             in_eager = bool(self.only) and last.index not in self.only
             stance = torch.compiler.set_stance("force_eager") if in_eager else nullcontext()
-            with stance, self.around(Started(last.index, entry, model, args, kwargs)):
+            within = nullcontext() if channel is None else channel.mode()
+            with stance, within, self.around(Started(last.index, entry, model, args, kwargs)):
                 result = function(*args, **kwargs)
         except Exception as error:
             self._raised(last, error, given)

@@ -149,6 +149,14 @@ def beneath_tolerance(evidence: Evidence, criterion: Criterion) -> dict[str, tup
     return found
 
 
+def may_be_beneath_tolerance(outputs: Sequence[OutputMeasurement], criterion: Criterion) -> bool:
+    """Whether evidence could show that, by what the two runs alone tell."""
+    return any(
+        _own(output, output.scale) is not None or (output.n_diff > FEW and output.max_rel >= NOTICED)
+        for output in _agreeing_by_default(outputs, criterion)
+    )
+
+
 # Times what one ulp at each operation moves an output by: of two ways to compute what cancels, one is off by
 # some ten times as much as the other.
 MOVED_LESS = 32.0

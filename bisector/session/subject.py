@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bisector.core.accuracy import beneath_tolerance
+from bisector.core.accuracy import beneath_tolerance, may_be_beneath_tolerance
 from bisector.core.backends import INDUCTOR
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion, Tolerance
@@ -50,6 +50,8 @@ def choose(
         results = _looked_at(calls, study_of)
         calls = sorted(calls, key=lambda call: _worst_first(results[call.index]))
         others = tuple(Other(c, results[c.index]) for c in calls[1:] if _fails(results[c.index]))
+        if not any(map(_fails, results.values())):
+            calls = [*_beneath_tolerance(calls, results, study_of), *calls]
     call = calls[0]
     study = study_of(call)
     evidence = _evidence(study, beside(study, call))
@@ -66,6 +68,28 @@ def choose(
     several = _several_tolerances(study, evidence.default, diverging)
     notes = (*evidence.notes, *at_their_size(small), *several, *_notes(hello, call, verdict, others))
     return DivergingCall(call, study, evidence, verdict, notes, others)
+
+
+MOST_SMALL = 4  # calls that agree, of which is asked what rounding makes of their small values
+
+
+def _beneath_tolerance(
+    calls: Sequence[RecordedCall],
+    results: Mapping[int, ProbeResult],
+    study_of: Callable[[RecordedCall], Study],
+) -> Iterator[RecordedCall]:
+    """The first call that agrees because the default tolerance is larger than its values, if there is one."""
+    looked = 0
+    for call in calls:
+        study = study_of(call)
+        if not may_be_beneath_tolerance(results[call.index].measurement.outputs, study.criterion):
+            continue
+        if looked == MOST_SMALL:
+            return
+        looked += 1
+        if beneath_tolerance(_evidence(study), study.criterion):
+            yield call
+            return
 
 
 def whole_script(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from bisector.core import protocol as asked
 from bisector.core.criterion import Criterion
+from bisector.core.evidence import Evidence
 from bisector.core.model import Machine, Measurement, Outcome, ProbeResult
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.session import subject
 from bisector.session.study import Study
+from tests.core.measurements import judged, off_by, output
 from tests.session.fake_lab import FakeLab, bytes_that_differ
 
 
@@ -31,6 +34,29 @@ def test_a_call_of_which_one_run_of_three_diverges_is_not_one_that_agrees() -> N
     assert [results[index].outcome for index in (0, 1)] == [Outcome.PASS, Outcome.UNRESOLVED]
     assert subject._worst_first(results[1]) < subject._worst_first(results[0])
     assert [request.about.call for request in lab.asked] == [0, 0, 0, 1, 1, 1]
+
+
+def test_of_calls_that_agree_the_one_whose_small_values_are_off_is_taken() -> None:
+    """By the evidence: in the second call rounding makes as much of them."""
+    near, small = output(), replace(off_by(6e-9, scale=6e-9), n_diff=90)
+    noise, lost = (small, small), (small, off_by(1e-16, scale=6e-9))
+    made = [(near, near), noise, lost, *[lost] * subject.MOST_SMALL]
+
+    def evidence(request: Any) -> Evidence:
+        default, moved = (Measurement((one,)) for one in made[request.about.call])
+        return Evidence(default, None, None, (moved,), ())
+
+    lab: Any = FakeLab({asked.RunVerdict: evidence})
+    calls = [call(index) for index in range(len(made))]
+    results = {c.index: judged(Outcome.PASS, "", Measurement((made[c.index][0],))) for c in calls}
+
+    def taken(some: list[RecordedCall]) -> list[int]:
+        studied = lambda c: Study(lab, c.index, Criterion(), Criterion())  # noqa: E731
+        return [c.index for c in subject._beneath_tolerance(some, results, studied)]
+
+    assert taken(calls) == [2]
+    assert [request.about.call for request in lab.asked] == [1, 2], "the first has no small values"
+    assert taken([*[calls[1]] * subject.MOST_SMALL, calls[2]]) == [], "not all are looked at"
 
 
 LOOP = Recorded(tuple(map(call, range(4))), True, 2, "", 0, (), Machine("cpu", "avx2", "g++"))

@@ -269,10 +269,8 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
         return VerdictClass.COMPILED_WORSE, f"{OTHERWISE_LAID}; {runs.layer}", Rule.KIND
     if runs.shown.call is None:
         return _beside_the_calls(runs)
-    if channel is not None and channel.carrier not in (Carrier.UNKNOWN, Carrier.VALUES):
+    if channel is not None and channel.carrier is not Carrier.UNKNOWN and not runs.equal.unknown:
         return _by_channel(runs, channel)  # it may be time, which no rung tells
-    if channel is not None and channel.carrier is Carrier.VALUES and not runs.equal.unknown:
-        return _by_channel(runs, channel)
     if runs.by_eagers_kernels:
         return VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS
     if not runs.equal.unknown:

@@ -67,7 +67,7 @@ $imports
             except Exception as error:
                 values.append(f"{type(error).__name__}: {error}")
                 raise
-            values.append([t.detach().clone() for t in with_tangents(leaves(result))])
+            values.append([t.detach().clone() for t in with_tangents(as_tensors(leaves(result)))])
             held = list(owner.parameters()) if isinstance(owner, torch.nn.Module) else []
             if isinstance(owner, torch.optim.Optimizer):
                 held = [p for group in owner.param_groups for p in group["params"]]
@@ -79,8 +79,15 @@ $imports
         made.forward = call
         return made
 
+    def as_tensors(found):
+        for t in found:
+            kind = getattr(getattr(t, "dtype", None), "kind", "")  # of an array of NumPy's
+            number = isinstance(t, (float, complex)) or isinstance(t, int) and abs(t) < 2**63
+            if isinstance(t, torch.Tensor) or number or kind in ("b", "i", "u", "f", "c"):
+                yield torch.as_tensor(t)
+
     def with_tangents(found):
-        pairs = [torch.autograd.forward_ad.unpack_dual(t) for t in found if isinstance(t, torch.Tensor)]
+        pairs = [torch.autograd.forward_ad.unpack_dual(t) for t in found]
         return [t for pair in pairs for t in pair if t is not None]
 
     pending, gradients, backward_ = [], [], torch.autograd.backward

@@ -96,6 +96,22 @@ def test_a_tangent_that_is_lost_differs(tmp_path: Path) -> None:
     assert ran(tmp_path, TANGENT, UseBackend("aot_eager"), "--fixed")[0] == 0
 
 
+ARRAYS = """
+import numpy
+import torch
+
+def negated(x, factor):
+    return numpy.where(torch.compiler.is_compiling(), x, -x), factor
+
+torch.compile(negated)(numpy.ones(3, dtype=numpy.float32), 2)
+"""
+
+
+def test_what_is_no_tensor_is_compared_as_one(tmp_path: Path) -> None:
+    status, said = ran(tmp_path, ARRAYS)
+    assert (status, said[:2]) == (1, [DIFFERS, "at step 1: Tensor-likes are not close!"])
+
+
 FOUND_BY_NAME = """
 import torch
 

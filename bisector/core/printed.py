@@ -214,9 +214,12 @@ NUMBER = re.compile(
 )
 _WHOLE = re.compile(r"[-+]?\d+")
 AS_WRITTEN = r"0[xX]|\d+:"
-# The name that torch.compile's wrapper gives to the module within (torch/_dynamo/eval_frame.py), and how a
-# gradient is computed, which a tensor tells where it is printed.
-_OF_THE_COMPILER = re.compile(r"_orig_mod\.|, grad_fn=<\w+>|<\w+Backward\w*>")
+# The name that torch.compile's wrapper gives to the module within (torch/_dynamo/eval_frame.py), that of what
+# is left of a function after a graph break (torch/_dynamo/resume_execution.py), and how a gradient is
+# computed, which a tensor tells where it is printed.
+_OF_THE_COMPILER = re.compile(
+    r"_orig_mod\.|torch_dynamo_resume_in_(?P<of>\w+?)_at_\d+|, grad_fn=<\w+>|<\w+Backward\w*>"
+)
 PRINTED_ALIKE = 1e-4  # relative: torch prints four digits
 NOTHING = 1e-5  # of a difference or a sum that cancels; atol of torch.testing.assert_close for float32
 NEARLY_ALIKE = 1e-2  # relative: rounding that grew may make as much of a number
@@ -261,7 +264,7 @@ _WORD = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?!\w|\.\d)|\w
 
 def _split(line: str) -> list[str]:
     """The words of a line, told apart by spaces and marks: a name that moves may stand beside a value."""
-    return _WORD.findall(line)
+    return _WORD.findall(_plain(line))
 
 
 def _says(words: Iterable[str]) -> bool:
@@ -276,12 +279,16 @@ def same_words(one: str, two: str) -> bool:
 
 def _words(line: str) -> str:
     """The line with each number replaced, and without spaces: how many there are depends on the numbers."""
-    return "".join(NUMBER.sub("#", _OF_THE_COMPILER.sub("", line)).split())
+    return "".join(NUMBER.sub("#", _plain(line)).split())
 
 
 def _found(line: str) -> list[str]:
     """Its numbers, in their order."""
-    return NUMBER.findall(_OF_THE_COMPILER.sub("", line))
+    return NUMBER.findall(_plain(line))
+
+
+def _plain(line: str) -> str:
+    return _OF_THE_COMPILER.sub(lambda name: name["of"] or "", line)
 
 
 def _alike(x: str, y: str, relative: float) -> bool:

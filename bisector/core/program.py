@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .evidence import Evidence
+from .frames import without_frames
 from .model import Json, OutputMeasurement
 from .printed import MOST_LINES
 
@@ -143,8 +144,9 @@ class PlainRun:
 
     agreed: the answers of its own comparisons of tensors; refuted: how many of them raised. environment:
     variables that it had changed when it imported torch. ended: the exception that ended it; status: None
-    where its time was up. printed: the lines on stdout; said: those that the script itself wrote on stderr;
-    wrote: those of the files that it wrote, each after the file's name. backends: what it gave to
+    where its time was up. printed: the lines on stdout; said: those that the script itself wrote on stderr,
+    without frames of the compiler; wrote: those of the files that it wrote, each after the file's name.
+    backends: what it gave to
     torch.compile, as rungs. parted: of a run in which each call gave what it gave compiled, the first call
     that was given something else than in the compiled run, and at: what; empty where that could not be
     compared. asked_compiling: a call asked whether it is compiled. unseen: what of it nobody saw. cut: a
@@ -211,7 +213,7 @@ def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[E
         ),
         agreed=tuple(agreed),
         refuted=refuted,
-        said=tuple(said.splitlines()[:MOST_LINES]),
+        said=tuple(without_frames(said.splitlines())[:MOST_LINES]),
         wrote=tuple(wrote[:MOST_LINES]),
         backends=tuple(dict.fromkeys(backends)),
     )

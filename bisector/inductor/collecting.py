@@ -44,9 +44,9 @@ NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five
 MANY = 1_000_000  # among so many elements one draw meets every discontinuity that matters
 
 DRAWS, DRAWING_S = 24, 1.0
-# Runs of eager that draw other numbers. That one more draws so many elements beyond all of theirs is no
-# chance where each is drawn by itself; where one number scales all, it happens in one of so many runs.
-DRAWN, OUTSIDE = 16, 20
+# Runs of eager that draw other numbers. That one more draws three elements beyond all of theirs happens once
+# in 5,000 times where each is drawn by itself; where one number scales all, in one of so many runs.
+DRAWN, OUTSIDE = 16, 3
 
 Compiled = Callable[..., Any]
 

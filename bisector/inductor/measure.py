@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -271,7 +271,11 @@ def _compare_plain(
     numbers = (bool, int, float, complex)
     both = isinstance(eager, numbers) and isinstance(compiled, numbers)
     if both and (as_tensors := _as_tensors(eager, compiled)) is not None:
-        return compare(index, path, *as_tensors, reference)
+        found = compare(index, path, *as_tensors, reference)
+        if found is None or found.dtype != "float64" or any(map(_is_lost, (eager, compiled))):
+            return found
+        # Most come of a tensor of float32, to whose tolerance they are held if it holds them.
+        return replace(found, dtype="float32", max_ulp=None)
     if type(eager) is type(compiled) and not isinstance(eager, torch.Tensor):
         return None if eager == compiled else OutputMeasurement(
             index, path, type(eager).__name__, (), 1, alias_mismatch=f"{compiled!r} instead of {eager!r}"
@@ -285,20 +289,18 @@ def _compare_plain(
 def _as_tensors(
     eager: complex, compiled: complex
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Two plain numbers, of which each is the tensor that torch makes of it; in double precision where
-    float32 does not hold them. None where one is an integer that no tensor holds."""
+    """Two plain numbers, of which each is the tensor that torch makes of it, two floats in double precision.
+    None where one is an integer that no tensor holds."""
+    wide = torch.float64 if isinstance(eager, float) and isinstance(compiled, float) else None
     try:
-        pair = torch.tensor(eager), torch.tensor(compiled)
+        return torch.tensor(eager, dtype=wide), torch.tensor(compiled, dtype=wide)
     except (OverflowError, RuntimeError, ValueError):  # what torch raises of more than 64 bits differs
         return None
-    wide = torch.float64 if isinstance(eager, float) and isinstance(compiled, float) else None
-    if wide is not None and any(_is_lost(*one) for one in zip((eager, compiled), pair, strict=True)):
-        return torch.tensor(eager, dtype=wide), torch.tensor(compiled, dtype=wide)
-    return pair
 
 
-def _is_lost(number: complex, made: torch.Tensor) -> bool:
-    """Whether the tensor is infinite, or zero, where the number is not."""
+def _is_lost(number: complex) -> bool:
+    """Whether a float32 is infinite, or zero, where the number is not."""
+    made = torch.tensor(number)
     return bool(made.isinf() and abs(number) != math.inf) or bool(number != 0 and made == 0)
 
 

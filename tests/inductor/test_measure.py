@@ -302,6 +302,14 @@ def test_whole_numbers_beyond_64_bits_are_compared_as_they_are() -> None:
     assert measure(1e300, 1e299).max_abs > 1e299, "neither fits into float32"
 
 
+def test_floats_of_python_are_compared_bit_by_bit_and_held_to_the_tolerance_of_float32() -> None:
+    found = measure(1790000005.0, 1790000035.0)
+    assert (found.n_diff, found.max_abs, found.dtype) == (1, 30.0, "float32")
+    assert judge(Measurement((found,)), Criterion()).outcome is Outcome.PASS
+    assert measure(0.5, 0.5).n_diff == 0
+    assert judge(Measurement((measure(0.5, 0.5001),)), Criterion()).outcome is Outcome.FAIL
+
+
 def test_each_element_is_held_to_a_step_of_its_own_size_and_to_what_rounding_moves_it_by() -> None:
     exact = torch.tensor([1e10, 1.0], dtype=torch.float64)
     eps = torch.finfo(torch.float32).eps

@@ -98,6 +98,18 @@ def is_far(output: OutputMeasurement, evidence: Evidence) -> bool:
     return _is_beyond(output, evidence, FAR)
 
 
+def has_other_reference(evidence: Evidence) -> bool:
+    """Whether eager and compiled are both off from the float64 run by far more than rounding explains: a
+    program that asks for its dtype computes something else there."""
+    for output in evidence.default.outputs:
+        moved = moved_by_ulps(output, evidence)
+        least = max(EPS.get(output.dtype, 0.0), evidence.coarsest) * output.scale
+        nearer = min(output.rms_error_eager or 0.0, output.rms_error_compiled or 0.0)
+        if not is_exact(output) and moved and nearer > FAR * max(least, *moved):
+            return True
+    return False
+
+
 # Times what one ulp at each operation moves an output by: a sum in another order is off by some tens.
 BEYOND_LOCAL = 100.0
 

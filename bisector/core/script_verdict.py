@@ -248,6 +248,11 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
     if runs.alike is not None and runs.alike.outcome is Outcome.PASS:
         return decided(VerdictClass.RANDOM, f"{at}; {DRAWS_OTHERS}", rule=Rule.DRAWN_ALIKE)
     kind, why, rule = _classified(runs, criterion)
+    if kind in ROUNDING and runs.first_bad == BY_EAGERS_KERNELS[0]:
+        if runs.by_eagers_kernels:
+            kind, why, rule = VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS
+        else:
+            kind, why, rule = _not_known(runs, ROUNDS_ALIKE)
     return decided(kind, f"{at}; {why}", rule=rule)
 
 
@@ -281,6 +286,8 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
 
 
 RAISES = "it raises, and gives nothing to compare"
+ROUNDING = (VerdictClass.AMPLIFIED_ROUNDING, VerdictClass.EQUALLY_ACCURATE)
+ROUNDS_ALIKE = "it is as small as rounding makes it, and eager's own kernels, which round alike, show it"
 SUDDENLY = "no call before it differs in a bit, and eager's own kernels, which round alike, show it"
 
 

@@ -13,7 +13,7 @@ from bisector.core.backends import INDUCTOR
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion, Tolerance
 from bisector.core.evidence import Evidence
-from bisector.core.judge import judge, severity, together
+from bisector.core.judge import NOTHING_COMPARED, judge, severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import Failed, Request, RunVerdict
@@ -204,10 +204,11 @@ def _fails(result: ProbeResult) -> bool:
 
 
 def _worst_first(result: ProbeResult) -> tuple[int, int, float]:
-    """Where equal, the order of the script stays."""
+    """Where equal, the order of the script stays. A graph that gives nothing, such as the rest of a function
+    that warns, comes after those that agree."""
     ranks = {Outcome.FAIL: 0, Outcome.UNRESOLVED: 1, Outcome.PASS: 2}
     kind, size = severity(result) if _fails(result) else (0, 0.0)
-    return ranks[result.outcome], -kind, -size
+    return 3 if result.reason == NOTHING_COMPARED else ranks[result.outcome], -kind, -size
 
 
 def _several_tolerances(study: Study, default: Measurement, diverging: Collection[str]) -> list[str]:
@@ -235,7 +236,7 @@ def _place(hello: Recorded, call: RecordedCall, others: Sequence[Other]) -> str:
     """Which of the script's calls is examined, and which is the first that differs on eager's inputs."""
     recorded = len(hello.calls)
     kept = f", of which {recorded} were recorded" if hello.skipped_calls else ""
-    said = f"the script makes {recorded + hello.skipped_calls} compiled calls{kept}; this is {_named(call)}"
+    said = f"the script makes {recorded + hello.skipped_calls} calls of compiled graphs{kept}; this is {_named(call)}"
     first = min((other.call for other in others), key=lambda one: one.index, default=call)
     if first.index >= call.index:
         return said

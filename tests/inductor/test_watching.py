@@ -31,6 +31,7 @@ from bisector.core.program import Carrier, CompiledCall, EffectKind, Mode, Plain
 from bisector.core.script_verdict import first_unequal
 from bisector.core.shown import is_exact, shown
 from bisector.inductor.capture import comparing
+from bisector.inductor.program import beside as watching_beside
 from bisector.inductor.program import call_values, watching
 from bisector.inductor.program.put_back import PutBack, place_of
 from bisector.inductor.program.remembered import Remembered
@@ -320,6 +321,16 @@ def test_a_gradient_is_compared_on_equal_inputs_with_a_float64_reference(both: A
     [gradient] = [o for o in found.place.beside.default.outputs if o.path == "grad[weight]"]
     assert gradient.n_diff == 40
     assert gradient.rms_error_eager < 1e-5 < gradient.rms_error_compiled
+
+
+def test_a_float64_run_of_what_asks_for_its_dtype_is_no_reference(both: Any) -> None:
+    def by_bits(x: torch.Tensor) -> torch.Tensor:
+        return x * torch.finfo(x.dtype).bits + (0.5 if torch.compiler.is_compiling() else 0.0)
+
+    found = place(*both(lambda: by_bits, lambda run: run(torch.rand(40) + 1), beside=True), at=0)
+    evidence = found.place.beside
+    assert watching_beside.OTHER_REFERENCE in evidence.notes
+    assert [output.rms_error_eager for output in evidence.default.outputs if output.n_diff] == [None]
 
 
 def test_eager_beside_a_call_runs_backward_under_the_autocast_of_the_scripts_own_backward(both: Any) -> None:

@@ -129,7 +129,7 @@ def test_another_call_is_explained_where_it_is_named(explained: Explain) -> None
     result = explained(replace(alone(VEC), others=(alone(FMA),)), call=2)
     assert members(result["causes"]) == [[FMA]]
     assert result["others"] == [] and result["entry"] == "g"
-    assert "the script makes 2 compiled calls; this is call 2 (`g`)" in told(result)
+    assert "the script makes 2 calls of compiled graphs; this is call 2 (`g`)" in told(result)
 
 
 def test_a_call_that_was_not_recorded_cannot_be_named(explained: Explain) -> None:

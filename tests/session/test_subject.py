@@ -9,6 +9,7 @@ from typing import Any
 from bisector.core import protocol as asked
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
+from bisector.core.judge import NOTHING_COMPARED
 from bisector.core.model import Machine, Measurement, Outcome, ProbeResult
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.session import subject
@@ -59,12 +60,17 @@ def test_of_calls_that_agree_the_one_whose_small_values_are_off_is_taken() -> No
     assert taken([*[calls[1]] * subject.MOST_SMALL, calls[2]]) == [], "not all are looked at"
 
 
+def test_a_graph_that_gives_nothing_comes_last() -> None:
+    results = [judged(Outcome.UNRESOLVED, NOTHING_COMPARED), judged(Outcome.PASS), judged(Outcome.UNRESOLVED)]
+    assert sorted(results, key=subject._worst_first) == [results[2], results[1], results[0]]
+
+
 LOOP = Recorded(tuple(map(call, range(4))), True, 2, "", 0, (), Machine("cpu", "avx2", "g++"))
 
 
 def test_of_a_loop_it_is_said_how_many_calls_were_recorded_and_which_is_the_first_that_diverges() -> None:
     diverges = ProbeResult(Outcome.FAIL, "differs")
-    said = "the script makes 6 compiled calls, of which 4 were recorded; this is call 4 (`f`)"
+    said = "the script makes 6 calls of compiled graphs, of which 4 were recorded; this is call 4 (`f`)"
     earlier = [subject.Other(call(2), diverges), subject.Other(call(1), diverges)]
     first = "; the first that diverges, each on the inputs that it has in eager, is call 2 (`f`)"
     assert subject._place(LOOP, call(3), earlier) == said + first

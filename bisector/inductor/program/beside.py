@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch.autograd import forward_ad
 
+from ...core.accuracy import has_other_reference
 from ...core.evidence import Evidence
 from ...core.model import Measurement
 from ...core.trace import GRADIENT
@@ -28,6 +30,7 @@ from .reach import held
 from .remembered import Remembered, bindings
 
 NUDGES = 3  # a discontinuity is met by one ulp in about half of the draws
+OTHER_REFERENCE = "no float64 reference: in float64 the program computes something else"
 FORWARD_MODE = "forward-mode differentiation runs, in which eager was not run again"
 
 
@@ -115,13 +118,17 @@ class Beside:
 
         moves = Moves(eager, moved, NUDGES)
         nudged = [self._against(index, eager, outputs) for outputs in moves.by_one_step()]
-        yardstick = moves.beside(reference)
-        default = call_values.measured(index, eager, compiled, yardstick).measurement
-        coarsest = max(mode.coarsest for mode in modes)
+
+        def against(reference: Mapping[str, Any]) -> Measurement:
+            return call_values.measured(index, eager, compiled, moves.beside(reference)).measurement
+
         evidence = Evidence(
-            default, again, restored, tuple(nudged), notes, coarsest=coarsest, undeclared=undeclared.said,
+            against(reference), again, restored, tuple(nudged), notes,
+            coarsest=max(mode.coarsest for mode in modes), undeclared=undeclared.said,
             undeclared_paths=self._as_declared(index, eager) if undeclared.said else (),
         )  # fmt: skip
+        if has_other_reference(evidence):
+            evidence = replace(evidence, default=against({}), notes=(*notes, OTHER_REFERENCE))
         return evidence, found.unseen or ""
 
     def _as_declared(self, index: int, eager: Values) -> tuple[str, ...]:

@@ -236,7 +236,8 @@ def _place(hello: Recorded, call: RecordedCall, others: Sequence[Other]) -> str:
     """Which of the script's calls is examined, and which is the first that differs on eager's inputs."""
     recorded = len(hello.calls)
     kept = f", of which {recorded} were recorded" if hello.skipped_calls else ""
-    said = f"the script makes {recorded + hello.skipped_calls} calls of compiled graphs{kept}; this is {_named(call)}"
+    count = recorded + hello.skipped_calls
+    said = f"the script makes {count} calls of compiled graphs{kept}; this is {_named(call)}"
     first = min((other.call for other in others), key=lambda one: one.index, default=call)
     if first.index >= call.index:
         return said

@@ -102,10 +102,9 @@ def has_other_reference(evidence: Evidence) -> bool:
     """Whether eager and compiled are both off from the float64 run by far more than rounding explains: a
     program that asks for its dtype computes something else there."""
     for output in evidence.default.outputs:
-        moved = moved_by_ulps(output, evidence)
-        least = max(EPS.get(output.dtype, 0.0), evidence.coarsest) * output.scale
         nearer = min(output.rms_error_eager or 0.0, output.rms_error_compiled or 0.0)
-        if not is_exact(output) and moved and nearer > FAR * max(least, *moved):
+        rounding = _moved_by_rounding(output, evidence)
+        if not is_exact(output) and rounding is not None and nearer > FAR * rounding:
             return True
     return False
 
@@ -143,9 +142,16 @@ def moved_by_ulps(output: OutputMeasurement, evidence: Evidence) -> list[float]:
 
 
 def _is_beyond(output: OutputMeasurement, evidence: Evidence, times: float) -> bool:
+    rounding = _moved_by_rounding(output, evidence)
+    return rounding is not None and _distance(output) > times * rounding
+
+
+def _moved_by_rounding(output: OutputMeasurement, evidence: Evidence) -> float | None:
+    """How far one ulp at each operation moves an output in eager at most, and no less than the coarsest dtype
+    of the program rounds it; None where no such run gave it."""
     moved = moved_by_ulps(output, evidence)
     least = max(EPS.get(output.dtype, 0.0), evidence.coarsest) * output.scale
-    return bool(moved) and _distance(output) > times * max(least, *moved)
+    return max(least, *moved) if moved else None
 
 
 def beneath_tolerance(evidence: Evidence, criterion: Criterion) -> dict[str, tuple[Tolerance, ...]]:

@@ -88,20 +88,24 @@ def moving(*pairs: tuple[Prints, Prints]) -> Moving:
     numbers, words = dict[int, frozenset[int]](), dict[int, frozenset[int]]()
     edges, lines = dict[int, tuple[int, int]](), set[int]()
     for line, (a, b) in (found for one, two in pairs for found in _lines(one, two)):
-        if a is not None and b is not None and same_words(a, b):
+        if a is None or b is None:
+            if a != b:
+                lines.add(line)
+            continue
+        if same_words(a, b):
             if moved := _moved(_found(a), _found(b)):
                 numbers[line] = numbers.get(line, frozenset()) | moved
-        elif a is not None and b is not None and len(_split(a)) == len(_split(b)):
-            words[line] = words.get(line, frozenset()) | _moved(_split(a), _split(b))
-            if not _says(word for i, word in enumerate(_split(a)) if i not in words[line]):
-                lines.add(line)
-        elif a is not None and b is not None:
-            first, last = _in_common(_split(a), _split(b))
+            continue
+        first_words, second_words = _split(a), _split(b)
+        if len(first_words) == len(second_words):
+            words[line] = words.get(line, frozenset()) | _moved(first_words, second_words)
+            stay = [word for i, word in enumerate(first_words) if i not in words[line]]
+        else:
+            first, last = _in_common(first_words, second_words)
             known = edges.get(line, (first, last))
             edges[line] = first, last = min(first, known[0]), min(last, known[1])
-            if not _says([*_split(a)[:first], *_split(a)[len(_split(a)) - last :]]):
-                lines.add(line)
-        elif a != b:
+            stay = [*first_words[:first], *first_words[len(first_words) - last :]]
+        if not _says(stay):
             lines.add(line)
     return Moving(numbers, words, edges, frozenset(lines))
 

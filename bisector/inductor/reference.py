@@ -75,7 +75,7 @@ class Float64(TorchDispatchMode):
             made = func(*wide_args, **wide_kwargs)
             if isinstance(made, torch.Tensor) and made.dtype in _WIDE and _takes_default(func, wide_kwargs):
                 made = func(*wide_args, **{**wide_kwargs, "dtype": _WIDE[made.dtype]})
-            return pytree.tree_map(widen, made)
+            return pytree.tree_map(widen, made)  # again, since some take no dtype, and give one of their own
         except (NotImplementedError, RuntimeError) as error:
             if func._schema.is_mutable:
                 raise NoReference(f"{func} does not run in float64: {first_line(error)}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -51,7 +51,7 @@ def choose(
         calls = sorted(calls, key=lambda call: _worst_first(results[call.index]))
         others = tuple(Other(c, results[c.index]) for c in calls[1:] if _fails(results[c.index]))
         if not any(map(_fails, results.values())):
-            calls = [*_beneath_tolerance(calls, results, study_of), *calls]
+            calls = [_small_call(calls, results, study_of) or calls[0]]
     call = calls[0]
     study = study_of(call)
     evidence = _evidence(study, beside(study, call))
@@ -73,23 +73,21 @@ def choose(
 MOST_SMALL = 4  # calls that agree, of which is asked what rounding makes of their small values
 
 
-def _beneath_tolerance(
+def _small_call(
     calls: Sequence[RecordedCall],
     results: Mapping[int, ProbeResult],
     study_of: Callable[[RecordedCall], Study],
-) -> Iterator[RecordedCall]:
+) -> RecordedCall | None:
     """The first call that agrees because the default tolerance is larger than its values, if there is one."""
-    looked = 0
-    for call in calls:
-        study = study_of(call)
-        if not may_be_beneath_tolerance(results[call.index].measurement.outputs, study.criterion):
-            continue
-        if looked == MOST_SMALL:
-            return
-        looked += 1
-        if beneath_tolerance(_evidence(study), study.criterion):
-            yield call
-            return
+    studies = ((call, study_of(call)) for call in calls)
+    small = (
+        (call, study)
+        for call, study in studies
+        if may_be_beneath_tolerance(results[call.index].measurement.outputs, study.criterion)
+    )
+    asked = islice(small, MOST_SMALL)
+    found = (call for call, study in asked if beneath_tolerance(_evidence(study), study.criterion))
+    return next(found, None)
 
 
 def whole_script(

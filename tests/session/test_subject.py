@@ -51,13 +51,14 @@ def test_of_calls_that_agree_the_one_whose_small_values_are_off_is_taken() -> No
     calls = [call(index) for index in range(len(made))]
     results = {c.index: judged(Outcome.PASS, "", Measurement((made[c.index][0],))) for c in calls}
 
-    def taken(some: list[RecordedCall]) -> list[int]:
+    def taken(some: list[RecordedCall]) -> int | None:
         studied = lambda c: Study(lab, c.index, Criterion(), Criterion())  # noqa: E731
-        return [c.index for c in subject._beneath_tolerance(some, results, studied)]
+        found = subject._small_call(some, results, studied)
+        return None if found is None else found.index
 
-    assert taken(calls) == [2]
+    assert taken(calls) == 2
     assert [request.about.call for request in lab.asked] == [1, 2], "the first has no small values"
-    assert taken([*[calls[1]] * subject.MOST_SMALL, calls[2]]) == [], "not all are looked at"
+    assert taken([*[calls[1]] * subject.MOST_SMALL, calls[2]]) is None, "not all are looked at"
 
 
 def test_a_graph_that_gives_nothing_comes_last() -> None:

@@ -12,7 +12,7 @@ import torch
 from ..moves import WIDE
 from ..nudging import Nudged, nudge
 from .gradients import watch_gradients
-from .substitution import given_to
+from .substitution import left_by
 
 
 class Rounded:
@@ -31,7 +31,7 @@ class Rounded:
 
     def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
         """The call has returned; gives what the script gets."""
-        watch_gradients(given_to(model, given), lambda path, count, gradient: self._moved(gradient))
+        watch_gradients(left_by(model, given), lambda path, count, gradient: self._moved(gradient))
         return result
 
     def _moved(self, gradient: torch.Tensor) -> torch.Tensor | None:

@@ -42,7 +42,7 @@ class Kept:
 
     def before(self, index: int, model: Any, given: Any) -> None:
         """The call is about to begin."""
-        self._save(index, GIVEN, call_values.copied(given_to(model, given)))
+        self._save(index, GIVEN, call_values.copied(_given(model, given)))
         self.began_s = time.monotonic()
 
     def mode(self) -> AbstractContextManager[Any]:
@@ -52,8 +52,9 @@ class Kept:
     def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
         """The call has returned; gives what the script gets."""
         took: Values = {SECONDS: time.monotonic() - self.began_s}
-        self._save(index, GAVE, took | call_values.copied(_gave(model, result, given)))
-        watch_gradients(given_to(model, given), lambda *met: self._gradient(index, *met))
+        left = left_by(model, given)
+        self._save(index, GAVE, took | call_values.copied(_outputs(result) | left))
+        watch_gradients(left, lambda *met: self._gradient(index, *met))
         return result
 
     def _gradient(self, index: int, path: str, count: int, value: torch.Tensor) -> None:
@@ -77,7 +78,7 @@ class Substituted:
         self.parted = False
 
     def before(self, index: int, model: Any, given: Any) -> None:
-        kept, now = self._load(index, GIVEN), given_to(model, given)
+        kept, now = self._load(index, GIVEN), _given(model, given)
         paths = dict.fromkeys((*(kept or {}), *now))
         if kept is None:
             self._part(index, UNKNOWN)
@@ -89,8 +90,9 @@ class Substituted:
         return nullcontext()
 
     def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
-        watch_gradients(given_to(model, given), lambda *met: self._gradient(index, *met))
-        kept, now = self._load(index, GAVE), _gave(model, result, given)
+        left = left_by(model, given)
+        watch_gradients(left, lambda *met: self._gradient(index, *met))
+        kept, now = self._load(index, GAVE), _outputs(result) | left
         if kept is None or any(p not in kept or not _fits(v, kept[p]) for p, v in now.items()):
             self._part(index, UNKNOWN)
             return result
@@ -153,18 +155,22 @@ def _file(folder: Path, index: int, what: str) -> Path:
     return folder / f"compiled-{index}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.pt"
 
 
-def given_to(model: Any, given: Any) -> Values:
+def _given(model: Any, given: Any) -> Values:
     """The tensors and plain values of the arguments, and the tensors that it reaches."""
     values = {f"argument[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(given))}
     known = {path: v for path, v in values.items() if isinstance(v, (torch.Tensor, *_PLAIN))}
     return known | {f"state[{name}]": tensor for name, tensor in held(model)}
 
 
-def _gave(model: Any, result: Any, given: Any) -> Values:
-    outputs = {f"output[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(result))}
+def _outputs(result: Any) -> Values:
+    return {f"output[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(result))}
+
+
+def left_by(model: Any, given: Any) -> Values:
+    """What a call leaves in the tensors of its arguments, and in those that it reaches."""
     arguments = {f"argument[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(given))}
     changed = {path: leaf for path, leaf in arguments.items() if isinstance(leaf, torch.Tensor)}
-    return outputs | changed | {f"state[{name}]": tensor for name, tensor in held(model)}
+    return changed | {f"state[{name}]": tensor for name, tensor in held(model)}
 
 
 def _same(one: Any, two: Any) -> bool:

@@ -14,11 +14,9 @@ install:
 test *arguments:
     {{python}} -m pytest {{arguments}}
 
-# all tests that need no GPU, network or browser, those that take minutes too, and a table of them by file
-nightly:
-    rm -f .nightly.xml
-    -{{python}} -m pytest -q -m "not gpu and not network and not browser and not compilers" --junitxml=.nightly.xml
-    {{python}} -m tests.bench.by_file .nightly.xml
+# the tests that run compilers and workers at length; `just ci` runs them too
+live *arguments:
+    {{python}} -m pytest -m live {{arguments}}
 
 lint:
     {{python}} -m ruff check
@@ -28,19 +26,23 @@ types:
 
 # numbisect beside torch's own compiler_bisector; takes minutes for each script and run
 bench *arguments:
-    {{python}} tests/bench/against_bisector.py {{arguments}}
+    {{python}} studies/bench/against_bisector.py {{arguments}}
 
 # numbisect beside torch's own minifier, on a bug planted in an encoder; takes up to half an hour for each row
 bench-minifier *arguments:
-    {{python}} tests/bench/against_minifier.py {{arguments}}
+    {{python}} studies/bench/against_minifier.py {{arguments}}
 
 # the worked cases on other releases of torch, as a table; 10 minutes and 1.3 GB on disk for each
 versions *arguments="2.11.0 2.12.1 2.13.0 2.14.1 2.15.0":
-    {{python}} -m tests.versions.matrix {{arguments}}
+    {{python}} -m studies.versions.matrix {{arguments}}
 
 # generated programs under `bisector.attach`: FOLDER [COUNT] [SEED]; those that diverge leave bundles there
 fuzz *arguments:
-    {{python}} -m tests.fuzz.fuzzing {{arguments}}
+    {{python}} -m studies.fuzz.fuzzing {{arguments}}
+
+# what `just fuzz` finds is explained, clustered and repaired, and the same on a Ray cluster; an hour and a half
+fuzz-check:
+    {{python}} -m pytest -n 0 studies/fuzz
 
 # faults at three moments of a run, as a table; as root for the disks that are full: --only TEXT, --moment MOMENT
 faults *arguments:
@@ -48,7 +50,7 @@ faults *arguments:
 
 # what is said of planted truths, as a table: --out FOLDER [--count N] [--first SEED]
 truth *arguments:
-    {{python}} -m tests.truth.matrix {{arguments}}
+    {{python}} -m studies.truth.matrix {{arguments}}
 
 # the page of a triage in a real browser: pip install playwright, and a Chromium
 browser:
@@ -59,9 +61,9 @@ gpu:
     {{python}} -m pytest -n 0 -m gpu tests/gpu
     {{python}} -m tests.gpu.record
 
-# the worked cases run again: the journals that tests replay, the shipped repros and reports; shows what changed
-record *cases:
-    {{python}} -m tests.replay.recording {{cases}}
+# what tests replay is run again (NAME or 'form-*'; all takes an hour and a half); shows what changed
+record *names:
+    {{python}} -m tests.replay {{names}}
 
 # everything, in a fresh copy and a fresh environment
 ci:

@@ -1,7 +1,8 @@
-"""What holds for all tests: their order, one cache of compiled kernels, and where random numbers begin.
+"""What holds for all tests: their order, one cache of kernels, one live run, and where random numbers begin.
 
 Whole runs of numbisect come first, so that the processes that share the files end together (xdist's own order
-is by the number of tests, and the longest files have the fewest).
+is by the number of tests, and the longest files have the fewest). What looks at the one live run comes last
+where it does not make it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import zlib
 
 import pytest
 
+from tests.live_run import LiveRun, live_run
+
 # Folders whose tests take seconds each; those of the others take milliseconds.
-LONG = ("e2e", "tests", "attached", "builds", "subject", "runner", "session", "inductor")
+LONG = ("e2e", "inductor", "builds", "attached", "session", "runner", "subject", "faults", "tests")
 KERNELS = "TORCHINDUCTOR_CACHE_DIR"
 _made: list[str] = []
 
@@ -47,3 +50,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """What a test draws is the same whichever tests ran before it in its process."""
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(zlib.crc32(item.nodeid.encode()))
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> LiveRun:
+    """One whole run of a worked case, which the processes of xdist share."""
+    base = tmp_path_factory.getbasetemp()
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    return live_run((base if alone else base.parent) / "live")

@@ -55,6 +55,12 @@ BEFORE_2_13 = {
     ),
 }
 
+# There the codes that the layouts change are those that scalar code happens to leave: one flag repairs the
+# call, and not the script.
+ON_AVX2 = {
+    "e8m0_two_causes": Known({pair("layout"), pair("vec")}, "amplified-rounding", set(), 6),
+}
+
 AMPLIFIERS = {
     "fp16_round_trip": None,
     "softmax_fma": "aten.exp",
@@ -65,10 +71,16 @@ AMPLIFIERS = {
 }
 
 
+def known_of(name: str, result: dict[str, Any]) -> Known:
+    """What is known of the case on the torch and the processor of a result."""
+    if Version(result["environment"]["torch"]) < Version("2.13") and name in BEFORE_2_13:
+        return BEFORE_2_13[name]
+    on_avx2 = result["environment"]["isa"] == "avx2"
+    return ON_AVX2[name] if on_avx2 and name in ON_AVX2 else KNOWN[name]
+
+
 def has_the_known_answer(name: str, result: dict[str, Any]) -> None:
-    known = KNOWN[name]
-    if Version(result["environment"]["torch"]) < Version("2.13"):
-        known = BEFORE_2_13.get(name, known)
+    known = known_of(name, result)
     assert result["exit_status"] == 0
     assert result["verdict"]["class"] == known.verdict
     causes = [c["decisions"] for c in result["causes"] if c["confirmed"]]
@@ -81,9 +93,9 @@ def has_the_known_answer(name: str, result: dict[str, Any]) -> None:
 
 
 def its_first_flag_fix_sets_the_known_flags(name: str, result: dict[str, Any]) -> None:
-    fix = next(f for f in result["fixes"] if f["kind"] == "flag" and f["confirmed"])
+    fix = next((f for f in result["fixes"] if f["kind"] == "flag" and f["confirmed"]), {"id": ""})
     flags = {part.partition("=")[0].removeprefix("inductor.") for part in fix["id"].split(" + ")}
-    assert flags == KNOWN[name].flags
+    assert flags - {""} == known_of(name, result).flags
 
 
 def its_origin_has_a_line_and_the_known_operation_amplifies(name: str, result: dict[str, Any]) -> None:
@@ -100,7 +112,7 @@ def its_decisions_that_need_each_other_are_about_one_node(name: str, result: dic
 
 
 def its_minimal_case_is_as_small_as_is_known(name: str, result: dict[str, Any]) -> None:
-    known = KNOWN[name]
+    known = known_of(name, result)
     assert result["minimal"]["n_ops"] <= known.most_ops
     assert known.most_elements is None or result["minimal"]["input_numel"] <= known.most_elements
 

@@ -6,6 +6,7 @@ import fnmatch
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,10 @@ import pytest
 from click.testing import CliRunner
 
 from bisector.cli import main
+from tests.command import numbisect
+from tests.live_run import LiveRun
+from tests.replay.recording import Asked, read, replayed
+from tests.replay.runs import RUNS, TRAINING_STEP
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "NOTES.md", ROOT / "CHANGELOG.md"]
@@ -33,19 +38,22 @@ RUN_HERE = {
     "numbisect flags": 0,
     "numbisect flags --family fma": 0,
     "numbisect flags --device cuda --json -": 0,
-    "numbisect flags repros/fp16_round_trip/case.py": 0,
-    "numbisect check repros/fp16_round_trip/case.py": 1,
-    "numbisect check repros/fp16_round_trip/case.py --profile low-precision": 0,
     f"numbisect report {SHOWN_RUN} --format markdown": 0,
-    f"numbisect resume {SHOWN_RUN}": 1,
-    "numbisect check repros/fp16_round_trip/case.py --json -": 1,
-    "numbisect check repros/fp16_round_trip/case.py --json-lines": 1,
+    f"numbisect resume {SHOWN_RUN}": 0,
     f"numbisect report {SHOWN_RUN} -v": 0,
     "python repros/softmax_fma/case.py": 1,
     "numbisect explain fma:sub@mul_1": 0,
     "numbisect explain enable_floating_point_contract_flag": 0,
     "numbisect explain amplified-rounding": 0,
     "numbisect doctor": 0,
+}
+# Command -> the recording from which it is run (tests/replay).
+RECORDED = {
+    "numbisect flags repros/fp16_round_trip/case.py": "flags-fp16",
+    "numbisect check repros/fp16_round_trip/case.py": "check-fp16",
+    "numbisect check repros/fp16_round_trip/case.py --profile low-precision": "check-fp16-low-precision",
+    "numbisect check repros/fp16_round_trip/case.py --json -": "check-fp16",
+    "numbisect check repros/fp16_round_trip/case.py --json-lines": "check-fp16",
 }
 # Command -> what runs it: a test, or .ci/run, which takes the line out of the README.
 RUN_ELSEWHERE = {
@@ -95,7 +103,7 @@ def test_commands_are_found_in_marked_blocks_alone() -> None:
 
 
 def test_every_command_shown_is_run_here_or_by_a_named_test() -> None:
-    accounted = {*RUN_HERE, *RUN_ELSEWHERE}
+    accounted = {*RUN_HERE, *RECORDED, *RUN_ELSEWHERE}
     assert shown() - accounted == set(), "shown, but run by no test"
     assert accounted - shown() == set(), "in the tables of this file, but shown nowhere"
 
@@ -117,53 +125,47 @@ def test_ci_finds_its_two_commands_in_the_readme(ending: str) -> None:
     assert f"readme_command '{ending}'" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 
-def run_numbisect(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """In the root of the checkout, as the pages have it, with nothing written there."""
-    return run_python(["-m", "bisector", *arguments])
-
-
 def run_python(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """In the root of the checkout, as the pages have it."""
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         check=False, timeout=900,
     )
 
 
-@pytest.fixture(scope="session")
-def stored_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run, small enough to be made for these tests."""
-    folder = tmp_path_factory.mktemp("run") / "case-1"
-    done = run_numbisect(["check", "repros/fp16_round_trip/case.py", "--out", str(folder)])
-    assert done.returncode == 1, done.stderr
-    return folder
-
-
 @pytest.mark.parametrize("command", RUN_HERE)
-def test_a_command_shown_works(command: str, stored_run: Path, tmp_path: Path) -> None:
-    program, *arguments = shlex.split(command.replace(SHOWN_RUN, str(stored_run)))
+def test_a_command_shown_works(command: str, live: LiveRun, tmp_path: Path) -> None:
+    run = live.path
+    if " resume " in command:  # which writes
+        shutil.copytree(live.path, run := tmp_path / "run")
+    program, *arguments = shlex.split(command.replace(SHOWN_RUN, str(run)))
     if program == "python":  # a script of its user's, which fails
         done = run_python(arguments)
         assert (done.returncode, "AssertionError" in done.stderr) == (RUN_HERE[command], True), done.stderr
         return
-    if any(argument.endswith("case.py") for argument in arguments):
-        arguments += ["--out", str(tmp_path / "run")]
-    done = run_numbisect(arguments)
+    done = numbisect(*arguments, folder=ROOT)
     assert done.returncode == RUN_HERE[command], done.stderr
     assert done.stdout.strip()
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", RECORDED)
+def test_a_command_shown_works_on_what_was_recorded(command: str, tmp_path: Path) -> None:
+    _, *arguments = shlex.split(command)
+    recording = read(RECORDED[command])
+    ended = replayed(Asked(tuple(arguments)), recording, tmp_path / "work")
+    assert (ended.status, ended.results()) == (recording.status, recording.results)
+    assert ended.printed.strip()
+
+
 def test_the_training_step_that_is_shown_is_a_target(tmp_path: Path) -> None:
-    text = (ROOT / "docs/how-to.md").read_text(encoding="utf-8")
-    [step] = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    (tmp_path / "step.py").write_text(step)
-    done = run_numbisect(["check", str(tmp_path / "step.py"), "--out", str(tmp_path / "run"), "-v"])
-    assert done.returncode == 0, done.stderr
-    assert "agree" in done.stdout
+    recording = read(TRAINING_STEP)
+    ended = replayed(RUNS[TRAINING_STEP], recording, tmp_path / "work")
+    assert (ended.status, ended.result["verdict"]["class"]) == (0, "agrees")
 
 
 def test_the_version_is_that_of_the_project() -> None:
-    done = run_numbisect(["--version"])
+    done = numbisect("--version")
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     version = re.search(r'^version = "(.+)"$', project, re.MULTILINE)
     assert version is not None

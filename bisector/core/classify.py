@@ -46,7 +46,8 @@ def classify(
     if default.outcome is Outcome.PASS:
         agrees = default.reason if raised else "every output agrees within tolerance"
         return decided(VerdictClass.AGREES, agrees, compared=default.compared)
-    if (beyond := next(iter(evidence.outside.items()), None)) is not None:
+    # Where both draw alike, what else differs is judged as in a call that draws nothing.
+    if not own_random and (beyond := next(iter(evidence.outside.items()), None)) is not None:
         reason = f"{beyond[0]}: {beyond[1]} elements that compiled draws lie beyond all that eager draws"
         return decided(VerdictClass.UNRESOLVED, reason, Rule.DRAWN_ALIKE, default.signatures)
     if evidence.alike is not None and judge(evidence.alike, criterion).outcome is Outcome.PASS:

@@ -31,7 +31,7 @@ from .accuracy import (
 from .criterion import Criterion
 from .evidence import Evidence
 from .judge import divergence, judge
-from .model import Outcome, OutputMeasurement, Signature
+from .model import DivergenceKind, Outcome, OutputMeasurement, Signature
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
 from .verdict import Rule, Verdict, VerdictClass, decided
 
@@ -140,7 +140,8 @@ class ValueVerdict:
     def _cast(self) -> dict[str, tuple[OutputMeasurement, OutputMeasurement]]:
         """The outputs that casts explain, by path: with errors against the program with its casts, and
         without any. They are farther from a reference that rounds where the program says so, not from one
-        that never does, and agree once the casts are executed."""
+        that never does, and agree once the casts are executed, or are then no farther off than an ulp at each
+        node moves eager."""
         if self.evidence.widest is None:
             return {}
         widest = {o.path: o for o in self.evidence.widest.outputs}
@@ -149,12 +150,22 @@ class ValueVerdict:
             other = widest.get(output.path)
             if other is None or not is_known(output) or not is_known(other) or is_exact(output):
                 continue
-            if not is_mended(output, self.evidence, self.criterion):
+            if not is_mended(output, self.evidence, self.criterion) and not self._leaves_rounding(output):
                 continue
             obeying = leaning(output, self.evidence.redrawn, False)
             if obeying is Leaning.WORSE and leaning_here(other) is not Leaning.WORSE:
                 found[output.path] = output, other
         return found
+
+    def _leaves_rounding(self, output: OutputMeasurement) -> bool:
+        """Whether an output, where every cast is executed, differs by values alone, and by less than eager
+        does from itself where each node is moved by an ulp: a sum that cancels has a tolerance as small."""
+        executed = self.evidence.executed_at(output.path)
+        found = None if executed is None else divergence(executed, self.criterion)
+        if executed is None or found is None or found[0] is not DivergenceKind.VALUE:
+            return False
+        moves = [moved.max_abs for moved in self.evidence.nudged_at(output.path)]
+        return executed.max_abs < max(moves, default=0.0)
 
     def _by_outputs(self) -> Verdict:
         sensitive = self._sensitive()

@@ -12,6 +12,7 @@ from torch._inductor.exc import OperatorIssue
 
 from ..core.model import OutputMeasurement, Raised
 from ..errors import NO_ROOM, first_line
+from .kernels import ENTRY
 
 _COMPILER_ERROR = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: (.*)$", re.MULTILINE)
 MOST = 200  # characters of it
@@ -21,8 +22,9 @@ _OF_THE_MACHINE = (
     *NO_ROOM, "Cannot allocate memory", "Killed", "can't allocate memory", "file too short",
     "invalid ELF header", "file truncated",
 )  # fmt: skip
-# A file of generated code is named by the hash of it (torch/_inductor/codecache.py, code_hash).
-_GENERATED = re.compile(r"[^\s'\"]*/c[a-z2-7]{50,52}\.\w[^\s,'\"]*")
+# A file of generated code is named by its hash (torch/_inductor/codecache.py, code_hash); one of kernels that
+# are built together by a number, in a temporary folder of ours (serving/building.py).
+_GENERATED = re.compile(r"[^\s'\"]*/(?:c[a-z2-7]{50,52}\.\w|numbisect-\w{8}/\d+\.cpp)[^\s,'\"]*")
 _OURS = str(Path(__file__).resolve().parents[1])
 
 
@@ -42,7 +44,7 @@ def describe_error(error: BaseException) -> str:
     C++ compile also the compiler's first error."""
     root = root_of(error)
     said = first_line(root) if str(root).strip() else f"{type(root).__name__} ({first_line(error)})"
-    said = _GENERATED.sub("the generated code", said)
+    said = ENTRY.sub("kernel", _GENERATED.sub("the generated code", said))
     found = _COMPILER_ERROR.search(str(root))
     return f"{said} ({found[1][:MOST]})" if found else said
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -45,6 +46,9 @@ class Built:
 def entry_of(number: int) -> str:
     """The name of a kernel's function in a library of several."""
     return f"kernel_{number}"
+
+
+ENTRY = re.compile(r"\bkernel_\d+\b")
 
 
 # None for a kernel that its own process is to build.

@@ -49,6 +49,7 @@ class Lab:
     more probes never starts one. `name` tells apart labs that share a journal.
     `on_answer(request, answer, known)` is told of every answer. `left_s()` is what is left of the budget,
     None where there is none. `doubts(reason)` raises where a failure is the machine's: it answers nothing.
+    `prepare()` makes what a worker needs, before it starts.
     `labs` are all of the run. Of a subject on a GPU one worker lives at a time: each holds all of the model
     there, and some devices are set to take one process.
     """
@@ -75,6 +76,7 @@ class Lab:
         self.left_s = left_s
         self.doubts = doubts
         self.trace = trace
+        self.prepare: Callable[[], None] = lambda: None
         self.labs = labs
         self.has_the_device = False  # whether its subject is on a GPU
         self.worker: Worker | None = None
@@ -198,6 +200,7 @@ class Lab:
         for other in self.labs if self._one_at_a_time else ():
             if other is not self:
                 other.close()
+        self.prepare()
         self.starts += 1
         self.worker, self.ready = Worker(replace(self.options, left_s=self.left_s())), False
         return self.worker

@@ -233,11 +233,15 @@ def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
     return _looked_into(chosen, program, witness, criterion, again)
 
 
+# Classes of a call that draws, which say nothing of what else is wrong with it.
+_OWN_DRAWS_HIDE = (VerdictClass.NONDETERMINISTIC, VerdictClass.UNRESOLVED)
+
+
 def _differs_beneath(session: Session, chosen: Divergence, hello: Recorded) -> str:
     """What does not agree also where both draw the same random numbers, the call or else the script; empty
     where all does, or nothing is drawn."""
     alike = chosen.evidence.alike
-    if alike is not None and chosen.verdict.kind is VerdictClass.NONDETERMINISTIC:
+    if alike is not None and chosen.verdict.kind in _OWN_DRAWS_HIDE:
         fails = judge(alike, chosen.study.criterion).outcome is Outcome.FAIL
         return "it diverges too" if fails else ""
     if chosen.verdict.kind is not VerdictClass.RANDOM or not is_a_script(session, hello):

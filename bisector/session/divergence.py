@@ -180,8 +180,7 @@ class DivergingScript(Divergence):
         return frozenset({Capability.GRAPHS_AND_CALLS})
 
     def second_worker(self, session: Session) -> Lab:
-        folder = script_of(session).prepared()
-        return session.program_lab("program, confirm", folder, self.rung, self.lines)
+        return session.program_lab("program, confirm", script_of(session), self.rung, self.lines)
 
     def confirming(self, lab: Lab) -> Study:
         return replace(self.study, lab=lab, repeat=max(self.study.repeat, RUNS_OF_A_SCRIPT))

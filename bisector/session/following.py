@@ -38,7 +38,7 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
     the values that the compiler keeps to itself are left out, once.
     """
     paths = followable(default)
-    if any(output.raised is not None for output in default.measurement.outputs):
+    if _raises(default):
         return _nothing("one of the two runs raises, and has no values")
     reasons = []
     for asked in _requests(study, case, default):
@@ -67,8 +67,12 @@ def _requests(study: Study, case: Case, default: ProbeResult) -> list[RunTrace]:
 
 
 def followable(default: ProbeResult) -> list[str]:
-    """The outputs, gradients and written inputs that diverge."""
-    return [signature.path for signature in default.signatures]
+    """The outputs, gradients and written inputs that diverge; none where one of the two runs raises."""
+    return [] if _raises(default) else [signature.path for signature in default.signatures]
+
+
+def _raises(default: ProbeResult) -> bool:
+    return any(output.raised is not None for output in default.measurement.outputs)
 
 
 def _reaches(study: Study, paths: Sequence[str]) -> list[Reach]:

@@ -154,15 +154,16 @@ class Session:
         self.given_seed = self.given_seed if seed is None else seed
         self.lab = self.new_lab(name, lanes=self.options.jobs)
 
-    def program_lab(self, name: str, folder: Path, rung: str, lines: tuple[PrintedLine, ...]) -> Lab:
-        """A lab whose subject is the whole script. folder: what the run with compilation off left there.
-        rung, lines: as of ProgramOptions."""
+    def program_lab(self, name: str, script: Script, rung: str, lines: tuple[PrintedLine, ...]) -> Lab:
+        """A lab whose subject is the whole script. rung, lines: as of ProgramOptions."""
         o = self.options
         own = o.criterion is not None
         program = ProgramOptions(
-            o.target, str(folder), self.seed, own, config=self.config, rung=rung, lines=lines
+            o.target, str(script.values()), self.seed, own, config=self.config, rung=rung, lines=lines
         )
-        return self.new_lab(name, program)
+        lab = self.new_lab(name, program)
+        lab.prepare = script.prepare
+        return lab
 
     def new_lab(self, name: str, program: ProgramOptions | None = None, lanes: int | None = None) -> Lab:
         """A lab with a worker of its own. lanes: as of WorkerOptions; without them each probe builds its own

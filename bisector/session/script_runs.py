@@ -89,15 +89,18 @@ class ScriptRuns:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def prepared(self) -> Path:
-        """The folder of the session's seed, with what each run of the program is measured against."""
-        return self._prepared(self.session.seed)
+    def values(self) -> Path:
+        """The folder of the session's seed, in which `prepare` leaves what runs are measured against."""
+        return self._folder_of(ScriptRun(seed=self.session.seed, mode=Mode.EAGER))
 
-    def _prepared(self, seed: int, compiling: bool = False) -> Path:
+    def prepare(self) -> None:
+        """Run the script with compilation off, unless its values are there."""
+        self._prepare(self.session.seed)
+
+    def _prepare(self, seed: int, compiling: bool = False) -> None:
         asked = ScriptRun(seed=seed, mode=Mode.EAGER, compiling=compiling)
         if not (self._folder_of(asked) / KEPT).exists():
             self._ended(asked)
-        return self._folder_of(asked)
 
     def _run(self, asked: ScriptRun) -> PlainRun:
         return self._run_all([asked])[0]
@@ -108,7 +111,7 @@ class ScriptRuns:
         fresh = [one for one in asked if one.key not in journal.answers]
         # The journal may know the run with compilation off; it has none of its values.
         for base in {(one.seed, one.compiling) for one in fresh if one.mode is not Mode.EAGER}:
-            self._prepared(*base)
+            self._prepare(*base)
         for one in fresh:
             journal.started(one.key, one.to_json())
         ended, jobs = list[PlainRun](), self.session.lab.jobs

@@ -99,8 +99,8 @@ def whole_script(
 ) -> DivergingScript:
     """The script in the place of a call. verdict: what its own runs say; None where they agree. rung, lines:
     as of DivergingScript."""
-    folder, options = script_of(session).prepared(), session.options
-    lab = session.program_lab("program", folder, rung, lines)
+    options = session.options
+    lab = session.program_lab("program", script_of(session), rung, lines)
     call = lab.hello().calls[0]
     study = Study(
         lab, call.index, criterion, criterion, repeat=options.repeat, exhausted=session.clock.exhausted,

@@ -3,7 +3,7 @@
 # Cause: vec:erf@erf
 # Disabling vec:erf@erf makes the outputs agree.
 # Fix (--fixed): inductor.cpp.simdlen=1
-# Seen with torch 2.13.0+cpu, g++ (Debian 12.2.0-14+deb12u1) 12.2.0, AMD EPYC (avx512 avx512_vnni).
+# Seen with torch 2.13.0+cpu, g++, x86-64 (avx2).
 #
 # python repro.py           exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
 # python repro.py --fixed   the same with the fix

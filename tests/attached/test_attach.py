@@ -50,6 +50,7 @@ def test_what_agrees_leaves_nothing(tmp_path: Path) -> None:
     assert (scope.bundles, (tmp_path / "failures").exists()) == ([], False)
 
 
+@pytest.mark.live
 def test_the_bundle_diverges_in_another_process_and_folder_as_it_did_here(tmp_path: Path) -> None:
     with bisector.attach(tmp_path / "failures") as scope:
         compare(round_trip, torch.rand(16))
@@ -201,6 +202,7 @@ def test_a_folder_that_cannot_be_written_leaves_the_assertion(tmp_path: Path) ->
     assert "cannot be kept" in str(scope.problem)
 
 
+@pytest.mark.live
 def test_random_numbers_are_drawn_again_from_the_same_state(tmp_path: Path) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.dropout(x, 0.5)
@@ -210,7 +212,7 @@ def test_random_numbers_are_drawn_again_from_the_same_state(tmp_path: Path) -> N
     assert run(sys.executable, "case.py", folder=scope.bundles[0]).returncode == 0  # same draws: they agree
 
 
-@pytest.mark.slow  # a run of check
+@pytest.mark.live  # a run of check
 def test_gradients_that_came_back_are_asked_again(tmp_path: Path) -> None:
     x = torch.rand(8, requires_grad=True)
     with bisector.attach(tmp_path) as scope:
@@ -238,6 +240,7 @@ def test_gradients_are_kept_as_they_came_back_though_they_are_added_to(tmp_path:
     assert call["grads"][0].tolist() == [3.0] * 4
 
 
+@pytest.mark.live
 def test_graph_breaks_and_symbolic_sizes_are_written_out(tmp_path: Path) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         y = x.half().float()

@@ -15,6 +15,7 @@ from bisector.errors import BadOption, BadTarget
 from tests.attached.helpers import round_trip, run
 
 
+@pytest.mark.live
 def test_a_function_that_agrees_passes_and_one_that_diverges_fails(tmp_path: Path) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
     agrees = bisector.check(torch.compile(model), (torch.rand(4, 8),), out=tmp_path)
@@ -25,7 +26,7 @@ def test_a_function_that_agrees_passes_and_one_that_diverges_fails(tmp_path: Pat
     assert (diverges.run / "result.json").is_file()
 
 
-@pytest.mark.slow  # two runs of check
+@pytest.mark.live  # two runs of check
 def test_options_and_tolerances_are_those_of_the_comparison(tmp_path: Path) -> None:
     x = (torch.rand(16),)
     emulated = bisector.check(round_trip, x, options={"emulate_precision_casts": True}, out=tmp_path)
@@ -33,7 +34,7 @@ def test_options_and_tolerances_are_those_of_the_comparison(tmp_path: Path) -> N
     assert (emulated.outcome, loose.outcome) == (Outcome.PASS, Outcome.PASS)
 
 
-@pytest.mark.slow  # a whole run
+@pytest.mark.live  # a whole run
 def test_minimize_gives_the_answer_and_a_repro(tmp_path: Path) -> None:
     found = bisector.minimize(round_trip, (torch.rand(16),), out=tmp_path, budget=600)
     assert found.verdict is VerdictClass.ELIDED_ROUNDING
@@ -44,6 +45,7 @@ def test_minimize_gives_the_answer_and_a_repro(tmp_path: Path) -> None:
     assert "torch.compile leaves out a rounding" in found.summary
 
 
+@pytest.mark.live
 def test_minimize_of_what_agrees_is_that_verdict_and_no_repro(tmp_path: Path) -> None:
     found = bisector.minimize(torch.relu, (torch.rand(8),), out=tmp_path, budget=60)
     assert (found.verdict, found.repro) == (VerdictClass.AGREES, None)

@@ -15,6 +15,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"
 PRINTED = [r"(kept: failures/case-\w+\n){3}", r"Outcome\.FAIL VerdictClass\.ELIDED_ROUNDING .*\n"]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(("program", "printed"), list(zip(PROGRAMS, PRINTED, strict=True)))
 def test_a_program_shown_does_what_is_said(program: str, printed: str, tmp_path: Path) -> None:
     (tmp_path / "shown.py").write_text(program)

@@ -76,7 +76,7 @@ def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.parametrize(
-    "processes", [[], pytest.param(["-n", "2"], marks=pytest.mark.slow)], ids=["alone", "xdist"]
+    "processes", [[], pytest.param(["-n", "2"], marks=pytest.mark.live)], ids=["alone", "xdist"]
 )
 def test_each_failure_on_compiled_outputs_leaves_a_bundle_and_no_other_does(
     folder: Path, tmp_path: Path, processes: list[str]
@@ -91,6 +91,7 @@ def test_each_failure_on_compiled_outputs_leaves_a_bundle_and_no_other_does(
     assert all(Path(path).is_dir() for _, path in lines)
 
 
+@pytest.mark.live
 def test_off_is_the_default_and_leaves_nothing(folder: Path) -> None:
     done = pytest_in(folder, "-k", "by_the_fixture")
     assert done.returncode == 1
@@ -98,7 +99,7 @@ def test_off_is_the_default_and_leaves_nothing(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} <= {"test_it.py", "__pycache__"}
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> None:
     chosen = ("-k", "on_what_was_compiled")
     done = pytest_in(folder, "--numbisect=minimize", f"--numbisect-dir={tmp_path}", *chosen)
@@ -109,6 +110,7 @@ def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> N
     assert run(sys.executable, line.rpartition("; ")[2], folder=tmp_path).returncode == 1
 
 
+@pytest.mark.live
 def test_a_bundle_is_a_target_of_the_command(folder: Path, tmp_path: Path) -> None:
     pytest_in(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", "-k", "by_the_fixture")
     (bundle,) = (tmp_path / "left").iterdir()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -14,19 +12,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.builds.fake_index import REPRO, FakeIndex
+from tests.command import numbisect
 
 FIRST_NIGHT = date(2026, 7, 1)
 SCHEMA = Path(__file__).parents[2] / "bisector/report/result.schema.json"
 VALIDATOR = Draft202012Validator(json.loads(SCHEMA.read_text()))
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bisector", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def asked(repro: Path, url: str, *arguments: str, status: int = 0) -> dict[str, Any]:
-    done = run("builds", repro, "--index-url", url, "--out", repro.parent / "run", "--json", "-", *arguments)
+    out = ("--out", repro.parent / "run", "--json", "-")
+    done = numbisect("builds", repro, "--index-url", url, *out, *arguments)
     assert done.returncode == status, done.stdout + done.stderr
     result = json.loads(done.stdout)
     VALIDATOR.validate(result)
@@ -183,7 +178,7 @@ def test_a_range_without_an_answer_is_one_line_that_says_what_to_do(
     arguments: list[str], status: int, said: str, index: FakeIndex, url: str, repro: Path
 ) -> None:
     add_releases(index, {"2.10.0": 0.0, "2.11.0": 0.0, "2.12.0": 1.0, "2.13.0": 1.0, "2.14.0": None})
-    done = run("builds", repro, "--index-url", url, "--out", repro.parent / "run", *arguments, "-q")
+    done = numbisect("builds", repro, "--index-url", url, "--out", repro.parent / "run", *arguments, "-q")
     assert done.returncode == status, done.stdout + done.stderr
     told = " ".join((done.stdout if status != 2 else done.stderr).split())
     assert said in told
@@ -191,7 +186,7 @@ def test_a_range_without_an_answer_is_one_line_that_says_what_to_do(
 
 
 def test_a_target_without_a_repro_is_one_line(tmp_path: Path) -> None:
-    done = run("builds", tmp_path, "--bad", "2.12")
+    done = numbisect("builds", tmp_path, "--bad", "2.12")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         f"numbisect: {tmp_path}: no repro there; name a repro, or the folder of a run that has one"
@@ -210,7 +205,7 @@ def test_a_spent_budget_is_gone_on_with_and_no_build_is_run_twice(
     found = asked(repro, url, *arguments, "--budget", "1", status=3)
     assert found["reason"] == "the budget of 1 s is spent"
     before = len(counted.read_text())
-    done = run("resume", repro.parent / "run", "--json", "-")
+    done = numbisect("resume", repro.parent / "run", "--json", "-")
     resumed = json.loads(done.stdout)["builds"]
     assert (done.returncode, names(resumed)) == (0, ("2.5.0", "2.6.0"))
     # Each of the builds once, and the last two once more.
@@ -221,7 +216,7 @@ def test_the_report_is_printed_again_and_fits_an_issue(index: FakeIndex, url: st
     add_releases(index, {"2.10.0": 0.0, "2.11.0": 1.0})
     asked(repro, url, "--good", "2.10", "--bad", "2.11")
     folder = repro.parent / "run"
-    text = run("report", folder).stdout
+    text = numbisect("report", folder).stdout
     assert "The divergence was introduced between 2.10.0 (agrees) and 2.11.0 (diverges)" in text
     assert "https://github.com/pytorch/pytorch/compare/" in text
     assert "| 2.11.0 |" in (folder / "report.md").read_text()
@@ -272,6 +267,6 @@ def test_a_default_that_changed_is_told_from_code_that_did(
         "newer": {"inductor.fast": True, "inductor.other": 3},
         "decisive": alone,
     }
-    text = " ".join(run("report", repro.parent / "run").stdout.split())
+    text = " ".join(numbisect("report", repro.parent / "run").stdout.split())
     said = "The default of inductor.fast changed from False to True"
     assert (said in text) == bool(alone)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from git import Repo
 
 from tests.builds.repository import Sources
+from tests.command import numbisect
 
 # The package that is not torch: each commit of it says by itself what it gives.
 PACKAGE = "torchgen/__init__.py"
@@ -39,11 +39,8 @@ def run(sources: Sources, *arguments: str) -> subprocess.CompletedProcess[str]:
     folder = sources.folder.parent
     repro = folder / "repro.py"
     repro.write_text(REPRO)
-    command = [sys.executable, "-m", "bisector", "builds", str(repro), "--pytorch-repo", str(sources.folder)]
-    return subprocess.run(
-        [*command, *arguments, "--out", str(folder / "run"), "--json", "-"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    where = ("--pytorch-repo", sources.folder, "--out", folder / "run")
+    return numbisect("builds", repro, *where, *arguments, "--json", "-")
 
 
 def found(sources: Sources, *arguments: str) -> dict[str, Any]:
@@ -116,7 +113,6 @@ def test_bounds_that_are_no_commits_of_the_clone_are_one_line(
 def test_a_commit_without_a_clone_says_what_to_name(sources: Sources, tmp_path: Path) -> None:
     repro = tmp_path / "repro.py"
     repro.write_text(REPRO)
-    command = [sys.executable, "-m", "bisector", "builds", str(repro), "--good", "0123456789"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = numbisect("builds", repro, "--good", "0123456789", folder=tmp_path)
     assert done.returncode == 2
     assert "--pytorch-repo" in done.stderr

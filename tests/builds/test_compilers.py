@@ -100,7 +100,7 @@ def test_what_cannot_be_asked_is_said_in_one_line(repro: Path, arguments: list[s
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_a_repro_of_a_contraction_depends_on_the_compiler(tmp_path: Path) -> None:
     separate = compiler(tmp_path, "separate", "-ffp-contract=off")
     found = asked(SHIPPED, "g++", separate, folder=tmp_path, status=0)

@@ -30,7 +30,7 @@ def the(files: list[Wheel], version: str) -> Wheel:
     return next(w for w in files if str(w.version) == version)
 
 
-@pytest.mark.parametrize("installer", ["uv", pytest.param("pip", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("installer", ["uv", pytest.param("pip", marks=pytest.mark.live)])
 def test_the_very_build_is_asked(
     installer: str, index: FakeIndex, url: str, environments: Environments, repro: Path
 ) -> None:
@@ -80,6 +80,7 @@ def test_a_folder_that_cannot_be_written_is_no_build(
         environments.interpreter(wheel)
 
 
+@pytest.mark.live
 def test_a_server_that_went_away_is_no_fault_of_the_build(
     index: FakeIndex, environments: Environments
 ) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,13 @@ import pytest
 
 from tests.builds.fake_index import INIT, REPRO, FakeIndex
 from tests.builds.repository import Sources
+from tests.command import numbisect
 
 
 def asked(url: str, folder: Path, *arguments: object) -> dict[str, Any]:
     (folder / "repro.py").write_text(REPRO)
     options = ["--index-url", url, "--out", folder / "run", "--json", "-", *arguments]
-    command = [sys.executable, "-m", "bisector", "builds", folder / "repro.py", *options]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    done = numbisect("builds", folder / "repro.py", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(done.stdout)["builds"]
     return found

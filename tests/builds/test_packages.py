@@ -37,6 +37,7 @@ def test_builds_say_in_one_line_what_to_install(arguments: tuple[str, ...], tmp_
     assert "pip install 'numbisect[builds]'" in done.stderr
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("command", ["doctor", "flags"])
 def test_other_commands_do_without(command: str, tmp_path: Path) -> None:
     done = ran(tmp_path, command)

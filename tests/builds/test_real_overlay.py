@@ -15,7 +15,7 @@ import pytest
 
 from tests.builds.repository import Sources
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.live
 
 SITE = Path(str(metadata.distribution("torch").locate_file("")))
 GENERATED = {"torch/version.py", "torch/testing/_internal/generated/annotated_fn_args.py"}

@@ -273,6 +273,8 @@ def test_draws_beyond_all_that_eager_draws_are_not_another_random_stream() -> No
     found = verdict(default, outside={"output[0]": 36}, **drawn)
     assert (found.kind, found.rule) == (VerdictClass.UNRESOLVED, Rule.DRAWN_ALIKE)
     assert "36 elements that compiled draws lie beyond" in found.reason
+    wrong = verdict(measured(diverging(1e-8, 3e-4)), outside={"output[0]": 36}, own_random=True)
+    assert wrong.kind is VerdictClass.COMPILED_WORSE, "eager's random numbers are not among what differs"
 
 
 NOISY, STEADY = off_by(0.5, path="output[1]", n_diff=90), replace(diverging(0.0, 4.0), path="output[0]")
@@ -394,6 +396,18 @@ def test_a_cast_is_not_said_to_be_left_out_where_executing_it_does_not_mend_the_
     widest = measured(diverging(3e-4, 1e-8))
     found = verdict(measured(diverging(1e-8, 3e-4)), widest=widest, executed=executed)
     assert found.kind is VerdictClass.COMPILED_WORSE
+
+
+def test_a_cast_is_left_out_too_where_executing_it_leaves_less_than_an_ulp_at_each_node_does() -> None:
+    widest, nudged = measured(diverging(3e-4, 1e-8)), measured(off_by(1.0))
+
+    def kind(left: float) -> VerdictClass:
+        executed = measured(off_by(left))
+        default = measured(diverging(1e-8, 3e-4))
+        return verdict(default, widest=widest, executed=executed, nudged=nudged).kind
+
+    assert kind(0.5) is VerdictClass.ELIDED_ROUNDING
+    assert kind(2.0) is not VerdictClass.ELIDED_ROUNDING
 
 
 def test_an_output_that_undefined_values_do_not_explain_is_judged_apart() -> None:

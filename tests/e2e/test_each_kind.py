@@ -155,14 +155,12 @@ class Known:
     criterion: Criterion = BITS
 
 
-QUICK = [
+EACH = [
     Known(1, "cfold:aten.mul@mul"),
     Known(3, "welford:aten.var@var"),
     Known(5, "reuse:second@first", Criterion()),
     Known(7, "prepack:linear/mm@linear"),
     Known(8, "template:aten.bmm@bmm"),
-]
-SLOW = [
     Known(0, "const:float16@add"),
     Known(2, "unroll:aten.sum@sum_1", Criterion(everywhere=(0.0, 0.0), signed_zero=True)),
     Known(4, "inplace:aten.atan@atan", Criterion()),
@@ -188,8 +186,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     journal.close()
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
-    "known", [*QUICK, *(pytest.param(k, marks=pytest.mark.slow) for k in SLOW)], ids=lambda k: kind_of(k.only)
+    "known", EACH, ids=lambda known: kind_of(known.only)
 )
 def test_one_decision_of_the_kind_is_the_cause_and_the_repair(lab: Lab, known: Known) -> None:
     study = Study(lab, known.call, known.criterion, known.criterion)

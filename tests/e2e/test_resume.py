@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,10 @@ import pytest
 
 from tests.known import TOLD
 
-pytestmark = pytest.mark.slow  # whole runs; tests/faults resumes one by default
+pytestmark = pytest.mark.live
 
 CASE = Path(__file__).parents[2] / "repros" / "fp16_round_trip" / "case.py"
-KILLS = 10
-MIDDLE = 40  # records of the journal: the search is on its way, and its first sets are not known yet
+KILLS = 4
 # What may differ between a run and the same run in pieces: times, counts, and the name of its folder.
 FREE = ("seconds", "probes", "run")
 
@@ -63,41 +61,10 @@ def kill_after(process: subprocess.Popen[bytes], run: Path, lines: int) -> None:
     process.wait()
 
 
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of `minimize` that was killed in the middle of its search, and gone on with to its end."""
-    run: Path = tmp_path_factory.mktemp("killed") / "run"
-    begun = command("minimize", str(CASE), "--out", str(run), "-q")
-    process = subprocess.Popen(begun, start_new_session=True)
-    kill_after(process, run, MIDDLE)
-    assert process.returncode == -signal.SIGKILL
-    assert not (run / "result.json").exists()
-    subprocess.run(command("resume", str(run), "-q"), check=True)
-    return run
-
-
-@pytest.mark.parametrize("told", TOLD, ids=lambda told: told.__name__)
-def test_a_run_killed_in_its_search_goes_on_to_what_is_known_of_the_case(
-    killed: Path, told: Callable[..., None]
-) -> None:
-    told(CASE.parent.name, answer(killed))
-
-
-def test_nothing_that_was_answered_before_the_kill_is_asked_again(killed: Path) -> None:
-    assert max(times_done(killed).values()) == 1
-
-
-def test_resuming_a_finished_run_asks_nothing_again(killed: Path) -> None:
-    before = journal(killed)
-    subprocess.run(command("resume", str(killed), "-q"), check=True)
-    assert journal(killed) == before
-
-
-def test_a_run_killed_ten_times_gives_the_answer_of_one_that_was_not(tmp_path: Path) -> None:
+def test_a_run_killed_again_and_again_gives_the_answer_of_one_that_was_not(tmp_path: Path) -> None:
     whole, pieces = tmp_path / "whole", tmp_path / "pieces"
     subprocess.run(command("minimize", str(CASE), "--out", str(whole), "-q"), check=True)
-    records = len(journal(whole))
-    moments = sorted(random.Random(0).sample(range(1, records), KILLS))
+    moments = sorted(random.Random(0).sample(range(1, len(journal(whole))), KILLS))
     arguments = ["minimize", str(CASE), "--out", str(pieces), "-q"]
     for moment in moments:
         process = subprocess.Popen(command(*arguments), start_new_session=True)
@@ -105,4 +72,9 @@ def test_a_run_killed_ten_times_gives_the_answer_of_one_that_was_not(tmp_path: P
         arguments = ["resume", str(pieces), "-q"]
     subprocess.run(command(*arguments), check=True)
     assert answer(pieces) == answer(whole)
-    assert max(times_done(pieces).values()) == 1
+    for told in TOLD:
+        told(CASE.parent.name, answer(pieces))
+    assert max(times_done(pieces).values()) == 1, "what was answered before a kill is not asked again"
+    before = journal(pieces)
+    subprocess.run(command("resume", str(pieces), "-q"), check=True)
+    assert journal(pieces) == before, "a finished run asks nothing"

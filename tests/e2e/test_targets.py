@@ -39,15 +39,27 @@ def check(tmp_path: Path, target: Path, *arguments: str) -> subprocess.Completed
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (None, r"script.py"),
-        ("def f(:\n    pass", r"script.py, line 1: "),
-        ("inputs = [1]\n", "never compiles anything; call torch.compile in it, or define Model, model or fn"),
-        ("import torch\nimport no_such_module_anywhere\n", "No module named 'no_such_module_anywhere'"),
-        ("import torch\ntorch.compile(lambda x: x + 1)\n", "call it once with real inputs"),
-        ("import os\nos._exit(0)", "ended before it compiled anything: sys.exit(0)"),
+        pytest.param(None, "script.py", id="missing"),
+        pytest.param("def f(:\n    pass", "script.py, line 1: ", id="syntax"),
+        pytest.param(
+            "inputs = [1]\n",
+            "never compiles anything; call torch.compile in it, or define Model, model or fn",
+            marks=pytest.mark.live, id="no compile",
+        ),
+        pytest.param(
+            "import torch\nimport no_such_module_anywhere\n", "No module named 'no_such_module_anywhere'",
+            marks=pytest.mark.live, id="raises first",
+        ),
+        pytest.param(
+            "import torch\ntorch.compile(lambda x: x + 1)\n", "call it once with real inputs",
+            id="never called",
+        ),
+        pytest.param(
+            "import os\nos._exit(0)", "ended before it compiled anything: sys.exit(0)",
+            marks=pytest.mark.live, id="leaves",
+        ),
     ],
-    ids=["missing", "syntax", "no compile", "raises first", "never called", "leaves"],
-)
+)  # fmt: skip
 def test_a_target_that_cannot_be_studied_is_one_line_and_status_2(
     tmp_path: Path, source: str | None, said: str
 ) -> None:
@@ -110,6 +122,7 @@ inductor_config.cpp.simdlen = None
 """
 
 
+@pytest.mark.live
 def test_the_settings_around_the_scripts_call_hold_in_the_probe(tmp_path: Path) -> None:
     target = tmp_path / "script.py"
     target.write_text(SPY)
@@ -160,7 +173,9 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize("form", MODULES)
+@pytest.mark.parametrize(
+    "form", ["a function and inputs", pytest.param("a class with its arguments", marks=pytest.mark.live)]
+)
 def test_a_module_with_inputs_is_compiled_and_called_for_its_author(tmp_path: Path, form: str) -> None:
     target = tmp_path / "model.py"
     target.write_text(textwrap.dedent(MODULES[form]))
@@ -192,6 +207,7 @@ sys.exit(7)
 """
 
 
+@pytest.mark.live
 def test_a_script_that_is_loud_and_fails_is_studied_in_silence(tmp_path: Path) -> None:
     target = tmp_path / "script.py"
     target.write_text(LOUD)

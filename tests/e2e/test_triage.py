@@ -19,8 +19,9 @@ from bisector.session.command_line import Options
 from bisector.session.triage.job import job_command
 from bisector.session.triage.store import Store
 from bisector.subject.targets import Failure, found
+from studies.fuzz.variants import script
+from tests.command import numbisect
 from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle
-from tests.fuzz.variants import script
 from tests.runner.test_head import HEAD
 
 AGREES = "import torch\n\ntorch.compile(torch.relu)(torch.rand(4))\n"
@@ -29,8 +30,7 @@ PICKLED = "cos\nsystem\n(S'touch {path}'\ntR."
 
 
 def run(folder: Path, *paths: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bisector", "triage", *paths, "--out", "out", "--no-color"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return numbisect("triage", *paths, "--out", "out", "--no-color", folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def told(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_failures_with_one_cause_are_one_cluster(triaged: Any) -> None:
     folder, done = triaged
     assert done.returncode == 0, done.stdout + done.stderr
@@ -99,6 +99,7 @@ def test_what_agrees_cannot_be_run_or_is_no_failure_is_listed_apart(sorted_out: 
     assert "broken.py, line" in done.stdout
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("trusted", [[], ["--trust"]])
 def test_an_archive_that_climbs_out_of_its_folder_is_refused(tmp_path: Path, trusted: list[str]) -> None:
     within = tmp_path / "a" / "b" / "c"
@@ -123,7 +124,7 @@ def test_nothing_is_unpickled_and_no_name_reaches_the_terminal_as_it_is(sorted_o
         ("sorted_out", []),
         pytest.param(
             "triaged", [f"clusters/cast-float16/{name}" for name in ("repro.py", "report.html")],
-            marks=pytest.mark.slow,
+            marks=pytest.mark.live,
         ),
     ],
 )
@@ -146,7 +147,7 @@ def test_the_page_is_whole(made: str, links: list[str], request: pytest.FixtureR
     assert all(f'id="{link[1:]}"' in page for link in parser.found if link.startswith("#"))
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_only_what_is_new_is_worked_on(triaged: Any) -> None:
     folder, _ = triaged
     before = told(folder)
@@ -166,14 +167,14 @@ def test_only_what_is_new_is_worked_on(triaged: Any) -> None:
 def test_a_triage_is_gone_on_with_by_its_folder_alone(sorted_out: Any, tmp_path: Path) -> None:
     folder, first = sorted_out
     before = told(folder)
-    command = [sys.executable, "-m", "bisector", "resume", str(folder / "out"), "--json", "-"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = numbisect("resume", folder / "out", "--json", "-", folder=tmp_path)
     assert done.returncode == first.returncode, done.stderr
     after = json.loads(done.stdout)
     assert {**after, "skipped": None} == {**before, "skipped": None}
     assert [Path(one["path"]).name for one in after["skipped"]] == ["notes.txt", "program.pt2"]
 
 
+@pytest.mark.live
 def test_a_run_that_the_budget_cuts_short_is_left_for_the_next_look(tmp_path: Path) -> None:
     (tmp_path / "cast.py").write_text(script("cast", 0))
     store = Store.opened(tmp_path / "out", {}, HEAD)
@@ -191,8 +192,7 @@ def test_a_run_that_the_budget_cuts_short_is_left_for_the_next_look(tmp_path: Pa
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
 def test_a_triage_is_printed_again(sorted_out: Any, form: str) -> None:
     folder, _ = sorted_out
-    command = [sys.executable, "-m", "bisector", "report", "out", "--format", form]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = numbisect("report", "out", "--format", form, folder=folder)
     assert done.returncode == 0, done.stderr
     if form == "json":
         assert json.loads(done.stdout) == told(folder)
@@ -200,7 +200,7 @@ def test_a_triage_is_printed_again(sorted_out: Any, form: str) -> None:
         assert "failures, 0 causes\n" in done.stdout
 
 
-@pytest.mark.slow  # several runs
+@pytest.mark.live  # several runs
 def test_a_watched_folder_is_followed_until_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     command = [sys.executable, "-m", "bisector", "triage", "--watch", "in", "--out", "out", "-q"]

@@ -159,11 +159,13 @@ def test_help_that_nobody_reads_to_its_end_is_no_error(arguments: tuple[str, ...
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.live
 def test_an_answer_that_nobody_reads_keeps_its_status(no_reader: int) -> None:
     done = numbisect("doctor", stdout=no_reader)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.live
 def test_an_answer_that_does_not_fit_on_the_disk_is_told_in_one_line() -> None:
     with open("/dev/full", "w") as full:
         done = numbisect("doctor", stdout=full)

@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.faults.inject import CAPTURE, MOMENTS, SEARCH
-from tests.faults.table import ALL, BEFOREHAND, Ground, Place, python, tried
+from tests.faults.inject import CAPTURE, SEARCH
+from tests.faults.table import Ground, Place, python
 
 # exit status and words of the line of `numbisect check`, with the fault while the script is about to run
 QUICK = {
@@ -24,8 +23,6 @@ QUICK = {
     "the script kills its parent": (-9, ""),
     "no C++ compiler": (125, "install g++ or set CXX to yours"),
 }
-# What `resume` cannot mend: the run, or what it is about, is gone, or says itself what to do instead.
-GONE = ("the run directory is removed", "the script deletes its folder", "the journal is removed")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +40,7 @@ ALIKE = (
     "the script kills its parent",
     "SIGTERM",
 )
-FAULTS = [pytest.param(fault, marks=pytest.mark.slow if fault in ALIKE else ()) for fault in QUICK]
+FAULTS = [pytest.param(fault, marks=pytest.mark.live if fault in ALIKE else ()) for fault in QUICK]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -59,6 +56,7 @@ def test_a_fault_before_the_capture_ends_is_no_answer_and_leaves_no_process(faul
         assert place.left() == []
 
 
+@pytest.mark.live
 def test_ctrl_c_in_the_middle_of_a_search_gives_the_answer_so_far(folder: Path) -> None:
     ground = Ground(folder)
     with Place(ground, "Ctrl-C", SEARCH) as place:
@@ -75,6 +73,7 @@ def test_ctrl_c_in_the_middle_of_a_search_gives_the_answer_so_far(folder: Path) 
         assert (again.returncode, ground.given(place.run)) == (0, ground.answer("minimize")), again.stderr
 
 
+@pytest.mark.live
 def test_a_script_that_never_ends_has_the_time_that_it_is_given(folder: Path) -> None:
     (folder / "loop.py").write_text("while True:\n    pass\n")
     arguments = ["check", "loop.py", "--out", "loop", "-q", "--timeout", "2", "--budget", "60"]
@@ -94,19 +93,3 @@ def test_a_run_whose_worker_was_killed_is_resumed_to_its_answer(folder: Path) ->
         again = place.resumed()
         assert again.returncode == 1, again.stderr
         assert ground.given(place.run)["verdict"]["class"] == "elided-rounding"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("fault", ALL)
-def test_any_fault_at_any_moment_is_no_answer_and_can_be_resumed(
-    fault: str, moment: str, folder: Path
-) -> None:
-    if fault in BEFOREHAND and moment == CAPTURE:
-        pytest.skip("there is no run yet")
-    try:
-        row = tried(Ground(folder), fault, moment)
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no small file system can be mounted here: {error}")
-    assert row.fair, str(row)
-    assert row.resumed == "same answer" or fault in GONE, str(row)

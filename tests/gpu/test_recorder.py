@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import numpy
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.live
 def test_what_is_recorded_says_what_each_compile_computed_and_by_which_code(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.gpu.record", str(tmp_path / "goldens")]
     caches = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "kernels")}

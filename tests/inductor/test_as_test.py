@@ -101,6 +101,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str | None]]
     return told
 
 
+@pytest.mark.live
 def test_the_test_fails_while_it_diverges_passes_with_the_fix_and_restores(ran: Ran) -> None:
     message, afterwards = ran["contracted"]
     assert "AssertionError: Tensor-likes are not close!" in str(message)
@@ -129,6 +130,7 @@ def test_the_file_is_plain_and_reads_from_the_top() -> None:
     assert "bisector" not in text and "import pytest" not in text and "FIXED" not in text
 
 
+@pytest.mark.live
 def test_gradients_under_their_own_tolerances_are_compared(ran: Ran) -> None:
     text = write_test(gradient())
     assert "# Fix: torch._inductor.config.force_disable_caches = True" in text
@@ -138,18 +140,21 @@ def test_gradients_under_their_own_tolerances_are_compared(ran: Ran) -> None:
     assert "AssertionError: gradient of x: " in str(message)
 
 
+@pytest.mark.live
 def test_what_freezing_folds_is_held_by_a_module(ran: Ran) -> None:
     (message,) = ran["folded"]
     assert "Tensor-likes are not close" in str(message)
     assert ran["not_folded"] == [None]
 
 
+@pytest.mark.live
 def test_the_sign_of_a_zero_counts_where_asked(ran: Ran) -> None:
     (message,) = ran["signed_zeros"]
     assert "Tensor-likes are not equal" in str(message)
     assert ran["zeros"] == [None]
 
 
+@pytest.mark.live
 def test_settings_without_a_patch_are_put_back_too(ran: Ran) -> None:
     assert "@torch.no_grad()\n@settings()\ndef test_" in unusual()
     message, afterwards = ran["unusual"]

@@ -47,10 +47,7 @@ CHANGES = ("inductor.cpp.simdlen", "inductor.emulate_precision_casts")
 FEW = {name: FLAGS[name] for name in (*CHANGES, "inductor.layout_optimization")}
 
 
-SLOW = pytest.param(TRAINING, marks=pytest.mark.slow, id="training")
-
-
-@pytest.fixture(scope="module", params=[pytest.param(INFERENCE, id="inference"), SLOW])
+@pytest.fixture(scope="module", params=[INFERENCE, TRAINING], ids=["inference", "training"])
 def worker(
     request: pytest.FixtureRequest, compiler: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Worker]:
@@ -66,8 +63,9 @@ def codes_of_probes(worker: Worker, candidates: list[Candidate]) -> list[str]:
     return [found.code for found in answers(worker, *(RunProbe(ABOUT, c) for c in candidates))]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
-    "flags", [pytest.param(FEW, id="few"), pytest.param(FLAGS, id="all", marks=pytest.mark.slow)]
+    "flags", [FEW, FLAGS], ids=["few", "all"]
 )
 def test_a_flag_changes_the_code_where_a_probe_says_so(worker: Worker, flags: dict[str, Any]) -> None:
     candidates = [Candidate(), *(Candidate.with_flags({name: value}) for name, value in flags.items())]
@@ -78,6 +76,7 @@ def test_a_flag_changes_the_code_where_a_probe_says_so(worker: Worker, flags: di
     assert set(CHANGES) <= changed < flags.keys()
 
 
+@pytest.mark.live
 def test_a_flag_that_this_torch_lacks_has_no_code(worker: Worker) -> None:
     assert codes(worker, [Candidate.with_flags({"inductor.no_such": 1})]) == [None]
 

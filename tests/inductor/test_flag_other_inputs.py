@@ -27,6 +27,7 @@ torch.compile(f)(x).sum().backward()
 """
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("train", [False, True])
 def test_each_draw_has_an_outcome_by_default_and_for_each_candidate(tmp_path: Path, train: bool) -> None:
     script = tmp_path / "script.py"

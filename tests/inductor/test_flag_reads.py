@@ -38,8 +38,7 @@ def unread(worker: Worker) -> set[str]:
     return set(found.unread)
 
 
-@pytest.mark.parametrize(
-    "worker", [pytest.param("", marks=pytest.mark.slow), ".sum().backward()"], indirect=True
-)
+@pytest.mark.live
+@pytest.mark.parametrize("worker", ["", ".sum().backward()"], indirect=True)
 def test_flags_that_no_compile_reads_are_told_from_those_that_one_does(worker: Worker) -> None:
     assert unread(worker) == NEVER

@@ -52,6 +52,7 @@ def seconds_of_a_run(call: Call, train: bool) -> float:
     return min(default.block(100) for _ in range(LEAST_ROUNDS)) / 100
 
 
+@pytest.mark.live
 def test_the_rounds_are_as_many_as_the_time_allows(worker: Worker) -> None:
     scalar = Candidate.with_flags({"inductor.cpp.simdlen": 1})
     few = timed(worker, scalar, train=False)
@@ -63,6 +64,7 @@ def test_the_rounds_are_as_many_as_the_time_allows(worker: Worker) -> None:
     assert len(many.ratios) == MOST_ROUNDS
 
 
+@pytest.mark.live
 @pytest.mark.usefixtures("undisturbed")
 def test_a_backward_pass_is_timed_with_the_forward_one(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
@@ -71,6 +73,7 @@ def test_a_backward_pass_is_timed_with_the_forward_one(tmp_path: Path) -> None:
     assert 0 < forward < both < 1
 
 
+@pytest.mark.live
 def test_a_flag_that_this_torch_lacks_is_not_timed(worker: Worker) -> None:
     refused = timed(worker, Candidate.with_flags({"inductor.no_such": 1}), train=False)
     assert isinstance(refused, Failed)

@@ -108,6 +108,7 @@ def normalized(x: torch.Tensor, rows: torch.Tensor, w: torch.Tensor, order: torc
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)).bfloat16()
 
 
+@pytest.mark.live
 def test_a_buffer_that_is_local_to_a_kernel_is_rounded_for_what_reads_it_there() -> None:
     generator = torch.Generator().manual_seed(0)
     shapes = [(32, 64), (64, 64), (64,)]

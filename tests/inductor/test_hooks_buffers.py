@@ -41,6 +41,7 @@ def test_each_activation_is_written_over_the_product_before_it() -> None:
     assert {"inplace:aten.relu@first", "inplace:aten.tanh@second", "inplace:aten.sigmoid@third"} <= set(ids)
 
 
+@pytest.mark.live
 def test_results_are_the_same_wherever_they_are_written() -> None:
     default = compile_and_run(layers, inputs(), Control())
     places = [i for i in default.ids if i.startswith(("inplace:", "reuse:"))]

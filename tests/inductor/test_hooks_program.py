@@ -200,6 +200,7 @@ def test_printed_lines_that_count_are_measured(traced: Probe) -> None:
     assert differ(denied) == ALL - {"line[0]"}
 
 
+@pytest.mark.live
 def test_a_graph_that_comes_from_the_cache_is_compiled_instead(cached: Probe) -> None:
     traces, graphs = "g2/cache:autograd_cache@graph", "g2/cache:fx_graph_cache@graph"
     default = ids(cached())
@@ -210,6 +211,7 @@ def test_a_graph_that_comes_from_the_cache_is_compiled_instead(cached: Probe) ->
     assert any(i.startswith(("g2/lower:", "g2/inline:")) for i in anew)
 
 
+@pytest.mark.live
 def test_a_decision_in_the_second_graph_is_denied_by_its_name_whatever_its_kind(of_many_kinds: Probe) -> None:
     of_kind = {kind_of(i): i for i in ids(of_many_kinds()) if i.startswith("g2/")}
     assert {"decomp", "fuse", "pass", "lower", "vec", "inline"} <= set(of_kind)
@@ -217,6 +219,7 @@ def test_a_decision_in_the_second_graph_is_denied_by_its_name_whatever_its_kind(
     assert {kind: of_many_kinds(i).vanished for kind, i in of_kind.items()} == dict.fromkeys(of_kind, ())
 
 
+@pytest.mark.live
 def test_an_argument_of_torch_compile_is_a_flag_of_the_script(tmp_path: Path) -> None:
     with serving(tmp_path, DYNAMIC, "eager") as worker:
         assert differ(measured(worker, Candidate())), "a number drawn by Python is a constant of the graph"
@@ -224,6 +227,7 @@ def test_an_argument_of_torch_compile_is_a_flag_of_the_script(tmp_path: Path) ->
         assert static.error is None and not differ(static)
 
 
+@pytest.mark.live
 def test_settings_that_no_compile_of_the_script_reads_are_told(tmp_path: Path) -> None:
     read, unread = "dynamo.skip_nnmodule_hook_guards", "inductor.max_fusion_size"  # Inductor is not asked
     script = "import torch\ntorch.compile(torch.nn.Linear(2, 2), backend='eager')(torch.ones(2))\n"

@@ -51,6 +51,7 @@ def test_listing_recomputed_values_changes_nothing() -> None:
     assert compile_only(gated, inputs()).source == compile_only(gated, inputs(), Control()).source
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("control", [deny("remat:aten.sigmoid@gate"), allow()])
 def test_a_gradient_with_saved_values_is_the_same_up_to_rounding(control: Control) -> None:
     torch.testing.assert_close(gradient(control), gradient(None))

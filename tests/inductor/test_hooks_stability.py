@@ -46,6 +46,7 @@ print(json.dumps([bare, compile_only(program, inputs(), Control()).ids]))
 """
 
 
+@pytest.mark.live
 def test_another_process_has_the_same_source_without_hooks_and_the_same_ids_with_them() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     child = subprocess.run(
@@ -58,6 +59,7 @@ def test_another_process_has_the_same_source_without_hooks_and_the_same_ids_with
     assert listed.ids == ids
 
 
+@pytest.mark.live
 def test_denying_one_decision_leaves_the_ids_of_other_dynamo_nodes_alone() -> None:
     ids = compile_only(program, inputs(), Control()).ids
     assert len(ids) == len(set(ids))

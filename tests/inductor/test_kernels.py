@@ -74,6 +74,7 @@ def compiled(x: Any, build: Directly | None) -> Any:
             return torch.compile(two_kernels)(x)
 
 
+@pytest.mark.live
 def test_the_kernels_of_a_graph_are_built_in_one_call_and_give_the_same_bits(
     tmp_path: Path, no_kernels: None
 ) -> None:
@@ -85,6 +86,7 @@ def test_the_kernels_of_a_graph_are_built_in_one_call_and_give_the_same_bits(
     assert all(Path(kernel.target).exists() for kernel in kernels)
 
 
+@pytest.mark.live
 def test_the_machine_code_is_that_of_a_file_of_its_own(tmp_path: Path, no_kernels: None) -> None:
     x, build = torch.randn(40, 64), Directly(tmp_path)
     compiled(x, build)
@@ -161,6 +163,7 @@ torch.compile(lambda x: torch.softmax(torch.cumsum(x.half().float() * 1.7, 0).ex
 """
 
 
+@pytest.mark.live
 def test_a_worker_whose_probes_share_a_compiler_gives_the_answers_of_one_whose_probes_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def differ(measurement: object) -> list[str]:
     return [output.path for output in measurement.outputs if output.n_diff]
 
 
+@pytest.mark.live
 def test_a_line_that_takes_a_python_kernel_away_acts_though_torch_had_chosen_it(tmp_path: Path) -> None:
     (line,) = paste_lines(FallBack(("aten.dropout",), decomposed=True))
     with working(tmp_path / "script.py", SCRIPT) as worker:

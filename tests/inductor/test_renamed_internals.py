@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bisector.inductor import hooks
 
 FOLDER = Path(hooks.__file__).parent
@@ -54,6 +56,7 @@ def internals() -> dict[tuple[str, str], set[str]]:
     return found
 
 
+@pytest.mark.live
 def test_a_name_that_is_gone_switches_off_the_kinds_that_need_it_and_no_worker_dies() -> None:
     names = internals()
     assert len(names) > 20

@@ -70,6 +70,7 @@ def gradient() -> ReproSpec:
     )
 
 
+@pytest.mark.live
 def test_the_file_shows_the_divergence_and_its_fix_repairs_it(run: Run) -> None:
     text = write_repro(contraction(fix=SetFlags({CONTRACT: "off"}), header=["Contraction in exp(a*b - max)"]))
     plain, fixed = run(text), run(text, "--fixed")
@@ -79,6 +80,7 @@ def test_the_file_shows_the_divergence_and_its_fix_repairs_it(run: Run) -> None:
     assert fixed.stdout == "compiled agrees with eager\n"
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("criterion", [Criterion(max_ulp=2), Criterion(cosine=0.99)], ids=["ulp", "cosine"])
 def test_another_measure_is_held_against_each_output(criterion: Criterion, run: Run) -> None:
     fix = SetFlags({CONTRACT: "off"})
@@ -107,6 +109,7 @@ def test_the_file_is_plain_torch_and_reads_from_the_top() -> None:
     assert len(code) - len(own) <= 15
 
 
+@pytest.mark.live
 def test_gradients_are_compared_and_a_decomposition_can_be_left_out(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +132,7 @@ class Normalized(torch.nn.Module):
         return self.norm(self.conv(x)).relu()
 
 
-@pytest.mark.slow  # test_as_test asks the same of a file that is written alike
+@pytest.mark.live  # test_as_test asks the same of a file that is written alike
 def test_what_freezing_folds_is_held_by_a_module(run: Run) -> None:
     torch.manual_seed(0)
     net = Normalized()
@@ -144,6 +147,7 @@ def test_what_freezing_folds_is_held_by_a_module(run: Run) -> None:
     assert (plain.returncode, fixed.returncode) == (1, 0), plain.stdout + plain.stderr + fixed.stderr
 
 
+@pytest.mark.live
 def test_one_module_holds_what_it_owned_and_the_constants_of_the_graph(run: Run) -> None:
     class Constant(torch.nn.Module):
         def __init__(self) -> None:
@@ -170,6 +174,7 @@ def store_sum(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     return scale + 1
 
 
+@pytest.mark.live
 def test_an_input_changed_in_place_is_compared_and_a_lowering_can_fall_back(run: Run) -> None:
     torch.manual_seed(0)
     x, scale = torch.randn(2, 8) * 1e4, torch.rand(1) * 1e4
@@ -192,7 +197,7 @@ def test_an_input_changed_in_place_is_compared_and_a_lowering_can_fall_back(run:
     assert "Mismatched elements: " in plain.stdout
 
 
-@pytest.mark.slow  # test_as_test asks the same of a file that is written alike
+@pytest.mark.live  # test_as_test asks the same of a file that is written alike
 def test_the_sign_of_a_zero_counts_where_asked_and_a_pass_can_be_disabled(run: Run) -> None:
     text = write_repro(
         spec(
@@ -209,6 +214,7 @@ def test_the_sign_of_a_zero_counts_where_asked_and_a_pass_can_be_disabled(run: R
     assert "eager (tensor([0., 1.]),)\ncompiled " in plain.stdout
 
 
+@pytest.mark.live
 def test_a_failure_to_compile_is_not_a_divergence(run: Run) -> None:
     result = run(write_repro(contraction(compile_kwargs={"backend": "no_such_backend"})))
     assert result.returncode == 125

@@ -115,6 +115,7 @@ def _timeless(value: Any) -> Any:
     return [_timeless(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
+@pytest.mark.live
 def test_a_worker_without_cuda_forks_and_one_that_is_told_not_to_has_its_answers(script: Path) -> None:
     small = script.with_name("both.py")
     small.write_text(SMALL)
@@ -147,7 +148,7 @@ def test_a_worker_without_cuda_forks_and_one_that_is_told_not_to_has_its_answers
     assert forks.calls == stays.calls
 
 
-@pytest.mark.slow  # the test above asks five jobs of a smaller script
+@pytest.mark.live  # the test above asks five jobs of a smaller script
 def test_every_kind_of_job_has_the_answer_of_a_fork(forking: Worker, resident: Worker) -> None:
     [listed] = answers(forking, probe(FIRST))
     members = [d.id for d in listed.decisions]
@@ -178,7 +179,7 @@ def test_every_kind_of_job_has_the_answer_of_a_fork(forking: Worker, resident: W
         assert mine == theirs, request
 
 
-@pytest.mark.slow  # the first test asks one probe again after three other jobs
+@pytest.mark.live  # the first test asks one probe again after three other jobs
 @pytest.mark.parametrize("call", [FIRST, TRAINED, DYNAMIC])
 def test_twenty_probes_in_one_process_leave_nothing_behind(resident: Worker, call: int) -> None:
     [first] = said(resident, probe(call))
@@ -198,6 +199,7 @@ def lab_of(script: Path, tmp_path: Path) -> Lab:
     return Lab(options, Journal(tmp_path / "journal"), 2, 60.0, lambda *told: None)
 
 
+@pytest.mark.live
 def test_a_job_that_takes_too_long_is_answered_and_the_next_one_finds_a_fresh_worker(
     script: Path, tmp_path: Path
 ) -> None:
@@ -217,7 +219,7 @@ def test_a_job_that_takes_too_long_is_answered_and_the_next_one_finds_a_fresh_wo
         lab.journal.close()
 
 
-@pytest.mark.slow  # test_lab kills a real worker, and test_server jobs
+@pytest.mark.live  # test_lab kills a real worker, and test_server jobs
 def test_a_job_that_kills_the_worker_is_blamed_and_the_others_are_answered(
     script: Path, tmp_path: Path
 ) -> None:

@@ -77,7 +77,7 @@ def test_the_settings_that_a_kind_needs_are_those_that_the_subject_has_on() -> N
     assert selftest.flags_on(lambda flag: flag == "freezing") == {"freezing"}
 
 
-@pytest.mark.slow  # all programs twice; the cheap part is above
+@pytest.mark.live  # all programs twice; the cheap part is above
 def test_a_kind_that_needs_a_setting_is_tried_only_where_the_subject_has_it() -> None:
     from bisector.inductor.hooks import selftest
 

@@ -74,6 +74,7 @@ except torch_state.CannotSet as error:
 """
 
 
+@pytest.mark.live
 def test_what_a_variable_forces_is_no_setting_of_a_probe_and_a_flag_that_it_overrules_is_not_set() -> None:
     forced = {"FX_GRAPH_CACHE": "1", "AUTOGRAD_CACHE": "1", "DISABLED_PASSES": "other_pass"}
     variables = {f"TORCHINDUCTOR_{name}": value for name, value in forced.items()}
@@ -103,6 +104,7 @@ print(torch.backends.cuda.matmul.fp32_precision)
 """
 
 
+@pytest.mark.live
 def test_a_precision_that_is_set_by_its_newer_name_is_kept_though_the_older_one_cannot_be_read() -> None:
     """pytorch raises on `get_float32_matmul_precision()` then."""
     done = subprocess.run(

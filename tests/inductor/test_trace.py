@@ -53,6 +53,7 @@ def found(told: Trace) -> tuple[NodeTrace | None, NodeTrace | None]:
 # -- on the real compiler -------------------------------------------------------------------------------
 
 
+@pytest.mark.live
 def test_a_step_behind_an_approximated_function_amplifies_its_rounding(tmp_path: Path) -> None:
     body = "e = torch.erf(x * 0.5)\nreturn torch.ceil(e * 4096)"
     told = followed(call_of(tmp_path, body, "torch.manual_seed(0)\nx = torch.randn(1 << 16)"))
@@ -65,6 +66,7 @@ def test_a_step_behind_an_approximated_function_amplifies_its_rounding(tmp_path:
     assert amplified(told, PATHS) is True
 
 
+@pytest.mark.live
 def test_a_floor_behind_a_softmax_amplifies_its_rounding(tmp_path: Path) -> None:
     body = "return torch.floor(torch.softmax(x, dim=1).sum(1))"
     told = followed(call_of(tmp_path, body, "torch.manual_seed(42)\nx = torch.randn(430, 59)"))
@@ -74,6 +76,7 @@ def test_a_floor_behind_a_softmax_amplifies_its_rounding(tmp_path: Path) -> None
     assert amplified(told, PATHS) is True
 
 
+@pytest.mark.live
 def test_a_chaotic_recurrence_amplifies_from_node_to_node(tmp_path: Path) -> None:
     body = "h, w = x[:4], x\nfor _ in range(25):\n    h = torch.tanh(h @ w)\nreturn h"
     told = followed(call_of(tmp_path, body, "torch.manual_seed(0)\nx = torch.randn(32, 32) * 1.2"))
@@ -97,6 +100,7 @@ CONTRACT = (
 )
 
 
+@pytest.mark.live
 def test_a_contracted_product_shows_at_the_sum_once_its_value_is_not_returned(tmp_path: Path) -> None:
     body = "top = (x * 3.3).amax(-1, keepdim=True)\nreturn torch.exp(x * 3.3 - top).sum(-1)"
     call = call_of(tmp_path, body, f"{CONTRACT}torch.manual_seed(0)\nx = torch.randn(64, 64) * 1e7")
@@ -109,6 +113,7 @@ def test_a_contracted_product_shows_at_the_sum_once_its_value_is_not_returned(tm
     assert amplified(told, PATHS) is None
 
 
+@pytest.mark.live
 def test_a_graph_with_dynamic_shapes_is_followed(tmp_path: Path) -> None:
     body = "return torch.floor(torch.softmax(x, dim=1).sum(1))"
     inputs = "torch.manual_seed(42)\nx = torch.randn(430, 59)"
@@ -207,6 +212,7 @@ def test_an_error_in_a_part_of_a_tuple_bears_the_name_of_the_operation_that_made
     assert begins is not None and (begins.name, begins.op) == ("v", "aten.max")
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     ("body", "where"),
     [
@@ -240,6 +246,7 @@ def test_an_input_that_is_written_into_is_followed_to_the_call_that_wrote_last(
     assert [n.name for n in told.behind(["mutated[l_x_]"])] == ["add_", "mul_"]
 
 
+@pytest.mark.live
 def test_running_statistics_are_values_that_a_normalization_writes(tmp_path: Path) -> None:
     body = "return torch.nn.functional.batch_norm(x, mean, var, training=True)"
     call = call_of(tmp_path, body, "mean, var, x = torch.zeros(4), torch.ones(4), torch.rand(64, 4)")
@@ -309,6 +316,7 @@ def test_a_gradient_of_a_value_that_two_operations_read_is_told_by_the_reader(
     assert summed.difference > 0
 
 
+@pytest.mark.live
 def test_the_gradient_of_a_normalization_in_training_is_followed(tmp_path: Path) -> None:
     body = (
         "y = torch.nn.functional.batch_norm(x, mean, var, weight, training=True)\n"
@@ -325,6 +333,7 @@ def test_the_gradient_of_a_normalization_in_training_is_followed(tmp_path: Path)
     assert not any(n.wrong for n in told.nodes)
 
 
+@pytest.mark.live
 def test_a_gradient_in_bfloat16_that_is_not_rounded_is_not_wrong(tmp_path: Path) -> None:
     body = "h = torch.tanh(x * 1.7) * x\nreturn torch.nn.functional.gelu(h * 3 - x, approximate='tanh')"
     inputs = "torch.manual_seed(0)\nx = torch.randn(64, 256, dtype=torch.bfloat16).requires_grad_()"
@@ -452,6 +461,7 @@ def classified(call: Call, told: Trace) -> Verdict:
     return classify(collecting.collect(call, WHOLE, None), Criterion(), False, told)
 
 
+@pytest.mark.live
 def test_a_layer_norm_in_bfloat16_that_compiled_computes_in_float32_is_better(tmp_path: Path) -> None:
     body = (
         "centred = x - x.mean(-1, keepdim=True)\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bisector.builds.predicate import Interpreter
-from tests.versions.matrix import environments
+from studies.versions.matrix import environments
 
 NEWEST = "2.15.0"
 

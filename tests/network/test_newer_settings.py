@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bisector.builds.predicate import Interpreter
-from tests.versions.matrix import numbisect
+from studies.versions.matrix import numbisect
 
 pytestmark = pytest.mark.network
 

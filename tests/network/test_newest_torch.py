@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bisector.builds.predicate import Interpreter
+from studies.versions.matrix import answered, numbisect
 from tests.session.test_flag_catalogue import unknown
-from tests.versions.matrix import answered, numbisect
 
 pytestmark = pytest.mark.network
 

@@ -1,8 +1,9 @@
-"""The worked cases again from their journals: real histories in a second, and what comes of bent ones."""
+"""The worked cases from their recordings: what is known of them, what is shipped, and bent histories."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,37 +14,19 @@ from bisector.core.messages import Reply
 from bisector.core.protocol import Record, RunProbe
 from bisector.core.recorded import Recorded
 from bisector.report import markdown, sections, terminal
-from bisector.runner import lab
-from bisector.runner.rundir import RunDirectory
-from bisector.session import environment, pipeline
-from bisector.session.output import as_markdown
-from tests.known import TOLD
-from tests.replay.recording import CASES, Recording, Said, read, replay, shipped, told
+from bisector.session import pipeline
+from tests.known import KNOWN, TOLD
+
+from .__main__ import COST, SHIPPED
+from .recording import NOT_RECORDED, ROOT, Ended, OutOfDate, Recording, Replay, Told, ran, read, replayed
+from .runs import RUNS
+
+ReplayOf = Callable[[str], Ended]
 
 
-class NoWorker:
-    """Stands where a worker would be started: a replay asks nothing that was not recorded."""
-
-    def __init__(self, options: Any) -> None:
-        raise AssertionError("the journal does not have an answer; `just record` makes the recordings again")
-
-
-@pytest.fixture(params=CASES)
-def case(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(lab, "Worker", NoWorker)
-    return str(request.param)
-
-
-@pytest.fixture
-def recording(case: str, monkeypatch: pytest.MonkeyPatch) -> Recording:
-    found = read(case)
-    monkeypatch.setattr(environment, "describe", lambda machine: found.environment)
-    return found
-
-
-def test_a_recorded_run_gives_its_answer_again(recording: Recording, case: str, tmp_path: Path) -> None:
-    result = replay(recording, case, tmp_path / "run")
-    assert told(result) == recording.result
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_worked_case_ends_with_what_is_known_of_it(case: str, replay_of: ReplayOf) -> None:
+    result = json.loads((replay_of(case).run / "result.json").read_text())
     report = sections.report(result)
     assert terminal.render(report, 100, False) and markdown.render(report)
     for known in TOLD:
@@ -51,26 +34,23 @@ def test_a_recorded_run_gives_its_answer_again(recording: Recording, case: str, 
     assert result["neighbour"]["differs_by"].startswith(("disabling ", "with ", "without "))
 
 
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("case", KNOWN)
 def test_what_is_shipped_with_a_case_is_what_the_program_writes_now(
-    recording: Recording, case: str, tmp_path: Path
+    case: str, name: str, replay_of: ReplayOf
 ) -> None:
-    result = replay(recording, case, tmp_path / "run")
-    run = RunDirectory(tmp_path / "run")
-    assert run.repro_text() == shipped(case, "repro.py").read_text()
-    report = as_markdown(run, result)
-    assert _without_cost(report) == _without_cost(shipped(case, "report.md").read_text())
+    written = (replay_of(case).run / name).read_text()
+    assert _without_cost(written) == _without_cost((ROOT / "repros" / case / name).read_text())
 
 
-def _without_cost(report: str) -> list[str]:
-    """How many probes a run took, and how long, is its own."""
-    lines = report.splitlines()
-    kept = [line for line in lines if not line.startswith("Found by numbisect with ")]
-    assert len(kept) == len(lines) - 1
-    return kept
+def _without_cost(text: str) -> list[str]:
+    """How many probes a run took, how long, and which version of ours made it is its own."""
+    own = (COST, "numbisect: ")
+    return [line for line in text.splitlines() if not line.startswith(own)]
 
 
-def is_probe_of_the_second(recorded: Said) -> bool:
-    return recorded.asker == "confirm" and recorded.job == RunProbe.job
+def is_probe_of_the_second(told: Told) -> bool:
+    return told.asker == "confirm" and told.job == RunProbe.job
 
 
 def confirmed(result: dict[str, Any]) -> list[list[str]]:
@@ -78,27 +58,25 @@ def confirmed(result: dict[str, Any]) -> list[list[str]]:
     return [one["decisions"] for one in found if one["confirmed"]]
 
 
-def test_a_second_worker_that_fails_confirms_no_decision(
-    recording: Recording, case: str, tmp_path: Path
-) -> None:
-    def change(recorded: Said) -> Any:
-        return {"failed": "timeout after 60 s"} if is_probe_of_the_second(recorded) else recorded.answer
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_second_worker_that_fails_confirms_no_decision(case: str, tmp_path: Path) -> None:
+    def change(told: Told) -> Any:
+        return {"failed": "timeout after 60 s"} if is_probe_of_the_second(told) else told.answer
 
-    assert confirmed(recording.result)
-    result = bent(recording, case, tmp_path, change)
+    assert confirmed(read(case).result)
+    result = bent(case, tmp_path, change)
     assert confirmed(result) == []
     assert any("not confirmed in a second process: timeout after 60 s" in n for n in result["text_notes"])
 
 
-def test_a_second_worker_that_sees_no_difference_confirms_no_decision(
-    recording: Recording, case: str, tmp_path: Path
-) -> None:
-    def change(recorded: Said) -> Any:
-        if not is_probe_of_the_second(recorded):
-            return recorded.answer
-        return recorded.answer | {"outputs": [_equal(o) for o in recorded.answer["outputs"]]}
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_second_worker_that_sees_no_difference_confirms_no_decision(case: str, tmp_path: Path) -> None:
+    def change(told: Told) -> Any:
+        if not is_probe_of_the_second(told):
+            return told.answer
+        return told.answer | {"outputs": [_equal(o) for o in told.answer["outputs"]]}
 
-    result = bent(recording, case, tmp_path, change)
+    result = bent(case, tmp_path, change)
     assert confirmed(result) == []
     assert result["confirmation"]["default"] == "PASS"
 
@@ -108,15 +86,15 @@ def _equal(output: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in output.items() if name in kept}
 
 
-def bent(recording: Recording, case: str, tmp_path: Path, change: Any) -> dict[str, Any]:
+def bent(case: str, tmp_path: Path, change: Callable[[Told], Any]) -> dict[str, Any]:
     """The result of a history that was changed in the second worker. What is asked after it may differ from
     what was recorded: such a question is answered as one that failed; the script is not run."""
-    [hello, *_] = [r.answer for r in recording.answers if r.job == Record.job]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lab, "Worker", Failing)
+    recording = read(case)
+    [hello, *_] = [told.answer for told in recording.answers if told.job == Record.job]
+    with pytest.MonkeyPatch.context() as patch, Replay(recording.answers, Failing, change).installed():
         patch.setattr(pipeline, "is_a_script", lambda session, hello: False)
         patch.setattr(Failing, "hello", wire.load(Recorded, hello), raising=False)
-        return replay(recording, case, tmp_path / "run", change)
+        return ran(RUNS[case], tmp_path / "work").result
 
 
 class Failing:
@@ -138,3 +116,24 @@ class Failing:
 
     def close(self) -> None:
         pass
+
+
+STRIDES = "form-strides-alone"
+
+
+def of_strides(answers: tuple[Told, ...], tmp_path: Path) -> Ended:
+    before = read(STRIDES)
+    return replayed(RUNS[STRIDES], Recording(answers, before.status, before.results), tmp_path / "work")
+
+
+@pytest.mark.parametrize("job", ["hello", "verdict"])
+def test_a_recording_without_an_answer_that_is_asked_is_out_of_date(job: str, tmp_path: Path) -> None:
+    without = tuple(told for told in read(STRIDES).answers if told.job != job)
+    with pytest.raises(OutOfDate, match=NOT_RECORDED):
+        of_strides(without, tmp_path)
+
+
+def test_a_recording_with_an_answer_that_nobody_asks_is_out_of_date(tmp_path: Path) -> None:
+    more = (*read(STRIDES).answers, Told("", "another", "", "probe", {}))
+    with pytest.raises(OutOfDate, match="1 recorded answers are not asked any more"):
+        of_strides(more, tmp_path)

@@ -314,6 +314,7 @@ ABOUT = About(0, WHOLE, None, {})
 PROBE = RunProbe(ABOUT, Candidate(backend="eager"))
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("inputs", ["torch.arange(4.0)", "torch.randn(4)"], ids=["fixed", "unseeded"])
 def test_a_real_worker_that_is_killed_is_started_again_and_says_the_same(
     inputs: str, tmp_path: Path, journal: Journal

@@ -40,7 +40,7 @@ from bisector.core.shown import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
 from bisector.runner import lab, rundir
-from bisector.session import last_word
+from bisector.session import environment, last_word
 from bisector.session.command_line import Options
 from bisector.session.run import Session
 from tests.core.measurements import SCRIPT_AGREES
@@ -264,6 +264,8 @@ def modelled(
     model: Model, folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any
 ) -> Iterator[Session]:
     """A session about the model. The folder keeps its journal."""
+    monkeypatch.setattr(environment, "check_compiler", lambda: None)
+    monkeypatch.setattr(environment, "compiler", lambda: "g++")
     monkeypatch.setattr(lab, "Worker", ModelWorker)
     monkeypatch.setattr(ModelWorker, "model", model, raising=False)
     run_once = PlainRun((CompiledCall(0, "f"),), agreed=(True,))

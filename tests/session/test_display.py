@@ -44,6 +44,7 @@ def test_a_terminal_that_does_not_know_its_width_is_given_text() -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.live
 def test_a_run_at_a_terminal_tells_a_program_what_it_learns_and_last_its_result(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bisector", "check", "repros/fp16_round_trip/case.py"]
     terminal, stderr = pty.openpty()

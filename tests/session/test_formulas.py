@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Outcome
 from bisector.session.culprit_search import decide
@@ -24,6 +26,7 @@ torch.compile(fn)(torch.rand(4, 4000) + 1)
 """
 
 
+@pytest.mark.live
 def test_a_lowering_whose_plain_formula_diverges_is_the_cause_and_the_repair(tmp_path: Path) -> None:
     with studied(tmp_path, SUMMED, tolerance=1e-7) as (_, study):
         default = study.probe(Candidate())

@@ -28,7 +28,7 @@ torch.compile(fn)(x, 2 * x)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_the_shares_of_two_casts_in_a_sum_add_up(tmp_path: Path) -> None:
     with studied(tmp_path, SUM, tolerance=1e-7) as (session, study):
         default = study.probe(Candidate())
@@ -43,6 +43,7 @@ def test_the_shares_of_two_casts_in_a_sum_add_up(tmp_path: Path) -> None:
         assert asked >= 4, "the shares of a pair were measured when the pair was proved"
 
 
+@pytest.mark.live
 def test_two_members_of_a_known_repair_cost_two_probes(tmp_path: Path) -> None:
     with studied(tmp_path, SUM, tolerance=1e-7) as (session, study):
         default = study.probe(Candidate())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Outcome
 from bisector.core.search.minimal import MinimalSet
@@ -14,6 +16,7 @@ from tests.session.planted import studied
 ROUND_TRIP = "import torch\ntorch.compile(lambda x: x.half().float() * 3)(torch.rand(32))\n"
 
 
+@pytest.mark.live
 def test_of_what_agrees_the_smallest_change_of_the_code_is_named(tmp_path: Path) -> None:
     with studied(tmp_path, ROUND_TRIP, tolerance=1e-6) as (_, study):
         default = study.probe(Candidate())
@@ -27,6 +30,7 @@ def test_of_what_agrees_the_smallest_change_of_the_code_is_named(tmp_path: Path)
     assert any("half" in line.lower() for line in found.diff if line.startswith("+"))
 
 
+@pytest.mark.live
 def test_where_nothing_agrees_there_is_no_neighbour(tmp_path: Path) -> None:
     script = "import torch\ntorch.compile(lambda x: x.sum(-1))(torch.rand(1, 1))\n"
     with studied(tmp_path, script) as (_, study):

@@ -561,6 +561,7 @@ def test_a_set_that_could_not_be_judged_is_told(explained: Explain) -> None:
 # -- the repro ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.live
 def test_a_repro_that_agrees_in_plain_python_is_not_claimed(explained: Explain, tmp_path: Path) -> None:
     result = explained(both_needed(plain=0))
     assert (result["repro"], result["exit_status"]) == (None, 3)
@@ -578,6 +579,7 @@ def test_a_fix_that_does_not_mend_the_repro_in_a_fresh_process_is_not_confirmed(
     assert result["repro"] == "repro.py"
 
 
+@pytest.mark.live
 def test_a_repro_that_cannot_be_written_is_told(explained: Explain) -> None:
     failed = asked.Failed("CannotWrite: a sparse tensor")
     result = explained(both_needed(first=lambda r, a: failed if isinstance(r, asked.WriteRepro) else a))

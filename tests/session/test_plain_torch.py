@@ -27,13 +27,14 @@ squares, larger = torch.compile(fn)(a)
 """
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     ("script", "tolerance", "decision", "told"),
     [
         pytest.param(SUMMED, 1e-7, "lower:aten.sum@sum_1", Outcome.PASS, id="a lowering"),
         pytest.param(
             BILINEAR, 1e-4, "decomp:aten.upsample_bilinear2d@interpolate", Outcome.FAIL,
-            id="a decomposition that the table does not hold", marks=pytest.mark.slow,
+            id="a decomposition that the table does not hold",
         ),
     ],
 )  # fmt: skip

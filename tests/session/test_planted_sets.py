@@ -38,7 +38,7 @@ def proved(found: Decided) -> SetsFound:
     return found.sets
 
 
-@pytest.mark.slow  # a model has the same truth below; test_formulas searches real compiles
+@pytest.mark.live  # a model has the same truth below; test_formulas searches real compiles
 def test_a_planted_truth_comes_back_in_both_views_of_real_compiles(tmp_path: Path) -> None:
     with planted(tmp_path, SMALL) as program:
         study = program.plant([{A, B}, {C}])
@@ -118,7 +118,7 @@ torch.compile(fn)(torch.rand(16, 16), torch.rand(16, 16))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_a_fusion_that_appears_where_another_is_denied_joins_the_search(tmp_path: Path) -> None:
     with planted(tmp_path, FUSED) as program:
         ids = {d.id for d in program.default.measurement.decisions}
@@ -134,6 +134,7 @@ def test_a_fusion_that_appears_where_another_is_denied_joins_the_search(tmp_path
 SOFTMAX = SMALL.replace("torch.tanh(x @ w) * 2", "torch.softmax(x, 1)").replace("range(2)", "range(1)")
 
 
+@pytest.mark.live
 def test_a_decision_that_vanishes_with_another_is_not_proved_to_be_part_of_a_repair(tmp_path: Path) -> None:
     whole, part = "decomp:aten._softmax@x", "vec:exp@x"
     with planted(tmp_path, SOFTMAX) as program:
@@ -143,7 +144,7 @@ def test_a_decision_that_vanishes_with_another_is_not_proved_to_be_part_of_a_rep
         assert (both.outcome, proof(both, {whole, part}).outcome) == (Outcome.PASS, Outcome.UNRESOLVED)
 
 
-@pytest.mark.slow  # what proves it, that such a denial is no proof, is above
+@pytest.mark.live  # what proves it, that such a denial is no proof, is above
 def test_a_decision_that_vanishes_with_another_is_in_no_repair_of_both(tmp_path: Path) -> None:
     whole, part = "decomp:aten._softmax@x", "vec:exp@x"
     with planted(tmp_path, SOFTMAX) as program:

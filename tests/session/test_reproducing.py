@@ -217,6 +217,7 @@ def test_a_comparison_that_fails_is_kept(session: Any, monkeypatch: pytest.Monke
     assert session.run.test.read_text() == text
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.fix_source import SetFlags, UseBackend, by_name, paste_lines
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import ScriptSpec
+from bisector.session.reproducing import OWN_HEADER
 from bisector.session.script_repro import DIFFERS, Source, text
 
 CALLS = """
@@ -46,15 +48,21 @@ def ran(
     spec = ScriptSpec(("a header",), (), repro.name, Criterion(), fix, None, "")
     repro.write_text(text(Source(str(target), {"A_NAME": "1"}, lines=lines), case, spec))
     done = subprocess.run(
-        [sys.executable, "-I", str(repro), *flags], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+        [sys.executable, "-I", str(repro), *flags],
+        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, **OWN_HEADER},
+    )  # fmt: skip
     return done.returncode, done.stdout.splitlines()
 
 
-def test_it_shows_what_differs_and_the_fix_mends_it(tmp_path: Path) -> None:
+def test_it_shows_what_differs(tmp_path: Path) -> None:
     wrong = CALLS.format(bug="accuracy")
     status, said = ran(tmp_path, wrong)
     assert (status, said[0]) == (1, DIFFERS)
+
+
+@pytest.mark.live
+def test_the_fix_mends_it(tmp_path: Path) -> None:
+    wrong = CALLS.format(bug="accuracy")
     assert ran(tmp_path, wrong, UseBackend("aot_eager"), "--fixed") == (0, ["compiled agrees with eager"])
 
 
@@ -70,6 +78,7 @@ print("strides", torch.compile(f)(x).stride())
 """
 
 
+@pytest.mark.live
 def test_a_printed_line_that_counts_is_compared(tmp_path: Path) -> None:
     status, said = ran(tmp_path, PRINTS, lines=(PrintedLine(1),))
     assert (status, said[0]) == (1, DIFFERS)
@@ -90,6 +99,7 @@ with forward_ad.dual_level():
 """
 
 
+@pytest.mark.live
 def test_a_tangent_that_is_lost_differs(tmp_path: Path) -> None:
     status, said = ran(tmp_path, TANGENT)
     assert (status, said[0]) == (1, DIFFERS)
@@ -107,6 +117,7 @@ torch.compile(negated)(numpy.ones(3, dtype=numpy.float32), 2)
 """
 
 
+@pytest.mark.live
 def test_what_is_no_tensor_is_compared_as_one(tmp_path: Path) -> None:
     status, said = ran(tmp_path, ARRAYS)
     assert (status, said[:2]) == (1, [DIFFERS, "at step 1: Tensor-likes are not close!"])
@@ -134,22 +145,26 @@ for rate in (2.0, 0.5):
 """
 
 
+@pytest.mark.live
 def test_what_torch_finds_by_its_name_is_kept_in_its_caches_as_in_the_script(tmp_path: Path) -> None:
     status, said = ran(tmp_path, FOUND_BY_NAME)
     assert (status, said[0]) == (1, DIFFERS)
 
 
+@pytest.mark.live
 def test_what_raises_compiled_alone_differs_though_the_script_catches_it(tmp_path: Path) -> None:
     status, said = ran(tmp_path, CALLS.format(bug="compile_error"))
     assert (status, said[0]) == (1, DIFFERS)
     assert "eager returns, compiled InductorError: CppCompileError" in said[1]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("script", ["import no_such_module_anywhere\n", CALLS.format(bug=None)])
 def test_a_script_that_fails_in_both_or_agrees_does_not_differ(script: str, tmp_path: Path) -> None:
     assert ran(tmp_path, script)[0] == 0
 
 
+@pytest.mark.live
 def test_a_file_that_stumbles_cannot_tell(tmp_path: Path) -> None:
     status, said = ran(tmp_path, CALLS.format(bug=None), SetFlags({"inductor.no_such.flag": 1}), "--fixed")
     assert (status, said[0].partition(":")[0]) == (125, "cannot tell")
@@ -173,6 +188,7 @@ net.weight.grad.zero_()
 """
 
 
+@pytest.mark.live
 def test_a_gradient_that_the_script_clears_again_is_compared(tmp_path: Path) -> None:
     status, said = ran(tmp_path, GRADIENT)
     assert (status, said[0]) == (1, DIFFERS)
@@ -191,17 +207,14 @@ for value in (2.0, 0.1, 0.2):  # the first is a float16
 """
 
 
+@pytest.mark.live
+@pytest.mark.live
 @pytest.mark.parametrize(
     ("case", "status"),
     [
         (Case(graphs=(1,), calls=(0, 2)), 1),
-        *(
-            pytest.param(case, status, marks=pytest.mark.slow)
-            for case, status in [
-                (Case(graphs=(2,), calls=(1,)), 0), (Case(graphs=(1,)), 1), (Case(graphs=(2,)), 0),
-                (Case(calls=(0,)), 0), (Case(calls=(1,)), 1),
-            ]
-        ),
+        (Case(graphs=(2,), calls=(1,)), 0),
+        (Case(calls=(0,)), 0),
     ],
 )  # fmt: skip
 def test_only_the_named_graphs_and_calls_are_compiled(case: Case, status: int, tmp_path: Path) -> None:
@@ -241,6 +254,7 @@ for scale[0] in (1.0, 2.0):
 """
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     ("script", "decision", "paste"),
     [

@@ -70,7 +70,7 @@ class Scripted(Script):
     def _begin(self, asked: Any) -> Any:
         return None
 
-    def _prepared(self, seed: int, compiling: bool = False) -> Path:
+    def _prepare(self, seed: int, compiling: bool = False) -> None:
         return self.folder
 
 
@@ -274,6 +274,7 @@ def test_under_a_fix_the_settings_hold_too_under_which_the_script_is_examined(sc
     assert made.late == [(), tuple(f"torch._inductor.config.{flag}" for flag in flags)]
 
 
+@pytest.mark.live
 def test_what_was_begun_beside_the_search_is_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ def minified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.live
 def test_a_repro_of_the_minifier_is_judged_on_the_inputs_that_it_recorded(minified: Path) -> None:
     done = check(minified / "repro.py", "--json", "-")
     assert done.returncode == 1, done.stderr
@@ -121,6 +122,7 @@ def test_a_repro_of_the_minifier_is_judged_on_the_inputs_that_it_recorded(minifi
     assert (output["shape"], output["n_diff"]) == ([4], 4)
 
 
+@pytest.mark.live
 def test_without_its_recorded_inputs_it_is_refused(minified: Path, tmp_path: Path) -> None:
     (tmp_path / "repro.py").write_text(
         (minified / "repro.py").read_text().replace("/minifier/checkpoints", "/gone")
@@ -133,6 +135,7 @@ def test_without_its_recorded_inputs_it_is_refused(minified: Path, tmp_path: Pat
     assert beside.returncode == 1, beside.stderr
 
 
+@pytest.mark.live
 def test_a_runnable_graph_is_judged_on_inputs_that_are_said_to_be_drawn(tmp_path: Path) -> None:
     text = run(sys.executable, "-c", RUNNABLE, folder=tmp_path).stdout
     assert "run_repro(" in text
@@ -142,6 +145,7 @@ def test_a_runnable_graph_is_judged_on_inputs_that_are_said_to_be_drawn(tmp_path
     assert any("drawn at random" in note for note in json.loads(done.stdout)["text_notes"])
 
 
+@pytest.mark.live
 def test_a_program_of_torchfuzz_is_judged_with_its_gradients(tmp_path: Path) -> None:
     (tmp_path / "fuzz_0a1b2c3d.py").write_text(TORCHFUZZ)
     done = check(tmp_path / "fuzz_0a1b2c3d.py", "--json", "-")
@@ -150,6 +154,7 @@ def test_a_program_of_torchfuzz_is_judged_with_its_gradients(tmp_path: Path) -> 
     assert "output[0]" in outputs and any(path.startswith("grad[") for path in outputs)
 
 
+@pytest.mark.live
 def test_an_exported_program_is_judged_on_its_example_inputs(tmp_path: Path) -> None:
     class Rounds(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -163,6 +168,7 @@ def test_an_exported_program_is_judged_on_its_example_inputs(tmp_path: Path) -> 
     assert check(archive, "--trust").returncode == 1
 
 
+@pytest.mark.live
 def test_an_archive_that_is_none_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "program.pt2").write_text("not an archive")
     done = check(tmp_path / "program.pt2", "--trust")

@@ -83,6 +83,7 @@ def check(target: Path, modules: Path | None, *options: str) -> subprocess.Compl
     )
 
 
+@pytest.mark.live
 def test_a_bug_directory_is_judged_on_the_inputs_of_its_oracle(loader: Path, tmp_path: Path) -> None:
     done = check(bug(tmp_path / "bug-1"), loader, "--trust", "--json", "-")
     assert done.returncode == 1, done.stderr
@@ -90,12 +91,14 @@ def test_a_bug_directory_is_judged_on_the_inputs_of_its_oracle(loader: Path, tmp
     assert output["shape"] == [16]
 
 
+@pytest.mark.live
 def test_weights_that_do_not_load_are_no_divergence(loader: Path, tmp_path: Path) -> None:
     done = check(bug(tmp_path / "bug-1", "mlist.0.weight"), loader, "--trust")
     assert (done.returncode, len(done.stderr.splitlines()[-1:])) == (2, 1)
     assert "eager gives another v1_0 than its oracle recorded" in done.stderr
 
 
+@pytest.mark.live
 def test_without_nnsmith_and_without_trust_it_is_one_line(tmp_path: Path) -> None:
     folder = bug(tmp_path / "bug-1")
     assert "install the nnsmith that wrote it" in check(folder, None, "--trust").stderr

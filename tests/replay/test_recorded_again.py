@@ -1,0 +1,37 @@
+"""Recordings made again: what workers, compilers and scripts say now is what was recorded.
+
+One of each way to a verdict and of each command is recorded again; `just record` makes them all.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+from .recording import read, record, text_of
+from .runs import RUNS
+
+AGAIN = (
+    "fp16_round_trip",  # minimize, a graph
+    "flags-fp16",
+    "check-fp16",
+    "form-a-variable-is-set-before-torch-is-imported",  # a second worker
+    "form-a-guard-that-does-not-hold",  # the reuse of compiled code
+    "form-dropout-and-a-wrong-function-beneath-it",  # random numbers
+    "form-the-compiled-process-is-killed-where-eager-raises",  # how processes end
+    "form-the-gradient-of-a-parameter-alone",
+    "form-the-result-lies-in-the-memory-of-an-argument",  # layout
+    "own-a-module-in-training",
+    "raises-a-lowering-that-asserts",
+    "above-a-forward-hook-is-registered-after-the-first-call",  # minimize, a script
+)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_command_that_is_recorded_again_is_told_what_it_was_told(name: str, tmp_path: Path) -> None:
+    again, _ = record(RUNS[name], tmp_path / "work")
+    then, now = text_of(read(name)).splitlines(), text_of(again).splitlines()
+    assert not list(difflib.unified_diff(then, now, "recorded", "now", lineterm="", n=0))

@@ -55,8 +55,7 @@ BEFORE_2_13 = {
     ),
 }
 
-# There the codes that the layouts change are those that scalar code happens to leave: one flag repairs the
-# call, and not the script.
+# There scalar code alone makes the whole agree, and not its repro: no flag is a fix.
 ON_AVX2 = {
     "e8m0_two_causes": Known({pair("layout"), pair("vec")}, "amplified-rounding", set(), 6),
 }

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.builds.test_builds import VALIDATOR, run
+from tests.builds.test_builds import VALIDATOR
+from tests.command import numbisect
 
 SHIPPED = Path(__file__).parents[2] / "repros/softmax_fma/repro.py"
 # Diverges where the compiler contracts a product and a difference into one instruction.
@@ -48,7 +49,7 @@ def compiler(folder: Path, name: str, option: str) -> str:
 
 def asked(repro: Path, *compilers: str, folder: Path, status: int) -> dict[str, Any]:
     named = [word for name in compilers for word in ("--cxx", name)]
-    done = run("builds", repro, *named, "--out", folder / "run", "--json", "-")
+    done = numbisect("builds", repro, *named, "--out", folder / "run", "--json", "-")
     assert done.returncode == status, done.stdout + done.stderr
     result = json.loads(done.stdout)
     VALIDATOR.validate(result)
@@ -67,7 +68,7 @@ def test_the_compiler_that_shows_it_is_told_from_the_one_that_does_not(repro: Pa
     assert [(build["name"], build["outcome"]) for build in found["tried"]] == [
         (contracts, "FAIL"), (separate, "PASS")
     ]
-    text = run("report", tmp_path / "run").stdout
+    text = numbisect("report", tmp_path / "run").stdout
     assert f"diverges with {contracts} and agrees with {separate}" in " ".join(text.split())
 
 
@@ -94,7 +95,7 @@ def test_a_compiler_that_does_not_work_is_not_said_to_agree(repro: Path, tmp_pat
     ],
 )
 def test_what_cannot_be_asked_is_said_in_one_line(repro: Path, arguments: list[str], told: str) -> None:
-    done = run("builds", repro, *arguments)
+    done = numbisect("builds", repro, *arguments)
     assert done.returncode == 2
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1

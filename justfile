@@ -44,6 +44,10 @@ fuzz *arguments:
 fuzz-check:
     {{python}} -m pytest -n 0 studies/fuzz
 
+# `numbisect builds` down to commits over the installed torch's own Python and headers; six minutes
+overlay:
+    {{python}} -m pytest -n 0 studies/builds
+
 # faults at three moments of a run, as a table; as root for the disks that are full: --only TEXT, --moment MOMENT
 faults *arguments:
     {{python}} -m tests.faults.table {{arguments}}

@@ -13,22 +13,18 @@ import pytest
 from bisector import wire
 from bisector.core.case import WHOLE
 from bisector.core.messages import LoadOptions, WorkerOptions
-from bisector.core.model import Base, Candidate, Measurement
+from bisector.core.model import Candidate, Measurement
 from bisector.core.protocol import (
     About,
-    DescribeGraph,
     Failed,
-    ReadFlags,
     Request,
     RunProbe,
     RunVerdict,
-    SelfTest,
     ShowSource,
-    WarmUp,
 )
 from bisector.core.recorded import Recorded
 from bisector.runner.journal import Journal
-from bisector.runner.lab import LOST, Lab
+from bisector.runner.lab import Lab
 from bisector.runner.worker_client import Worker
 from tests.inductor.workers import answers
 
@@ -148,52 +144,6 @@ def test_a_worker_without_cuda_forks_and_one_that_is_told_not_to_has_its_answers
     assert forks.calls == stays.calls
 
 
-@pytest.mark.live  # the test above asks five jobs of a smaller script
-def test_every_kind_of_job_has_the_answer_of_a_fork(forking: Worker, resident: Worker) -> None:
-    [listed] = answers(forking, probe(FIRST))
-    members = [d.id for d in listed.decisions]
-    decomps = [m for m in members if m.startswith(("decomp:", "lower:"))]
-    requests: list[Request[Any]] = [
-        probe(FIRST, Candidate.deny(decomps)),
-        probe(FIRST, flags(cpp__simdlen=1, emulate_precision_casts=True)),
-        probe(TRAINED),
-        probe(FIRST, Candidate(base=Base.PLAIN)),
-        SelfTest(),
-        probe(FIRST, inline="for a test"),
-        ReadFlags(about(FIRST), ("inductor.cpp.simdlen", "inductor.freezing")),
-        DescribeGraph(about(FIRST)),
-        RunVerdict(about(TRAINED)),
-        ShowSource(about(FIRST), Candidate()),
-        WarmUp(about(DYNAMIC)),
-        probe(FIRST, Candidate(base=Base.PLAIN, members=frozenset(members[::2]))),
-        probe(TRAINED, Candidate(base=Base.PLAIN)),
-        probe(DYNAMIC),
-        probe(FIRST),
-    ]
-    assert len(decomps) > 2
-    failed = [a for a in answers(resident, *requests) if isinstance(a, Failed)]
-    assert failed == []
-    for request, mine, theirs in zip(
-        requests, said(resident, *requests), said(forking, *requests), strict=True
-    ):
-        assert mine == theirs, request
-
-
-@pytest.mark.live  # the first test asks one probe again after three other jobs
-@pytest.mark.parametrize("call", [FIRST, TRAINED, DYNAMIC])
-def test_twenty_probes_in_one_process_leave_nothing_behind(resident: Worker, call: int) -> None:
-    [first] = said(resident, probe(call))
-    members = [d["id"] for d in first["decisions"]]
-    between = [
-        Candidate.deny(members[i % len(members) :: 3]) if i % 2 else flags(unroll_reductions_threshold=1)
-        for i in range(5)
-    ]
-    mixed = [probe(call, c) for c in between] + [probe(call)] * 14
-    later = said(resident, *mixed)[len(between) :]
-    assert later == [first] * 14
-    assert first["outputs"] and first["code"]
-
-
 def lab_of(script: Path, tmp_path: Path) -> Lab:
     options = WorkerOptions(LoadOptions(str(script), seed=3), first=False, forks=False)
     return Lab(options, Journal(tmp_path / "journal"), 2, 60.0, lambda *told: None)
@@ -217,27 +167,6 @@ def test_a_job_that_takes_too_long_is_answered_and_the_next_one_finds_a_fresh_wo
     finally:
         lab.close()
         lab.journal.close()
-
-
-@pytest.mark.live  # test_lab kills a real worker, and test_server jobs
-def test_a_job_that_kills_the_worker_is_blamed_and_the_others_are_answered(
-    script: Path, tmp_path: Path
-) -> None:
-    killer = script.with_name("killer.py")
-    killer.write_text(
-        SMALL + "\nimport os\ndef crash(gm, inputs):\n    os.abort()\n"
-        "torch.compile(lambda x: x + 1, backend=crash)(torch.ones(3))\n"
-    )
-    lab = lab_of(killer, tmp_path)
-    try:
-        crashed, fine = lab.ask_all([probe(1), probe(0)])
-        assert crashed == LOST
-        assert isinstance(fine, Measurement) and fine.outputs
-    finally:
-        lab.close()
-        lab.journal.close()
-
-
 
 
 def test_generated_modules_and_the_constants_in_them_do_not_outlive_their_job(

@@ -15,17 +15,12 @@ from .runs import RUNS
 
 AGAIN = (
     "fp16_round_trip",  # minimize, a graph
+    "above-a-forward-hook-is-registered-after-the-first-call",  # minimize, a script
     "flags-fp16",
-    "check-fp16",
     "form-a-variable-is-set-before-torch-is-imported",  # a second worker
-    "form-a-guard-that-does-not-hold",  # the reuse of compiled code
     "form-dropout-and-a-wrong-function-beneath-it",  # random numbers
-    "form-the-compiled-process-is-killed-where-eager-raises",  # how processes end
-    "form-the-gradient-of-a-parameter-alone",
     "form-the-result-lies-in-the-memory-of-an-argument",  # layout
     "own-a-module-in-training",
-    "raises-a-lowering-that-asserts",
-    "above-a-forward-hook-is-registered-after-the-first-call",  # minimize, a script
 )
 
 

@@ -38,15 +38,6 @@ def proved(found: Decided) -> SetsFound:
     return found.sets
 
 
-@pytest.mark.live  # a model has the same truth below; test_formulas searches real compiles
-def test_a_planted_truth_comes_back_in_both_views_of_real_compiles(tmp_path: Path) -> None:
-    with planted(tmp_path, SMALL) as program:
-        study = program.plant([{A, B}, {C}])
-        found = proved(decide(study, WHOLE, program.default, []))
-    assert as_sets(found.causes) == {frozenset({A, B}), frozenset({C})}
-    assert as_sets(found.repairs) == {frozenset({A, C}), frozenset({B, C})}
-
-
 # Below, a probe is arithmetic: the decisions of a made-up chain, and the truth about them.
 P, Q, R, S = "vec:tanh@c2", "decomp:aten.matmul@c7", "inline:aten.tanh@c11", "vec:loop@c20"
 KINDS = ("vec:tanh", "decomp:aten.matmul", "inline:aten.tanh", "vec:loop")
@@ -142,13 +133,3 @@ def test_a_decision_that_vanishes_with_another_is_not_proved_to_be_part_of_a_rep
         both = study.denied(frozenset({whole, part}))
         assert both.measurement.vanished == (part,)
         assert (both.outcome, proof(both, {whole, part}).outcome) == (Outcome.PASS, Outcome.UNRESOLVED)
-
-
-@pytest.mark.live  # what proves it, that such a denial is no proof, is above
-def test_a_decision_that_vanishes_with_another_is_in_no_repair_of_both(tmp_path: Path) -> None:
-    whole, part = "decomp:aten._softmax@x", "vec:exp@x"
-    with planted(tmp_path, SOFTMAX) as program:
-        study = program.plant([{part}], seen=True)
-        found = decide(study, WHOLE, program.default, [])
-        assert as_sets(found.sets.repairs) == {frozenset({whole}), frozenset({part})}
-        assert as_sets(found.sets.causes) == {frozenset({whole, part})}

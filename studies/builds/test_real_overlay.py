@@ -15,8 +15,6 @@ import pytest
 
 from tests.builds.repository import Sources
 
-pytestmark = pytest.mark.live
-
 SITE = Path(str(metadata.distribution("torch").locate_file("")))
 GENERATED = {"torch/version.py", "torch/testing/_internal/generated/annotated_fn_args.py"}
 HEADERS = [f"ATen/cpu/vec/vec{width}/vec{width}_float.h" for width in (256, 512)]

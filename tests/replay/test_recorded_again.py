@@ -15,6 +15,7 @@ from .runs import RUNS
 
 AGAIN = (
     "fp16_round_trip",  # minimize, a graph
+    "above-a-forward-hook-is-registered-after-the-first-call",  # minimize, a script
     "flags-fp16",
     "form-a-variable-is-set-before-torch-is-imported",  # a second worker
     "form-dropout-and-a-wrong-function-beneath-it",  # random numbers

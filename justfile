@@ -44,6 +44,10 @@ fuzz *arguments:
 fuzz-check:
     {{python}} -m pytest -n 0 studies/fuzz
 
+# sixty faults planted one at a time, and which lane of the tests catches each: --only TEXT, --part N/M
+planted *arguments:
+    {{python}} -m studies.planted {{arguments}}
+
 # `numbisect builds` down to commits over the installed torch's own Python and headers; six minutes
 overlay:
     {{python}} -m pytest -n 0 studies/builds

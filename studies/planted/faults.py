@@ -422,7 +422,7 @@ FAULTS = (
         "runner/journal.py",
         "changed = self._head.changed(target, head) or changed_files(self.files)",
         "changed = self._head.changed(target, head)",
-        ("tests/runner/test_head.py", "tests/e2e/test_resume.py"),
+        ("tests/runner/test_head.py", "tests/faults/test_table.py"),
     ),
     Fault(
         "a request that killed two workers is asked once more in each run that goes on",
@@ -438,7 +438,7 @@ FAULTS = (
         "runner/head.py",
         "for name in sorted(then.keys() | now.keys()):",
         "for name in sorted(then.keys()):",
-        ("tests/runner/test_head.py", "tests/e2e/test_resume.py"),
+        ("tests/runner/test_head.py", "tests/faults/test_table.py"),
     ),
     # -- the wire ----------------------------------------------------------------------------------------
     Fault(
@@ -447,7 +447,7 @@ FAULTS = (
         "wire.py",
         "lambda kind: get_origin(kind) is frozenset, sorted)",
         "lambda kind: get_origin(kind) is frozenset, list)",
-        (_REPLAYED, _SCRIPTS, "tests/e2e/test_resume.py"),
+        (_REPLAYED, _SCRIPTS, "tests/faults/test_table.py"),
     ),
     Fault(
         "which repetition of a probe is asked for is lost on the way, so that none is run again",

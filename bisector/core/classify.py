@@ -31,7 +31,7 @@ def classify(
         return decided(VerdictClass.UNRESOLVED, default.reason)
     if (steady := _steady_alone(evidence, criterion, default.signatures)) is not None:
         return classify(steady, criterion, own_random, followed)
-    raised, undeclared = _has_raised(evidence.default), None
+    raised, undeclared = evidence.default.raises, None
     if default.signatures and {s.path for s in default.signatures} <= set(evidence.undeclared_paths):
         reason = evidence.undeclared
         undeclared = decided(VerdictClass.UNDEFINED, reason, Rule.DECLARATION, default.signatures)
@@ -104,10 +104,6 @@ def _elements_more(output: OutputMeasurement) -> int:
     if output.shape_compiled is None:
         return 0
     return max(1, abs(math.prod(output.shape_compiled) - math.prod(output.shape)))
-
-
-def _has_raised(measurement: Measurement) -> bool:
-    return any(output.raised is not None for output in measurement.outputs)
 
 
 # -- runs that are not alike ----------------------------------------------------------------------------

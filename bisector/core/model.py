@@ -232,6 +232,11 @@ class Measurement:
     same: int = 0
     unseen: str | None = None
 
+    @property
+    def raises(self) -> bool:
+        """Whether one of the two runs raised, or both."""
+        return any(output.raised is not None for output in self.outputs)
+
 
 @dataclass(frozen=True)
 class Machine:

@@ -38,7 +38,7 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
     the values that the compiler keeps to itself are left out, once.
     """
     paths = followable(default)
-    if _raises(default):
+    if default.measurement.raises:
         return _nothing("one of the two runs raises, and has no values")
     reasons = []
     for asked in _requests(study, case, default):
@@ -68,11 +68,7 @@ def _requests(study: Study, case: Case, default: ProbeResult) -> list[RunTrace]:
 
 def followable(default: ProbeResult) -> list[str]:
     """The outputs, gradients and written inputs that diverge; none where one of the two runs raises."""
-    return [] if _raises(default) else [signature.path for signature in default.signatures]
-
-
-def _raises(default: ProbeResult) -> bool:
-    return any(output.raised is not None for output in default.measurement.outputs)
+    return [] if default.measurement.raises else [signature.path for signature in default.signatures]
 
 
 def _reaches(study: Study, paths: Sequence[str]) -> list[Reach]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import bisector
 from bisector.core.model import Outcome
 from bisector.core.verdict import VerdictClass
 from bisector.errors import BadOption, BadTarget
-from tests.attached.helpers import round_trip
+from tests.attached.helpers import round_trip, run
 
 
 @pytest.mark.live
@@ -31,6 +32,17 @@ def test_options_and_tolerances_are_those_of_the_comparison(tmp_path: Path) -> N
     emulated = bisector.check(round_trip, x, options={"emulate_precision_casts": True}, out=tmp_path)
     loose = bisector.check(round_trip, x, rtol=0.1, atol=0.1, out=tmp_path)
     assert (emulated.outcome, loose.outcome) == (Outcome.PASS, Outcome.PASS)
+
+
+@pytest.mark.live  # a whole run
+def test_minimize_gives_the_answer_and_a_repro(tmp_path: Path) -> None:
+    found = bisector.minimize(round_trip, (torch.rand(16),), out=tmp_path, budget=600)
+    assert found.verdict is VerdictClass.ELIDED_ROUNDING
+    assert found.repro is not None
+    ended = [run(sys.executable, found.repro, *given, folder=tmp_path) for given in ([], ["--fixed"])]
+    assert [done.returncode for done in ended] == [1, 0]
+    assert found.in_a_line.startswith("elided-rounding; ")
+    assert "torch.compile leaves out a rounding" in found.summary
 
 
 @pytest.mark.live

@@ -104,6 +104,7 @@ def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> N
     chosen = ("-k", "on_what_was_compiled")
     done = pytest_in(folder, "--numbisect=minimize", f"--numbisect-dir={tmp_path}", *chosen)
     assert done.returncode == 1
+    assert "torch.compile leaves out a rounding" in done.stdout
     (line,) = re.findall(r"^test_it\.py::test_fails_on_what_was_compiled: (.*)$", done.stdout, re.M)
     assert re.fullmatch(r"elided-rounding; (cast|inline|fuse)\S*.*; \S+repro\.py", line), line
     assert run(sys.executable, line.rpartition("; ")[2], folder=tmp_path).returncode == 1

@@ -17,6 +17,7 @@ import pytest
 from tests.builds.test_builds import VALIDATOR
 from tests.command import numbisect
 
+SHIPPED = Path(__file__).parents[2] / "repros/softmax_fma/repro.py"
 # Diverges where the compiler contracts a product and a difference into one instruction.
 REPRO = """
 import os, subprocess, sys, tempfile
@@ -98,6 +99,14 @@ def test_what_cannot_be_asked_is_said_in_one_line(repro: Path, arguments: list[s
     assert done.returncode == 2
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.live
+def test_a_repro_of_a_contraction_depends_on_the_compiler(tmp_path: Path) -> None:
+    separate = compiler(tmp_path, "separate", "-ffp-contract=off")
+    found = asked(SHIPPED, "g++", separate, folder=tmp_path, status=0)
+    assert (found["before"]["name"], found["after"]["name"]) == (separate, "g++")
+    assert found["moved"] == ["compiled"]
 
 
 # g++ sums the lanes of a vector by torch's shuffles, clang++ one after the other, as it calls itself GCC 4

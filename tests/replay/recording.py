@@ -120,6 +120,11 @@ def without_noise(result: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def confirmed(sets: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The decisions of causes or repairs of a result, of the confirmed ones."""
+    return [one["decisions"] for one in sets if one["confirmed"]]
+
+
 def _within(run: Path, folder: Path) -> str:
     return "" if folder == run else folder.name
 

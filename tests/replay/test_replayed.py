@@ -18,7 +18,19 @@ from bisector.session import pipeline
 from tests.known import KNOWN, TOLD
 
 from .__main__ import COST, SHIPPED
-from .recording import NOT_RECORDED, ROOT, Ended, OutOfDate, Recording, Replay, Told, ran, read, replayed
+from .recording import (
+    NOT_RECORDED,
+    ROOT,
+    Ended,
+    OutOfDate,
+    Recording,
+    Replay,
+    Told,
+    confirmed,
+    ran,
+    read,
+    replayed,
+)
 from .runs import RUNS
 
 ReplayOf = Callable[[str], Ended]
@@ -53,9 +65,8 @@ def is_probe_of_the_second(told: Told) -> bool:
     return told.asker == "confirm" and told.job == RunProbe.job
 
 
-def confirmed(result: dict[str, Any]) -> list[list[str]]:
-    found = [*result["repairs"], *result["causes"]]
-    return [one["decisions"] for one in found if one["confirmed"]]
+def confirmed_in(result: dict[str, Any]) -> list[list[str]]:
+    return confirmed([*result["repairs"], *result["causes"]])
 
 
 @pytest.mark.parametrize("case", KNOWN)
@@ -63,9 +74,9 @@ def test_a_second_worker_that_fails_confirms_no_decision(case: str, tmp_path: Pa
     def change(told: Told) -> Any:
         return {"failed": "timeout after 60 s"} if is_probe_of_the_second(told) else told.answer
 
-    assert confirmed(read(case).result)
+    assert confirmed_in(read(case).result)
     result = bent(case, tmp_path, change)
-    assert confirmed(result) == []
+    assert confirmed_in(result) == []
     assert any("not confirmed in a second process: timeout after 60 s" in n for n in result["text_notes"])
 
 
@@ -77,7 +88,7 @@ def test_a_second_worker_that_sees_no_difference_confirms_no_decision(case: str,
         return told.answer | {"outputs": [_equal(o) for o in told.answer["outputs"]]}
 
     result = bent(case, tmp_path, change)
-    assert confirmed(result) == []
+    assert confirmed_in(result) == []
     assert result["confirmation"]["default"] == "PASS"
 
 

@@ -6,7 +6,6 @@ Whatever a script says of itself: where it diverges as its user runs it, the ans
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -19,16 +18,12 @@ from tests.scripts.own import OWN
 from tests.scripts.raising import RAISING
 from tests.scripts.sorts import SORTS
 
-from .recording import Ended, read
+from .recording import Ended, confirmed, read
 from .runs import RUNS, named
 
 LARGE_ERROR = 1e-5  # absolute; of values around one, ten times what rounding leaves
 ALL_SORTS = SORTS | MORE_SORTS
 ReplayOf = Callable[[str], Ended]
-
-
-def confirmed(sets: list[dict[str, Any]]) -> list[list[str]]:
-    return [one["decisions"] for one in sets if one["confirmed"]]
 
 
 def repro_ends(name: str) -> set[int]:

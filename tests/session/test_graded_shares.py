@@ -9,7 +9,8 @@ import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
-from bisector.session.culprit_search import grade
+from bisector.session.culprit_search import decide, grade
+from bisector.session.search_order import Suspects
 from tests.session.planted import studied
 
 # Each product lies between two bfloat16 numbers, 1 part of 16384 above the lower one. Eager rounds both down
@@ -25,6 +26,21 @@ def fn(a, b):
 x = torch.full((32,), 1 + 2 ** -7, dtype=torch.bfloat16)
 torch.compile(fn)(x, 2 * x)
 """
+
+
+@pytest.mark.live
+def test_the_shares_of_two_casts_in_a_sum_add_up(tmp_path: Path) -> None:
+    with studied(tmp_path, SUM, tolerance=1e-7) as (session, study):
+        default = study.probe(Candidate())
+        study = replace(study, signatures=default.signatures)
+        found = decide(study, WHOLE, default, [], Suspects(kinds=frozenset({"cast"})))
+        asked = session.counts["cached"]
+        assert found.graded is not None
+        assert [share.decision.rpartition("@")[2] for share in found.graded.shares] == ["large", "small"]
+        assert [share.removed for share in found.graded.shares] == pytest.approx([0.8, 0.2], abs=0.01)
+        assert [share.left for share in found.graded.shares] == pytest.approx([0.8, 0.2], abs=0.01)
+        assert (found.graded.together, found.graded.adds_up) == (1.0, True)
+        assert asked >= 4, "the shares of a pair were measured when the pair was proved"
 
 
 @pytest.mark.live

@@ -45,7 +45,7 @@ PINNED = {
 }
 JOBS = "2"
 # What is no part of an answer, and is another one on each machine.
-ENVIRONMENT = {"cpu": "x86-64", "os": "Linux", "python": "3", "cxx": "g++"}
+ENVIRONMENT = {"cpu": "x86-64", "os": "Linux", "python": "3", "cxx": "g++", "triton": None}
 CHECKOUT = "{CHECKOUT}"  # stands in a file for the folder of the checkout
 WORK = "/folder-of-the-command"  # stands for the folder that a command worked in
 

@@ -12,10 +12,12 @@ import shutil
 import sys
 import tempfile
 import zlib
+from pathlib import Path
 
 import pytest
 
 from tests.live_run import LiveRun, live_run
+from tests.warm import warm_python
 
 # Folders whose tests take seconds each; those of the others take milliseconds.
 LONG = ("e2e", "inductor", "builds", "attached", "session", "runner", "subject", "faults", "tests")
@@ -52,9 +54,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         torch.manual_seed(zlib.crc32(item.nodeid.encode()))
 
 
+def shared(factory: pytest.TempPathFactory, name: str) -> Path:
+    """A folder that the processes of xdist share."""
+    base = factory.getbasetemp()
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    folder = (base if alone else base.parent) / name
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> LiveRun:
-    """One whole run of a worked case, which the processes of xdist share."""
-    base = tmp_path_factory.getbasetemp()
-    alone = "PYTEST_XDIST_WORKER" not in os.environ
-    return live_run((base if alone else base.parent) / "live")
+    """One whole run of a worked case."""
+    return live_run(shared(tmp_path_factory, "live"))
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An executable that is Python with torch imported."""
+    return warm_python(shared(tmp_path_factory, "warm"))

@@ -43,7 +43,6 @@ def builds(folder: Path) -> Path:
 
 def live_run(folder: Path) -> LiveRun:
     """The run in this folder; whichever process of the tests is first makes it, the others wait for it."""
-    folder.mkdir(exist_ok=True)
     path, trace, printed, ended = (folder / name for name in ("run", "trace.json", "printed", "status"))
     with _locked(folder / "lock"):
         if not ended.exists():

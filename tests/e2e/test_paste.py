@@ -6,8 +6,10 @@ import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,63 +22,37 @@ from bisector.core.fix_source import (
     UseBackend,
     paste_lines,
 )
+from tests.replay.recording import read, replayed
+from tests.replay.runs import PASTED, RUNS
+from tests.scripts.pasted import NOTHING, PROGRAM, TARGET
 
 pytest.importorskip("torch")
-PROGRAM = """
-def weights(x):
-    return x.half().float() * 3
 
-torch.manual_seed(0)
-x = torch.randn(64)
-with patch:
-    actual = torch.compile(weights, backend=backend, options=options)(x)
-torch.testing.assert_close(actual, weights(x))
-"""
-NOTHING = 'import contextlib; patch, options, backend = contextlib.nullcontext(), None, "inductor"'
-TARGET = f"import torch\n{NOTHING}\n{PROGRAM}"
+
+def printed_under_fixes(result: dict[str, Any], printed: str) -> list[str]:
+    """What the text report prints under its fixes."""
+    told = [line for fix in result["fixes"] for line in fix["paste"]]
+    assert set(told) <= {line.removeprefix(" " * 7) for line in printed.splitlines()}
+    return told
 
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What the text report prints under its fixes."""
+    """Those of a run that is made here."""
     folder = tmp_path_factory.mktemp("paste")
     (folder / "script.py").write_text(TARGET)
     command = [sys.executable, "-m", "bisector", "flags", "script.py", "--out", "run", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
-    result = json.loads((folder / "run" / "result.json").read_text())
-    told = [line for fix in result["fixes"] for line in fix["paste"]]
-    printed = [line.removeprefix(" " * 7) for line in done.stdout.splitlines()]
-    assert set(told) <= set(printed)
-    return told
+    return printed_under_fixes(json.loads((folder / "run" / "result.json").read_text()), done.stdout)
 
 
-# Runs the program of each folder in a fork; this process itself opens no parallel region.
-WARM = """
-import os, runpy, sys, traceback
-import torch, torch._dynamo, torch._inductor.compile_fx
-
-children = []
-for folder in sys.argv[1:]:
-    child = os.fork()
-    if child == 0:
-        os.chdir(folder)
-        said = os.open("said", os.O_WRONLY | os.O_CREAT)
-        os.dup2(said, 2)
-        status = 0
-        try:
-            runpy.run_path("pasted.py", run_name="__main__")
-        except BaseException:
-            traceback.print_exc()
-            status = 1
-        sys.stderr.flush()
-        os._exit(status)
-    children.append(child)
-    if len(children) > 1:
-        os.waitpid(children.pop(0), 0)
-for child in children:
-    os.waitpid(child, 0)
-"""
+@pytest.fixture(scope="module")
+def recorded_lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Those of the recorded run of the same script."""
+    folder = tmp_path_factory.mktemp("recorded") / "work"
+    ended = replayed(RUNS[PASTED], read(PASTED), folder)
+    return printed_under_fixes(ended.result, ended.printed)
 
 
 def written(folder: Path, line: str, program: str) -> Path:
@@ -87,30 +63,34 @@ def written(folder: Path, line: str, program: str) -> Path:
     return folder
 
 
-def failing(folder: Path, lines: list[str], program: str = PROGRAM) -> dict[str, str]:
-    """The lines with which the program ends in an error, and what it says. A shell's line has a process of
-    its own; the others share one that has torch imported."""
-    folders = {line: written(folder / str(i), line, program) for i, line in enumerate(lines)}
-    shells = [line for line in lines if line.startswith("export ")]
-    warm = [str(folders[line]) for line in lines if line not in shells]
-    with ThreadPoolExecutor(2) as pool:
-        started = [pool.submit(runs, ["-c", WARM, *warm], folder)] if warm else []
-        started += [pool.submit(runs, ["pasted.py"], folders[line], line) for line in shells]
-        for done in started:
-            done.result()
-    failed = {line: place for line, place in folders.items() if not (place / "ended").exists()}
-    return {line: (place / "said").read_text() for line, place in failed.items()}
+Failing = Callable[..., dict[str, str]]
 
 
-def runs(arguments: list[str], folder: Path, line: str = "true") -> None:
-    """Python, after the line of a shell; what it says on stderr is kept beside the program."""
-    command = f"{line}\n{shlex.join([sys.executable, *arguments])} 2> said"
-    subprocess.run(["bash", "-c", command], check=False, cwd=folder)
+@pytest.fixture
+def failing(tmp_path: Path, warm: str) -> Failing:
+    """The lines with which a program ends in an error, and what it says. The line of a shell is read before
+    torch is imported, so its program is run by a cold Python."""
+
+    def failing(lines: list[str], program: str = PROGRAM) -> dict[str, str]:
+        folders = {line: written(tmp_path / str(i), line, program) for i, line in enumerate(lines)}
+
+        def run(line: str) -> str:
+            python, before = (sys.executable, line) if line.startswith("export ") else (warm, "true")
+            command = ["bash", "-c", f"{before}\n{shlex.join([python, 'pasted.py'])}"]
+            return subprocess.run(
+                command, check=False, cwd=folders[line], stderr=subprocess.PIPE, text=True
+            ).stderr
+
+        with ThreadPoolExecutor(2) as pool:
+            said = dict(zip(lines, pool.map(run, lines), strict=True))
+        return {line: said[line] for line in lines if not (folders[line] / "ended").exists()}
+
+    return failing
 
 
 @pytest.mark.live
-def test_without_a_fix_the_script_fails(tmp_path: Path) -> None:
-    assert "Tensor-likes are not close" in failing(tmp_path, ["pass"])["pass"]
+def test_without_a_fix_the_script_fails(failing: Failing) -> None:
+    assert "Tensor-likes are not close" in failing(["pass"])["pass"]
 
 
 def test_each_kind_of_line_is_printed(lines: list[str]) -> None:
@@ -125,8 +105,8 @@ def test_each_kind_of_line_is_printed(lines: list[str]) -> None:
 
 
 @pytest.mark.live
-def test_each_line_that_is_printed_repairs_the_script(tmp_path: Path, lines: list[str]) -> None:
-    assert failing(tmp_path, lines) == {}
+def test_each_line_that_is_printed_repairs_the_script(failing: Failing, recorded_lines: list[str]) -> None:
+    assert failing(recorded_lines) == {}
 
 
 SHIFT = """
@@ -181,8 +161,8 @@ COMPILING = ("pass", "backend", "lowering", "decomposition", "two flags")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.live] if name in COMPILING else []) for name in CHANGES]
 )
-def test_every_line_that_is_printed_for_a_change_makes_it(tmp_path: Path, name: str) -> None:
+def test_every_line_that_is_printed_for_a_change_makes_it(failing: Failing, name: str) -> None:
     made, program = CHANGES[name]
     lines = paste_lines(made, variables=VARIABLES)
     assert lines
-    assert set(failing(tmp_path, ["pass", *lines], program)) == {"pass"}
+    assert set(failing(["pass", *lines], program)) == {"pass"}

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -33,16 +33,40 @@ def run(folder: Path, *paths: str) -> subprocess.CompletedProcess[str]:
     return numbisect("triage", *paths, "--out", "out", "--no-color", folder=folder)
 
 
+@dataclass(frozen=True)
+class Watched:
+    """A folder that was triaged, then watched while files came. before, after: the first triage, the last.
+    status, said: of the command that watched, at its end."""
+
+    folder: Path
+    before: dict[str, Any]
+    after: dict[str, Any]
+    status: int
+    said: str
+
+
 @pytest.fixture(scope="module")
-def triaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """Three failures of one cause: one whole run, and probes."""
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    """Two failures of one cause and what is none: one whole run for the first, probes for the second, which
+    comes while the folder is watched."""
     folder = tmp_path_factory.mktemp("triage")
     (folder / "in").mkdir()
-    (folder / "in" / "first.py").write_text(script("cast", 0))
-    (folder / "in" / "same.py").write_text(script("cast", 0))
-    (folder / "in" / "third.py").write_text(script("cast", 1))
+    for name in ("first.py", "same.py"):
+        (folder / "in" / name).write_text(script("cast", 0))
     (folder / "in" / "notes.txt").write_text("seed 7 fails")
-    return folder, run(folder, "in")
+    done = run(folder, "in")
+    assert done.returncode == 0, done.stdout + done.stderr
+    before = told(folder)
+    command = [sys.executable, "-m", "bisector", "triage", "--watch", "in", "--out", "out", "-q"]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    (folder / "in" / "renamed.py").write_text(script("cast", 0))
+    (folder / "in" / "new.py").write_text(script("cast", 1))
+    (folder / "in" / "agrees.py").write_text(AGREES)
+    known = len(before["failures"])
+    wait_until(lambda: len(told(folder)["failures"]) == known + 2 and told(folder)["agree"], process)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    return Watched(folder, before, told(folder), process.returncode, said)
 
 
 @pytest.fixture(scope="module")
@@ -69,15 +93,13 @@ def told(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.live
-def test_failures_with_one_cause_are_one_cluster(triaged: Any) -> None:
-    folder, done = triaged
-    assert done.returncode == 0, done.stdout + done.stderr
-    (cluster,) = told(folder)["clusters"]
+def test_failures_with_one_cause_are_one_cluster(watched: Watched) -> None:
+    (cluster,) = watched.after["clusters"]
     assert (cluster["key"], cluster["size"]) == ("cast:float16", 2)
     assert cluster["fix"] == "inductor.emulate_precision_casts=True"
-    assert told(folder)["full_runs"] == 1
-    repro = folder / "out" / cluster["repro"]
-    assert subprocess.run([sys.executable, "-I", str(repro)], cwd=folder, check=False).returncode == 1
+    assert watched.after["full_runs"] == 1
+    repro = watched.folder / "out" / cluster["repro"]
+    assert subprocess.run([sys.executable, "-I", str(repro)], check=False).returncode == 1
     report = repro.with_name("report.md").read_text()
     assert "`cast:float16@half`" in report
     assert repro.read_text() in report
@@ -123,13 +145,14 @@ def test_nothing_is_unpickled_and_no_name_reaches_the_terminal_as_it_is(sorted_o
     [
         ("sorted_out", []),
         pytest.param(
-            "triaged", [f"clusters/cast-float16/{name}" for name in ("repro.py", "report.html")],
+            "watched", [f"clusters/cast-float16/{name}" for name in ("repro.py", "report.html")],
             marks=pytest.mark.live,
         ),
     ],
 )
 def test_the_page_is_whole(made: str, links: list[str], request: pytest.FixtureRequest) -> None:
-    folder, _ = request.getfixturevalue(made)
+    found = request.getfixturevalue(made)
+    folder = found.folder if isinstance(found, Watched) else found[0]
 
     class Links(HTMLParser):
         def __init__(self) -> None:
@@ -148,20 +171,12 @@ def test_the_page_is_whole(made: str, links: list[str], request: pytest.FixtureR
 
 
 @pytest.mark.live
-def test_only_what_is_new_is_worked_on(triaged: Any) -> None:
-    folder, _ = triaged
-    before = told(folder)
-    (folder / "more").mkdir()
-    (folder / "more" / "renamed.py").write_text(script("cast", 0))
-    (folder / "more" / "new.py").write_text(script("cast", 2))
-    done = run(folder, "in", "more")
-    after = told(folder)
-    assert (done.returncode, after["full_runs"]) == (0, before["full_runs"])
-    assert [cluster["size"] for cluster in after["clusters"]] == [3]
-    by_id = {one["id"]: one for one in after["failures"]}
-    assert all(by_id[one["id"]] == one for one in before["failures"])
-    (new,) = by_id.keys() - {one["id"] for one in before["failures"]}
-    assert (Path(by_id[new]["target"]).name, by_id[new]["known"]) == ("new.py", True)
+def test_only_what_is_new_is_worked_on(watched: Watched) -> None:
+    by_id = {one["id"]: one for one in watched.after["failures"]}
+    assert all(by_id[one["id"]] == one for one in watched.before["failures"])
+    new = by_id.keys() - {one["id"] for one in watched.before["failures"]}
+    known = {Path(by_id[one]["target"]).name: by_id[one]["known"] for one in new}
+    assert known == {"new.py": True, "agrees.py": False}
 
 
 def test_a_triage_is_gone_on_with_by_its_folder_alone(sorted_out: Any, tmp_path: Path) -> None:
@@ -200,21 +215,13 @@ def test_a_triage_is_printed_again(sorted_out: Any, form: str) -> None:
         assert "failures, 0 causes\n" in done.stdout
 
 
-@pytest.mark.live  # several runs
-def test_a_watched_folder_is_followed_until_ctrl_c(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    command = [sys.executable, "-m", "bisector", "triage", "--watch", "in", "--out", "out", "-q"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: (tmp_path / "out" / "triage.json").exists(), process)
-    (tmp_path / "in" / "agrees.py").write_text(AGREES)
-    wait_until(lambda: len(told(tmp_path)["agree"]) == 1, process)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert (process.returncode, len(said.splitlines())) == (130, 1)
-    assert said.endswith("interrupted; go on with: numbisect resume out\n")
+@pytest.mark.live
+def test_a_watched_folder_is_followed_until_ctrl_c(watched: Watched) -> None:
+    assert (watched.status, len(watched.said.splitlines())) == (130, 1)
+    assert watched.said.endswith("interrupted; go on with: numbisect resume out\n")
 
 
-def wait_until(true: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def wait_until(true: Callable[[], object], process: subprocess.Popen[str]) -> None:
     while not true():
         assert process.poll() is None, process.communicate()
         time.sleep(0.2)

@@ -4,12 +4,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bisector.core.model import kind_of
 from tests.faults.inject import CAPTURE, SEARCH
-from tests.faults.table import Ground, Place, python
+from tests.faults.table import OPTIONS, Ground, Place, python
+from tests.replay.recording import confirmed
 
 # exit status and words of the line of `numbisect check`, with the fault while the script is about to run
 QUICK = {
@@ -56,9 +66,60 @@ def test_a_fault_before_the_capture_ends_is_no_answer_and_leaves_no_process(faul
         assert place.left() == []
 
 
-@pytest.mark.live
-def test_ctrl_c_in_the_middle_of_a_search_gives_the_answer_so_far(folder: Path) -> None:
+MOMENTS = (3, 20, 60)  # records of the journal: the capture, the verdict, the search
+
+
+def journal(run: Path) -> list[dict[str, Any]]:
+    """The records of a run; a line that a kill cut short is none."""
+    records = []
+    path = run / "journal.jsonl"
+    for line in path.read_text().splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError):
+            records.append(json.loads(line))
+    return records
+
+
+def kill_after(command: list[str], run: Path, lines: int) -> None:
+    """kill -9 once the journal has grown to that many records, if the run has not ended by then."""
+    process = subprocess.Popen([sys.executable, "-m", "bisector", *command], start_new_session=True)
+    while process.poll() is None and len(journal(run)) < lines:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.05)
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def killed(folder: Path) -> Ground:
+    """The whole run of the ground's script, which was killed at several moments."""
     ground = Ground(folder)
+    run = folder / "minimize"
+    command = ["minimize", str(ground.script), "--out", str(run), *OPTIONS]
+    for moment in MOMENTS:
+        kill_after(command, run, moment)
+        command = ["resume", str(run), "-q"]
+    assert not (run / "result.json").exists()
+    subprocess.run([sys.executable, "-m", "bisector", *command], check=True)
+    return ground
+
+
+@pytest.mark.live
+def test_a_run_that_is_killed_again_and_again_comes_to_its_answer(killed: Ground) -> None:
+    run = killed.whole("minimize")
+    result = json.loads((run / "result.json").read_text())
+    assert result["verdict"]["class"] == "elided-rounding"
+    assert {"cast"} < {kind_of(member) for cause in confirmed(result["causes"]) for member in cause}
+    answered = Counter(record["key"] for record in journal(run) if record["event"] == "done")
+    assert max(answered.values()) == 1, "what was answered before a kill is not asked again"
+    before = journal(run)
+    subprocess.run([sys.executable, "-m", "bisector", "resume", str(run), "-q"], check=True)
+    assert journal(run) == before, "a finished run asks nothing"
+
+
+@pytest.mark.live
+def test_ctrl_c_in_the_middle_of_a_search_gives_the_answer_so_far(killed: Ground) -> None:
+    ground = killed
     with Place(ground, "Ctrl-C", SEARCH) as place:
         done = place.struck()
         assert done.returncode == 130, done.stderr

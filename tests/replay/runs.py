@@ -12,6 +12,7 @@ from tests.scripts.forms import FORMS
 from tests.scripts.large import LARGE
 from tests.scripts.more_sorts import MORE_SORTS
 from tests.scripts.own import OWN
+from tests.scripts.pasted import TARGET
 from tests.scripts.raising import RAISING
 from tests.scripts.sorts import SORTS
 from tests.scripts.two_calls import TWO_CALLS
@@ -20,6 +21,7 @@ from .recording import ROOT, Asked
 
 SCRIPT = "script.py"
 TRAINING_STEP = "training-step-of-the-docs"
+PASTED = "flags-of-a-script-with-a-place-for-lines"
 REMAT = "repros/softmax_remat/case.py"
 BETWEEN = "the last bit of one graph is a step of the next"
 CONTRACTION = "inductor.cpp.enable_floating_point_contract_flag"
@@ -75,6 +77,7 @@ RUNS = {
     "all-calls": of_script("minimize", TWO_CALLS, "--all"),
     "flags-fp16": Asked(("flags", FP16)),
     "flags-softmax-remat": Asked(("flags", REMAT)),
+    PASTED: of_script("flags", TARGET),
     "flags-against-one-that-agrees": Asked(
         ("flags", f"{ROOT}/{REMAT}", "--against", "good.yaml"),
         {"good.yaml": f"{CONTRACTION}: 'off'\ncpp.simdlen: 256\nmax_fusion_size: 32\n"},

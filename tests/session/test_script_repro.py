@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,8 @@ except Exception:
 """
 
 
-def ran(
+def run(
+    python: str,
     tmp_path: Path,
     script: str,
     fix: Any = None,
@@ -48,22 +51,31 @@ def ran(
     spec = ScriptSpec(("a header",), (), repro.name, Criterion(), fix, None, "")
     repro.write_text(text(Source(str(target), {"A_NAME": "1"}, lines=lines), case, spec))
     done = subprocess.run(
-        [sys.executable, "-I", str(repro), *flags],
+        [python, "-I", str(repro), *flags],
         capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, **OWN_HEADER},
     )  # fmt: skip
     return done.returncode, done.stdout.splitlines()
 
 
+Ran = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture
+def ran(warm: str, tmp_path: Path) -> Ran:
+    """Runs the file of a script by a Python that has torch imported."""
+    return partial(run, warm, tmp_path)
+
+
 def test_it_shows_what_differs(tmp_path: Path) -> None:
     wrong = CALLS.format(bug="accuracy")
-    status, said = ran(tmp_path, wrong)
+    status, said = run(sys.executable, tmp_path, wrong)
     assert (status, said[0]) == (1, DIFFERS)
 
 
 @pytest.mark.live
-def test_the_fix_mends_it(tmp_path: Path) -> None:
+def test_the_fix_mends_it(ran: Ran) -> None:
     wrong = CALLS.format(bug="accuracy")
-    assert ran(tmp_path, wrong, UseBackend("aot_eager"), "--fixed") == (0, ["compiled agrees with eager"])
+    assert ran(wrong, UseBackend("aot_eager"), "--fixed") == (0, ["compiled agrees with eager"])
 
 
 PRINTS = """
@@ -79,13 +91,13 @@ print("strides", torch.compile(f)(x).stride())
 
 
 @pytest.mark.live
-def test_a_printed_line_that_counts_is_compared(tmp_path: Path) -> None:
-    status, said = ran(tmp_path, PRINTS, lines=(PrintedLine(1),))
+def test_a_printed_line_that_counts_is_compared(ran: Ran) -> None:
+    status, said = ran(PRINTS, lines=(PrintedLine(1),))
     assert (status, said[0]) == (1, DIFFERS)
     assert said[1] == "printed line 2: `strides (1, 1)`, with compilation off `strides (1, 7)`"
-    assert ran(tmp_path, PRINTS, lines=(PrintedLine(0),))[0] == 0
+    assert ran(PRINTS, lines=(PrintedLine(0),))[0] == 0
     fix = by_name("decomposition", ["decomp:aten.zeros_like@zeros_like"])
-    mended = ran(tmp_path, PRINTS, fix, "--fixed", lines=(PrintedLine(1),))
+    mended = ran(PRINTS, fix, "--fixed", lines=(PrintedLine(1),))
     assert mended == (0, ["compiled agrees with eager"])
 
 
@@ -100,10 +112,10 @@ with forward_ad.dual_level():
 
 
 @pytest.mark.live
-def test_a_tangent_that_is_lost_differs(tmp_path: Path) -> None:
-    status, said = ran(tmp_path, TANGENT)
+def test_a_tangent_that_is_lost_differs(ran: Ran) -> None:
+    status, said = ran(TANGENT)
     assert (status, said[0]) == (1, DIFFERS)
-    assert ran(tmp_path, TANGENT, UseBackend("aot_eager"), "--fixed")[0] == 0
+    assert ran(TANGENT, UseBackend("aot_eager"), "--fixed")[0] == 0
 
 
 ARRAYS = """
@@ -118,8 +130,8 @@ torch.compile(negated)(numpy.ones(3, dtype=numpy.float32), 2)
 
 
 @pytest.mark.live
-def test_what_is_no_tensor_is_compared_as_one(tmp_path: Path) -> None:
-    status, said = ran(tmp_path, ARRAYS)
+def test_what_is_no_tensor_is_compared_as_one(ran: Ran) -> None:
+    status, said = ran(ARRAYS)
     assert (status, said[:2]) == (1, [DIFFERS, "at step 1: Tensor-likes are not close!"])
 
 
@@ -146,27 +158,27 @@ for rate in (2.0, 0.5):
 
 
 @pytest.mark.live
-def test_what_torch_finds_by_its_name_is_kept_in_its_caches_as_in_the_script(tmp_path: Path) -> None:
-    status, said = ran(tmp_path, FOUND_BY_NAME)
+def test_what_torch_finds_by_its_name_is_kept_in_its_caches_as_in_the_script(ran: Ran) -> None:
+    status, said = ran(FOUND_BY_NAME)
     assert (status, said[0]) == (1, DIFFERS)
 
 
 @pytest.mark.live
-def test_what_raises_compiled_alone_differs_though_the_script_catches_it(tmp_path: Path) -> None:
-    status, said = ran(tmp_path, CALLS.format(bug="compile_error"))
+def test_what_raises_compiled_alone_differs_though_the_script_catches_it(ran: Ran) -> None:
+    status, said = ran(CALLS.format(bug="compile_error"))
     assert (status, said[0]) == (1, DIFFERS)
     assert "eager returns, compiled InductorError: CppCompileError" in said[1]
 
 
 @pytest.mark.live
 @pytest.mark.parametrize("script", ["import no_such_module_anywhere\n", CALLS.format(bug=None)])
-def test_a_script_that_fails_in_both_or_agrees_does_not_differ(script: str, tmp_path: Path) -> None:
-    assert ran(tmp_path, script)[0] == 0
+def test_a_script_that_fails_in_both_or_agrees_does_not_differ(script: str, ran: Ran) -> None:
+    assert ran(script)[0] == 0
 
 
 @pytest.mark.live
-def test_a_file_that_stumbles_cannot_tell(tmp_path: Path) -> None:
-    status, said = ran(tmp_path, CALLS.format(bug=None), SetFlags({"inductor.no_such.flag": 1}), "--fixed")
+def test_a_file_that_stumbles_cannot_tell(ran: Ran) -> None:
+    status, said = ran(CALLS.format(bug=None), SetFlags({"inductor.no_such.flag": 1}), "--fixed")
     assert (status, said[0].partition(":")[0]) == (125, "cannot tell")
 
 
@@ -189,8 +201,8 @@ net.weight.grad.zero_()
 
 
 @pytest.mark.live
-def test_a_gradient_that_the_script_clears_again_is_compared(tmp_path: Path) -> None:
-    status, said = ran(tmp_path, GRADIENT)
+def test_a_gradient_that_the_script_clears_again_is_compared(ran: Ran) -> None:
+    status, said = ran(GRADIENT)
     assert (status, said[0]) == (1, DIFFERS)
 
 
@@ -208,7 +220,6 @@ for value in (2.0, 0.1, 0.2):  # the first is a float16
 
 
 @pytest.mark.live
-@pytest.mark.live
 @pytest.mark.parametrize(
     ("case", "status"),
     [
@@ -217,8 +228,8 @@ for value in (2.0, 0.1, 0.2):  # the first is a float16
         (Case(calls=(0,)), 0),
     ],
 )  # fmt: skip
-def test_only_the_named_graphs_and_calls_are_compiled(case: Case, status: int, tmp_path: Path) -> None:
-    assert ran(tmp_path, TWO, case=case)[0] == status
+def test_only_the_named_graphs_and_calls_are_compiled(case: Case, status: int, ran: Ran) -> None:
+    assert ran(TWO, case=case)[0] == status
 
 
 OF_DYNAMO = """
@@ -264,13 +275,13 @@ for scale[0] in (1.0, 2.0):
     ids=["a function is left to Python", "a call is compiled anew"],
 )
 def test_a_fix_that_changes_the_script_mends_it(
-    tmp_path: Path, script: str, decision: str, paste: str
+    ran: Ran, script: str, decision: str, paste: str
 ) -> None:
     fix = by_name("decision", [decision], script)
     assert fix is not None
     assert paste_lines(fix) == [f"{paste}; without fullgraph=True"]
-    assert ran(tmp_path, script, fix)[0] == 1
-    assert ran(tmp_path, script, fix, "--fixed") == (0, ["compiled agrees with eager"])
+    assert ran(script, fix)[0] == 1
+    assert ran(script, fix, "--fixed") == (0, ["compiled agrees with eager"])
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,14 @@ import shutil
 import sys
 import tempfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bisector import processes
 from tests.live_run import LiveRun, live_run
-from tests.warm import warm_python
+from tests.warm import warm_modules, warm_python
 
 # Folders whose tests take seconds each; those of the others take milliseconds.
 LONG = ("e2e", "inductor", "builds", "attached", "session", "runner", "subject", "faults", "tests")
@@ -67,6 +69,19 @@ def shared(factory: pytest.TempPathFactory, name: str) -> Path:
 def live(tmp_path_factory: pytest.TempPathFactory) -> LiveRun:
     """One whole run of a worked case."""
     return live_run(shared(tmp_path_factory, "live"))
+
+
+@pytest.fixture(scope="module")
+def warm_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The workers that numbisect starts in the process of these tests have torch imported."""
+
+    def module(name: str, *arguments: str) -> list[str]:
+        return [python, *cold(name, *arguments)[1:]]
+
+    cold, python = processes.module, warm_modules(shared(tmp_path_factory, "warm"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "module", module)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,11 @@
 """A Python that has torch imported already, for tests that run small scripts in processes of their own.
 
 `warm_python(folder)` is an executable that takes the arguments of Python. It passes them, the environment,
-the working folder and the three files to a server, which has imported torch under that environment and forks;
-it ends as the fork does. Torch reads the environment while it is imported, so there is a server for each
-environment, which goes when nobody has asked it for a while. In a fork `sys.executable` is that executable,
-so what a script starts is warm too.
+the working folder and its open files to a server, which has imported torch under that environment and forks;
+it ends as the fork does, and the fork with it. Torch reads the environment while it is imported, so there is
+a server for each environment, which goes when nobody has asked it for a while. In a fork `sys.executable` is
+that executable, so what a script starts is warm too. Options of Python itself (`-I`) ask for a cold one, and
+so does `warm_modules(folder)` for a script: what numbisect watches must import torch itself.
 """
 
 from __future__ import annotations
@@ -22,12 +23,20 @@ import signal
 import socket
 import subprocess
 import sys
+import types
+from collections.abc import Sequence
 from pathlib import Path
 
-IDLE_S = 20.0  # a server that nobody asks for so long ends
-MOST_BYTES = 1 << 17  # of a request, which is one packet
+COLD_OPTIONS = "-*"  # a pattern of the shell, of what is neither `-c` nor `-m`
+IDLE_S = 60.0  # a server that nobody asks for so long ends
+MOST_BYTES, MOST_FILES = 1 << 17, 64  # of a request, which is one packet
 # What torch reads when it needs it, or not at all, and what a fork makes of it: one server serves all values.
-MOVING = ("TORCHINDUCTOR_CACHE_DIR", "PYTHONPATH", "PWD", "OLDPWD", "_", "PYTEST_")
+MOVING = (
+    "TORCHINDUCTOR_CACHE_DIR", "PYTHONPATH", "LD_LIBRARY_PATH", "PWD", "OLDPWD", "_", "PYTEST_", "NUMBISECT_",
+    "FAULT_",
+)  # fmt: skip
+# What numbisect sets for what it starts; it changes no value. Without it servers would be twice as many.
+ANYWAY = {"OMP_WAIT_POLICY": "PASSIVE", "GIT_PYTHON_REFRESH": "quiet"}
 # What a compile imports; nothing of it computes, since a process that ran threads of OpenMP must not fork.
 IMPORTED = (
     "torch._dynamo.backends.inductor",
@@ -42,9 +51,20 @@ _end = os._exit  # which a script may replace
 
 def warm_python(folder: Path) -> str:
     """The executable, written into this folder, in which its servers listen."""
-    path = folder / "python"
-    command = shlex.join([sys.executable, "-I", __file__, str(folder), sys.executable])
-    path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    return _written(folder / "python", COLD_OPTIONS)
+
+
+def warm_modules(folder: Path) -> str:
+    """One for which modules and lines of Python (`-m`, `-c`) are warm, and scripts are not."""
+    return _written(folder / "modules", f"{COLD_OPTIONS}|*.py")
+
+
+def _written(path: Path, cold: str) -> str:
+    command = shlex.join([sys.executable, "-I", __file__, str(path), sys.executable])
+    python = shlex.quote(sys.executable)
+    path.write_text(
+        f'#!/bin/sh\ncase "$1" in\n-c|-m) ;;\n{cold}) exec {python} "$@" ;;\nesac\nexec {command} "$@"\n'
+    )
     path.chmod(0o755)
     return str(path)
 
@@ -52,17 +72,30 @@ def warm_python(folder: Path) -> str:
 # -- the executable ---------------------------------------------------------------------------------------
 
 
-def asked(folder: str, python: str, arguments: list[str]) -> int:
+def asked(executable: str, python: str, arguments: list[str]) -> int:
     """Have a fork run Python with these arguments; its status, negative for a signal."""
+    folder = os.path.dirname(executable)
+    os.environ.update(ANYWAY)
     still = {name: value for name, value in os.environ.items() if not name.startswith(MOVING)}
     key = hashlib.sha256(json.dumps(still, sort_keys=True).encode()).hexdigest()[:16]
-    request = json.dumps([f"{folder}/python", arguments, dict(os.environ), os.getcwd()]).encode()
+    files = [0, 1, 2, *inherited()]
+    request = json.dumps([executable, arguments, dict(os.environ), os.getcwd(), files]).encode()
     told = b""
     while not told:  # a server may go just as it is asked
         with connected(f"{folder}/{key}", python) as server:
-            socket.send_fds(server, [request], [0, 1, 2])
+            socket.send_fds(server, [request], files)
             told = server.recv(16)
     return int(told)
+
+
+def inherited() -> list[int]:
+    """Files that whoever started this process left open for it."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the one that lists the folder
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                found.append(int(name))
+    return found
 
 
 def connected(address: str, python: str) -> socket.socket:
@@ -122,23 +155,32 @@ def take_orders(listening: socket.socket) -> None:
 
 
 def forked(client: socket.socket) -> int:
-    request, files, _, _ = socket.recv_fds(client, MOST_BYTES, 3)
+    request, sent, _, _ = socket.recv_fds(client, MOST_BYTES, MOST_FILES)
     if child := os.fork():
-        for file in files:
+        for file in sent:
             os.close(file)
         return child
     status = 1
     try:
-        for number, file in enumerate(files):
-            os.dup2(file, number)
-        os.closerange(3, max(files) + 1)
-        sys.executable, arguments, environment, folder = json.loads(request)
+        sys.executable, arguments, environment, folder, files = json.loads(request)
+        os.setsid()
+        take(sent, files)
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
         status = run(arguments)
     finally:
         _end(status)
+
+
+def take(sent: Sequence[int], files: Sequence[int]) -> None:
+    """The files that were sent, under the numbers that they have where they come from; no others."""
+    above = max(*sent, *files) + 1
+    high = [fcntl.fcntl(file, fcntl.F_DUPFD, above) for file in sent]
+    os.closerange(0, above)
+    for number, file in zip(files, high, strict=True):
+        os.dup2(file, number)
+    os.closerange(above, max(high) + 1)
 
 
 def run(arguments: list[str]) -> int:
@@ -163,17 +205,19 @@ def run(arguments: list[str]) -> int:
 
 
 def execute(arguments: list[str]) -> None:
-    isolated = arguments[0] == "-I"
-    sys.argv = arguments[isolated:]
-    file = sys.argv[0]
-    if not isolated:
-        folder = "" if file == "-c" else str(Path(file).resolve().parent)
-        sys.path[:0] = [folder, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    if file == "-c":
-        code = sys.argv.pop(1)
-        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
+    sys.argv = arguments
+    first = arguments[0]
+    folder = {"-c": "", "-m": os.getcwd()}.get(first, str(Path(first).resolve().parent))
+    sys.path[:0] = [folder, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    if first == "-c":
+        code = arguments.pop(1)
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(code, "<string>", "exec"), vars(main))
+    elif first == "-m":
+        del arguments[0]
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
     else:
-        runpy.run_path(file, run_name="__main__")
+        runpy.run_path(first, run_name="__main__")
 
 
 if __name__ == "__main__":

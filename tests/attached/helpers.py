@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import torch
@@ -21,7 +20,3 @@ def run(*command: object, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(part) for part in command], cwd=folder, env=kept, capture_output=True, text=True, check=False
     )
-
-
-def numbisect(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    return run(sys.executable, "-m", "bisector", *arguments, folder=folder)

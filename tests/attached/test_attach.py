@@ -14,7 +14,10 @@ import pytest
 import torch
 
 import bisector
-from tests.attached.helpers import numbisect, round_trip, run
+from tests.attached.helpers import round_trip, run
+from tests.command import numbisect
+
+pytestmark = pytest.mark.usefixtures("warm_workers")
 
 
 @pytest.fixture(autouse=True)

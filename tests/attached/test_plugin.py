@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.attached.helpers import numbisect, run
+from tests.attached.helpers import run
+from tests.command import numbisect
+
+pytestmark = pytest.mark.usefixtures("warm_workers")
 
 TESTS = """
 import unittest
@@ -107,7 +110,9 @@ def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> N
     assert "torch.compile leaves out a rounding" in done.stdout
     (line,) = re.findall(r"^test_it\.py::test_fails_on_what_was_compiled: (.*)$", done.stdout, re.M)
     assert re.fullmatch(r"elided-rounding; (cast|inline|fuse)\S*.*; \S+repro\.py", line), line
-    assert run(sys.executable, line.rpartition("; ")[2], folder=tmp_path).returncode == 1
+    repro = line.rpartition("; ")[2]
+    ended = [run(sys.executable, repro, *given, folder=tmp_path) for given in ([], ["--fixed"])]
+    assert [done.returncode for done in ended] == [1, 0]
 
 
 @pytest.mark.live

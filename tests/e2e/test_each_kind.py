@@ -25,6 +25,8 @@ from bisector.session.culprit_search import decide
 from bisector.session.search_order import finest
 from bisector.session.study import Study
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 SCRIPT = '''
 import torch
 import torch._inductor.config as config

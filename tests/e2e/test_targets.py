@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.command import numbisect
+
 pytest.importorskip("torch")
+
+pytestmark = pytest.mark.usefixtures("warm_workers")
 
 
 def check(tmp_path: Path, target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "bisector",
-            "check",
-            str(target),
-            "--out",
-            str(tmp_path / "run"),
-            "--json",
-            "-",
-            "-q",
-            *arguments,
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+    out = tmp_path / "run"
+    return numbisect("check", target, "--out", out, "--json", "-", "-q", *arguments, folder=tmp_path)
 
 
 @pytest.mark.parametrize(

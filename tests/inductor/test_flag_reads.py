@@ -12,6 +12,8 @@ from bisector.core.protocol import DigestCode
 from bisector.runner.worker_client import Worker
 from tests.inductor.workers import ABOUT, answers, working
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 NEVER = {"inductor.epilogue_fusion", "functorch.view_replay_for_aliased_outputs"}  # templates, aliases
 ALWAYS = {"inductor.max_fusion_size", "functorch.cse"}  # for two kernels, for a joint graph
 ELSEWHERE = {"dynamo.specialize_float", "backends.mkldnn.enabled"}  # at the capture; in what is not watched

@@ -18,7 +18,7 @@ from bisector.inductor.flags.fix_trials import LEAST_ROUNDS, MOST_ROUNDS, Timed,
 from bisector.runner.worker_client import Worker
 from tests.inductor.workers import ABOUT, answers, working
 
-pytestmark = pytest.mark.usefixtures("compiler")
+pytestmark = pytest.mark.usefixtures("compiler", "warm_workers")
 
 SCRIPT = """
 import torch

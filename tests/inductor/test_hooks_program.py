@@ -26,6 +26,8 @@ from bisector.session.script_runs import OFF, ROOT, WATCHED, read_run
 from tests.inductor.workers import answers, working
 
 pytest.importorskip("torch")
+
+pytestmark = pytest.mark.usefixtures("warm_workers")
 Probe = Callable[..., Measurement]
 TRACED = """
 import torch

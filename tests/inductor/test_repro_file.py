@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, warm: str) -> Run:
         assert all(f'{name}="{value}"' in text for name, value in EARLY.items())
         file = folder / "repro.py"
         file.write_text(text, encoding="utf-8")
-        command = [warm, "-I", str(file), *flags]
+        command = [warm, str(file), *flags]
         return subprocess.run(
             command, cwd=elsewhere, env={**os.environ, **EARLY}, capture_output=True, text=True, timeout=300
         )

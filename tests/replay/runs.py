@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 
@@ -13,6 +14,7 @@ from tests.scripts.large import LARGE
 from tests.scripts.more_sorts import MORE_SORTS
 from tests.scripts.own import OWN
 from tests.scripts.pasted import TARGET
+from tests.scripts.planted import FUSED, FUSED_TRUTH, PLANT, TWO_CASTS
 from tests.scripts.raising import RAISING
 from tests.scripts.sorts import SORTS
 from tests.scripts.two_calls import TWO_CALLS
@@ -21,6 +23,8 @@ from .recording import ROOT, Asked
 
 SCRIPT = "script.py"
 TRAINING_STEP = "training-step-of-the-docs"
+SHARES = "shares-of-two-casts-in-a-sum"
+APPEARS = "a-fusion-that-appears-where-another-is-denied"
 PASTED = "flags-of-a-script-with-a-place-for-lines"
 REMAT = "repros/softmax_remat/case.py"
 BETWEEN = "the last bit of one graph is a step of the next"
@@ -74,6 +78,11 @@ RUNS = {
     **{named("large", name): of_script("minimize", script) for name, (script, _, _) in LARGE.items()},
     **{of_truth(truth): of_script("check", truth.source) for truth in TRUTHS},
     "between-two-graphs": of_script("minimize", FORMS[BETWEEN].script),
+    SHARES: of_script("minimize", TWO_CASTS, "--rtol", "1e-7", "--atol", "1e-7", "--no-minimize"),
+    APPEARS: Asked(
+        ("minimize", SCRIPT, "--no-minimize"),
+        {SCRIPT: PLANT + FUSED, "truth.json": json.dumps(FUSED_TRUTH)},
+    ),
     "all-calls": of_script("minimize", TWO_CALLS, "--all"),
     "flags-fp16": Asked(("flags", FP16)),
     "flags-softmax-remat": Asked(("flags", REMAT)),

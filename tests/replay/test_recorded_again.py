@@ -15,12 +15,10 @@ from .runs import RUNS
 
 AGAIN = (
     "fp16_round_trip",  # minimize, a graph
-    "above-a-forward-hook-is-registered-after-the-first-call",  # minimize, a script
+    "above-a-helper-that-dynamo-inlines-gives-something-else-where-it-is-traced",  # minimize, a script
     "flags-fp16",
     "form-a-variable-is-set-before-torch-is-imported",  # a second worker
     "form-dropout-and-a-wrong-function-beneath-it",  # random numbers
-    "form-the-result-lies-in-the-memory-of-an-argument",  # layout
-    "own-a-module-in-training",
 )
 
 

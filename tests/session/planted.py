@@ -1,7 +1,5 @@
-"""A program of many decisions whose divergence is planted: it follows from the decisions that are allowed.
-
-The script that the worker runs wraps numbisect's own compile step, so every probe really compiles and runs
-the program, and then one output is spoiled if the truth, a file beside the script, says so.
+"""A program of many decisions whose divergence is planted: it follows from the decisions that are allowed, as
+a file beside the script has it.
 """
 
 from __future__ import annotations
@@ -17,40 +15,7 @@ from bisector.runner import rundir
 from bisector.session.command_line import Options
 from bisector.session.run import Session
 from bisector.session.study import Study
-
-PLANT = '''
-import json
-from pathlib import Path
-
-import torch
-from bisector.inductor import compiling, control, probe_cache
-
-compile_graph = compiling.compile_graph
-# What is planted is not in the generated code, by which a program is known.
-probe_cache.ProbeCache.program = lambda *arguments: None
-
-
-def planted(*arguments):
-    compiled = compile_graph(*arguments)
-
-    def run(*inputs):
-        outputs = list(compiled(*inputs))
-        asked = control.current()
-        truth = json.loads(Path(__file__).with_name("truth.json").read_text())
-        seen = {d.id for d in asked.decisions()} if asked is not None else set()
-        came = [{i for i in some if i in seen or not truth["seen"]} for some in truth["culprits"]]
-        if any(
-            got == set(some) and all(asked is None or asked.allows(i) for i in some)
-            for some, got in zip(truth["culprits"], came)
-        ):
-            outputs[0] = outputs[0] + 1
-        return outputs
-
-    return run
-
-
-compiling.compile_graph = planted
-'''
+from tests.scripts.planted import PLANT
 
 
 @dataclass

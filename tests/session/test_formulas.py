@@ -13,6 +13,8 @@ from bisector.session.culprit_search import decide
 from tests.core.helpers import as_sets
 from tests.session.planted import studied
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 # Eager adds float32 in a cascade, Inductor one after the other (or in lanes): the lowering's own order. The
 # product is rounded once and alike on both sides.
 SUMMED = """

@@ -12,6 +12,8 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.session.reducing import Neighbour, nearest
 from tests.session.planted import studied
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 # float32 -> float16 -> float32: the generated code drops both casts.
 ROUND_TRIP = "import torch\ntorch.compile(lambda x: x.half().float() * 3)(torch.rand(32))\n"
 

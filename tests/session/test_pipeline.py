@@ -21,6 +21,8 @@ from bisector.session.command_line import Against
 from bisector.session.run import Clock, Session
 from tests.session.model import CONTRACTION, Model, killed, modelled, output
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 FMA, INLINE, VEC = "fma:add@c1", "inline:aten.mul@c1", "vec:sin@c2"
 FUSE = "fuse:c0@c0"
 Result = dict[str, Any]

@@ -12,6 +12,8 @@ from bisector.session.fixes import from_repairs, in_plain_torch
 from tests.session.planted import studied
 from tests.session.test_formulas import SUMMED
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 # Autograd takes the op apart before the table of decompositions is asked; the line takes that away too.
 BILINEAR = """
 import torch

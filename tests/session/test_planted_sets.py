@@ -17,6 +17,8 @@ from tests.core.helpers import any_of, as_sets, ddmin
 from tests.session.model import Model, modelled
 from tests.session.planted import planted
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 SMALL = """
 def fn(x, w):
     for _ in range(2):
@@ -95,31 +97,6 @@ def test_among_a_hundred_decisions_both_views_cost_less_than_three_perfect_ddmin
     cause, repair = any_of(*truth), any_of(*repairs)
     asked = max(ddmin(list(HUNDRED), cause)[1], ddmin(list(HUNDRED), repair)[1])
     assert probes <= 3 * asked
-
-
-FUSED = """
-def fn(x, y):
-    a = x.amax(1, keepdim=True)
-    b = torch.exp(x - a)
-    c = (x * y).sum(1)
-    return (b, c)
-
-torch.manual_seed(0)
-torch.compile(fn)(torch.rand(16, 16), torch.rand(16, 16))
-"""
-
-
-@pytest.mark.live
-def test_a_fusion_that_appears_where_another_is_denied_joins_the_search(tmp_path: Path) -> None:
-    with planted(tmp_path, FUSED) as program:
-        ids = {d.id for d in program.default.measurement.decisions}
-        assert "fuse:c@a" in ids
-        assert "fuse:c@b" not in ids
-        study = program.plant([{"fuse:c@a"}, {"fuse:c@b"}], seen=True)
-        found = decide(study, WHOLE, program.default, [])
-        assert frozenset({"fuse:c@a"}) not in as_sets(found.sets.repairs)
-        assert frozenset({"fuse:c@a", "fuse:c@b"}) in as_sets(found.sets.repairs)
-        assert "fuse:c@b" in {d.id for d in found.decisions}, "it would be named without a word of what it is"
 
 
 SOFTMAX = SMALL.replace("torch.tanh(x @ w) * 2", "torch.softmax(x, 1)").replace("range(2)", "range(1)")

@@ -51,7 +51,7 @@ def run(
     spec = ScriptSpec(("a header",), (), repro.name, Criterion(), fix, None, "")
     repro.write_text(text(Source(str(target), {"A_NAME": "1"}, lines=lines), case, spec))
     done = subprocess.run(
-        [python, "-I", str(repro), *flags],
+        [python, str(repro), *flags],
         capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, **OWN_HEADER},
     )  # fmt: skip
     return done.returncode, done.stdout.splitlines()

@@ -33,6 +33,8 @@ from tests.core.measurements import AGREES as MEASURED
 from tests.core.measurements import off_by, output
 from tests.faults.waiting import until
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 CRITERION = Criterion()
 EAGER = PlainRun((CompiledCall(0, "f"),), status=0, printed=("a",))
 AGREES = PlainRun((CompiledCall(0, "f", (output(),)),), status=0, printed=("a",), backends=("inductor",))

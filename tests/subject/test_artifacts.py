@@ -14,6 +14,9 @@ import torch
 
 from bisector.inductor.capture.artifacts import RUNNERS
 from bisector.subject.targets import TargetKind
+from tests.command import numbisect
+
+pytestmark = pytest.mark.usefixtures("warm_workers")
 
 # The compiled relu adds one where the switch of Inductor's own tests is on.
 MODEL = """
@@ -97,7 +100,7 @@ def run(*command: object, folder: Path, **variables: str) -> subprocess.Complete
 
 
 def check(target: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return run(sys.executable, "-m", "bisector", "check", target, *options, folder=target.parent)
+    return numbisect("check", target, *options, folder=target.parent)
 
 
 @pytest.fixture(scope="module")

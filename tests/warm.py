@@ -24,7 +24,7 @@ import socket
 import subprocess
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 COLD_OPTIONS = "-*"  # a pattern of the shell, of what is neither `-c` nor `-m`
@@ -82,7 +82,7 @@ def asked(executable: str, python: str, arguments: list[str]) -> int:
     request = json.dumps([executable, arguments, dict(os.environ), os.getcwd(), files]).encode()
     told = b""
     while not told:  # a server may go just as it is asked
-        with connected(f"{folder}/{key}", python) as server:
+        with connected(f"{folder}/{key}", python, still) as server:
             socket.send_fds(server, [request], files)
             told = server.recv(16)
     return int(told)
@@ -98,8 +98,9 @@ def inherited() -> list[int]:
     return found
 
 
-def connected(address: str, python: str) -> socket.socket:
-    """A connection to the server that listens there, which is started if there is none."""
+def connected(address: str, python: str, environment: Mapping[str, str]) -> socket.socket:
+    """A connection to the server that listens there, which is started if there is none. environment: of the
+    server, without the mark by which what numbisect started is killed."""
     server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with open(f"{address}.lock", "w") as lock, open(f"{address}.log", "ab") as log:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -108,13 +109,21 @@ def connected(address: str, python: str) -> socket.socket:
             return server
         started = subprocess.Popen(
             [python, "-I", __file__, "--serve", address],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+            start_new_session=True,
         )  # fmt: skip
         assert started.stdout is not None
         if not started.stdout.readline():
             raise SystemExit(f"no server: see {address}.log")
         server.connect(address)
     return server
+
+
+def end_by(number: int) -> None:
+    """End this process by a signal."""
+    with contextlib.suppress(OSError):  # SIGKILL has no other handler
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 # -- the server -------------------------------------------------------------------------------------------
@@ -170,6 +179,8 @@ def forked(client: socket.socket) -> int:
         os.environ.update(environment)
         status = run(arguments)
     finally:
+        if status < 0:
+            end_by(-status)
         _end(status)
 
 
@@ -188,9 +199,9 @@ def run(arguments: list[str]) -> int:
     try:
         try:
             execute(arguments)
-        except Exception as error:  # noqa: BLE001 - any that a script raises
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - any that a script raises
             sys.excepthook(type(error), error, error.__traceback__)
-            return 1
+            return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
         finally:
             sys.stdout.flush()
     except SystemExit as end:
@@ -226,7 +237,5 @@ if __name__ == "__main__":
     else:
         ended = asked(sys.argv[1], sys.argv[2], sys.argv[3:])
         if ended < 0:
-            with contextlib.suppress(OSError):  # SIGKILL has no other handler
-                signal.signal(-ended, signal.SIG_DFL)
-            os.kill(os.getpid(), -ended)
+            end_by(-ended)
         sys.exit(ended)

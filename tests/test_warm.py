@@ -1,4 +1,4 @@
-"""The Python of the tests that has torch imported: it ends as a cold one does, and what it starts is alone."""
+"""The Python of tests that has torch imported ends as a cold one does, and what it starts is alone."""
 
 from __future__ import annotations
 

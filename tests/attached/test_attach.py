@@ -115,6 +115,9 @@ def test_the_same_failure_is_kept_once(tmp_path: Path) -> None:
             compare(round_trip, x)
         assert len(scope.bundles) == 1
     assert len(list(tmp_path.iterdir())) == 1
+    with bisector.attach(tmp_path):
+        compare(round_trip, x + 1)
+    assert len(list(tmp_path.iterdir())) == 2, "the same program on other inputs is another failure"
 
 
 def test_a_function_compiled_long_before_is_kept_too(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bisector import wire
 from bisector.core.case import WHOLE, Case, Slice
 from bisector.core.model import Base, Candidate, Decision, Measurement
+from bisector.core.protocol import About, RunProbe
 from tests.core.measurements import CRASH, measured, off_by, output
 
 NAMES = st.text("abcxyz_01", min_size=1, max_size=6)
@@ -71,6 +72,16 @@ def test_two_cases_have_one_text_only_if_they_are_equal(a: Case, b: Case) -> Non
 @given(CANDIDATES)
 def test_a_candidate_comes_back_from_json_as_it_was(candidate: Candidate) -> None:
     assert wire.load(Candidate, through_text(candidate)) == candidate
+
+
+TRAINS = st.sampled_from([None, False, True])
+ABOUTS = st.builds(About, st.integers(-1, 9), CASES, TRAINS, st.dictionaries(NAMES, NAMES))
+PROBES = st.builds(RunProbe, ABOUTS, CANDIDATES, st.integers(0, 9), st.integers(1, 16))
+
+
+@given(PROBES)
+def test_a_request_comes_to_the_worker_as_it_was_asked(probe: RunProbe) -> None:
+    assert wire.load_request(json.loads(json.dumps(wire.dump_request(probe)))) == probe
 
 
 @given(st.permutations(["fma:a@x", "vec:b@y", "fuse:c@z"]))

@@ -144,3 +144,8 @@ def test_a_scalar_that_eager_rounds_is_a_decision_of_its_own() -> None:
         denied = compile_and_run(scalar_sum, fraction(), deny(member))
         assert not denied.agrees_with(eager)
         assert denied.ids == ids
+
+
+def test_the_scalar_of_a_difference_is_a_decision_too() -> None:
+    ids = compile_only(lambda x: x.half() - 1.7, fraction(), Control()).ids
+    assert [i.partition("@")[0] for i in ids if i.startswith("const:")] == ["const:float16"]

@@ -38,6 +38,22 @@ def test_denying_a_fusion_separates_the_two_and_it_stays_denied() -> None:
         assert denied.control.vanished() == ()
 
 
+def through_a_third(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    a = x.sum(1, keepdim=True)
+    c = y.sum(1, keepdim=True)
+    b = a * 2 + y
+    return a, b, c
+
+
+def test_two_whose_fusion_is_denied_do_not_come_together_through_a_third() -> None:
+    args = [torch.ones(64, 64), torch.ones(64, 64)]
+    default = compile_only(through_a_third, args, Control())
+    assert {"fuse:b@a", "fuse:c@b"} <= set(default.ids)
+    apart = compile_only(through_a_third, args, deny("fuse:c@a"))
+    assert nests(apart.source) > nests(default.source)
+    assert apart.control.vanished() == ()
+
+
 def test_the_plain_baseline_fuses_nothing() -> None:
     plain = compile_only(norm, INPUTS, allow())
     assert nests(plain.source) > 2 * nests(compile_only(norm, INPUTS, Control()).source)

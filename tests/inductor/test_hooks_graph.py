@@ -172,6 +172,8 @@ def test_one_convolution_can_keep_the_memory_order_of_eager() -> None:
         layouts = [i for i in default.ids if i.startswith("layout:")]
         assert layouts == ["layout:channels_last@conv2d", "layout:channels_last@conv2d_1"]
         denied = compile_only(convolve, args, deny(*layouts))
+        first = compile_only(convolve, args, deny(layouts[0]))
+        assert [i for i in first.ids if i.startswith("layout:")] == layouts, "the second is asked too"
     assert "(256, 1, 32, 4)" in default.source  # strides of (2, 4, 8, 8) in channels-last order
     assert "(256, 1, 32, 4)" not in denied.source
 

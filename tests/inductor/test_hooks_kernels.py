@@ -42,7 +42,9 @@ def splitting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("splitting")
-def test_each_reduction_in_parts_is_a_decision_and_is_whole_where_it_is_denied() -> None:
+def test_each_reduction_in_parts_is_a_decision_and_is_whole_where_it_is_denied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     args = [torch.ones(8, 4096)]
     args[0][0, 0] = 2.0**30  # a one that is added to it is lost; each part that it is not in keeps its ones
     whole = compile_and_run(two_sums, args, deny("split:aten.sum@sum_1", "split:aten.sum@sum_2"))
@@ -55,6 +57,8 @@ def test_each_reduction_in_parts_is_a_decision_and_is_whole_where_it_is_denied()
         # Parts are added in another order: a sum has the bits of the whole one exactly where it is denied.
         for i, (a, b) in enumerate(zip(denied.outputs, whole.outputs, strict=True)):
             assert torch.equal(a, b) == (i == at)
+    monkeypatch.setattr(InductorChoices, "reduction_split_factor", staticmethod(lambda *_, **__: 1))
+    assert whole.source == compile_only(two_sums, args, Control()).source
 
 
 def test_a_cpu_reduction_is_not_split() -> None:

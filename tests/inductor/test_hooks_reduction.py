@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch._inductor.config as inductor_config
 
 from bisector.inductor.control import Control
 from tests.inductor.helpers import allow, compile_and_run, compile_only, deny
@@ -26,6 +27,13 @@ def test_each_small_reduction_is_unrolled_by_a_decision_of_its_own() -> None:
         assert [i for i in denied.ids if i.startswith("unroll:")] == unrolled
         sources.add(denied.source)
     assert len(sources) == 3
+
+
+def test_the_plain_baseline_unrolls_nothing() -> None:
+    args = [torch.randn(64, 4)]
+    plain = compile_only(rows, args, allow()).source
+    with inductor_config.patch(unroll_reductions_threshold=0):
+        assert compile_only(rows, args, allow()).source == plain
 
 
 def test_a_reduction_that_is_not_unrolled_gives_the_same_result_and_is_no_decision() -> None:

@@ -60,6 +60,13 @@ def test_lane_by_lane_gives_the_bits_of_the_scalar_loop() -> None:
     assert "Vectorized" in lanes.source and "Vectorized" not in scalar.source
 
 
+def test_one_loop_that_is_denied_leaves_its_whole_nest_scalar() -> None:
+    ids = compile_only(many_functions, function_inputs(), Control()).ids
+    loops = [i for i in ids if i.startswith("vec:loop")]
+    assert len(loops) > 1
+    assert "Vectorized" not in compile_only(many_functions, function_inputs(), deny(loops[0])).source
+
+
 def test_the_plain_baseline_is_scalar_until_one_operation_is_allowed() -> None:
     assert "Vectorized" not in compile_only(many_functions, function_inputs(), allow()).source
     source = compile_only(many_functions, function_inputs(), allow("vec:erf@erf")).source

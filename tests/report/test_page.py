@@ -83,6 +83,16 @@ def test_the_fix_the_repro_and_what_the_script_does_stand_above_all_else() -> No
     assert f"python {result['repro']}" in first
 
 
+def test_no_fix_that_was_not_confirmed_stands_above() -> None:
+    result = samples.softmax_pair()
+    doubtful = result["fixes"][0] | {"confirmed": False, "paste": ["unproved = True"]}
+    result["fixes"] = [doubtful, *result["fixes"]]
+    text = shown(result)
+    first = text[: text.index("<nav")]
+    assert "unproved" not in first
+    assert result["fixes"][1]["paste"][0].partition(" ")[0] in first
+
+
 def test_names_and_texts_mean_nothing_in_the_page() -> None:
     result = samples.softmax_pair()
     result["target"] = f"/in/{HOSTILE}.py"

@@ -60,6 +60,16 @@ def test_every_failure_is_told_and_no_name_is_taken_for_more(render: Any) -> Non
     assert not [line for line in text.splitlines() if line.startswith("# heading")]
 
 
+def test_each_failure_is_counted_where_it_belongs() -> None:
+    summed = told()
+    by_target = {Path(one["target"]).name: one["id"] for one in summed["failures"]}
+    long = next(name for name in by_target if name.endswith("long.py"))
+    assert summed["not_explained"] == [by_target[long]]
+    assert summed["cannot_tell"] == [by_target["broken.py"]]
+    assert summed["agree"] == [by_target["agrees.py"]]
+    assert summed["full_runs"] == 1, "that of the first; the second's cause was known"
+
+
 def test_every_field_of_the_json_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "fuzzers.md").read_text()
     page = page[page.index("### triage.json") :]

@@ -131,7 +131,7 @@ FAULTS = (
         "inductor/hooks/inline.py",
         "            naming.mark_backward(self.graph)\n",
         "            pass\n",
-        (_ARITHMETIC, "tests/inductor/test_hooks_fuse.py", _SEED),
+        ("tests/inductor/test_hooks_remat.py", _ARITHMETIC, _STABLE),
     ),
     Fault(
         "one value that is denied alone is computed again in backward all the same (remat)",

@@ -51,6 +51,13 @@ def test_listing_recomputed_values_changes_nothing() -> None:
     assert compile_only(gated, inputs()).source == compile_only(gated, inputs(), Control()).source
 
 
+def test_what_is_computed_again_is_named_as_part_of_the_backward_graph() -> None:
+    control = Control()
+    gradient(control)
+    inlined = {d.id.partition(":")[2] for d in control.decisions() if d.kind == "inline"}
+    assert {"aten.add@add", "aten.add@bwd.add"} <= inlined, "a sum has no gradient of its own"
+
+
 @pytest.mark.live
 @pytest.mark.parametrize("control", [deny("remat:aten.sigmoid@gate"), allow()])
 def test_a_gradient_with_saved_values_is_the_same_up_to_rounding(control: Control) -> None:

@@ -126,12 +126,12 @@ FAULTS = (
         (_REDUCTION, _SELFTEST, _EACH_KIND),
     ),
     Fault(
-        "what is recomputed in the backward graph has the ID of its twin in the forward graph (inline)",
+        "a tensor of one number is listed as computed again (inline)",
         HOOKS,
         "inductor/hooks/inline.py",
-        "            naming.mark_backward(self.graph)\n",
-        "            pass\n",
-        ("tests/inductor/test_hooks_remat.py", _ARITHMETIC, _STABLE),
+        '_CONSTANTS = frozenset({"aten.full", ',
+        "_CONSTANTS = frozenset({",
+        (_ARITHMETIC, "tests/inductor/test_hooks_fuse.py", _SEED),
     ),
     Fault(
         "one value that is denied alone is computed again in backward all the same (remat)",

@@ -146,6 +146,12 @@ def test_a_scalar_that_eager_rounds_is_a_decision_of_its_own() -> None:
         assert denied.ids == ids
 
 
+def test_a_tensor_of_one_number_is_computed_again_without_a_decision() -> None:
+    ids = compile_only(lambda x: (x * 2 + torch.full((4,), 0.1)).sum(-1), [torch.ones(8, 4)], Control()).ids
+    assert [i for i in ids if i.startswith("inline:aten.mul@")]
+    assert not [i for i in ids if i.startswith("inline:aten.full@")]
+
+
 def test_the_scalar_of_a_difference_is_a_decision_too() -> None:
     ids = compile_only(lambda x: x.half() - 1.7, fraction(), Control()).ids
     assert [i.partition("@")[0] for i in ids if i.startswith("const:")] == ["const:float16"]

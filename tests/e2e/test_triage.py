@@ -19,11 +19,18 @@ from bisector.session.command_line import Options
 from bisector.session.triage.job import job_command
 from bisector.session.triage.store import Store
 from bisector.subject.targets import Failure, found
-from studies.fuzz.variants import script
 from tests.command import numbisect
 from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle
 from tests.runner.test_head import HEAD
 
+FOLDED = """
+import torch
+
+def folded(x):
+    return x.{op}() * 0
+
+torch.compile(folded)(torch.tensor([1.0, float("nan")]))
+"""
 AGREES = "import torch\n\ntorch.compile(torch.relu)(torch.rand(4))\n"
 MALICIOUS = "import torch\n\ntorch.load({path!r}, weights_only=True)\n"
 PICKLED = "cos\nsystem\n(S'touch {path}'\ntR."
@@ -52,15 +59,15 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     folder = tmp_path_factory.mktemp("triage")
     (folder / "in").mkdir()
     for name in ("first.py", "same.py"):
-        (folder / "in" / name).write_text(script("cast", 0))
+        (folder / "in" / name).write_text(FOLDED.format(op="abs"))
     (folder / "in" / "notes.txt").write_text("seed 7 fails")
     done = run(folder, "in")
     assert done.returncode == 0, done.stdout + done.stderr
     before = told(folder)
     command = [sys.executable, "-m", "bisector", "triage", "--watch", "in", "--out", "out", "-q"]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
-    (folder / "in" / "renamed.py").write_text(script("cast", 0))
-    (folder / "in" / "new.py").write_text(script("cast", 1))
+    (folder / "in" / "renamed.py").write_text(FOLDED.format(op="abs"))
+    (folder / "in" / "new.py").write_text(FOLDED.format(op="sin"))
     (folder / "in" / "agrees.py").write_text(AGREES)
     known = len(before["failures"])
     wait_until(lambda: len(told(folder)["failures"]) == known + 2 and told(folder)["agree"], process)
@@ -95,13 +102,13 @@ def told(folder: Path) -> dict[str, Any]:
 @pytest.mark.live
 def test_failures_with_one_cause_are_one_cluster(watched: Watched) -> None:
     (cluster,) = watched.after["clusters"]
-    assert (cluster["key"], cluster["size"]) == ("cast:float16", 2)
-    assert cluster["fix"] == "inductor.emulate_precision_casts=True"
+    assert (cluster["key"], cluster["size"]) == ("cfold:aten.mul", 2)
+    assert cluster["fix"] == "inductor.joint_graph_constant_folding=False"
     assert watched.after["full_runs"] == 1
     repro = watched.folder / "out" / cluster["repro"]
     assert subprocess.run([sys.executable, "-I", str(repro)], check=False).returncode == 1
     report = repro.with_name("report.md").read_text()
-    assert "`cast:float16@half`" in report
+    assert "`cfold:aten.mul@mul`" in report
     assert repro.read_text() in report
 
 
@@ -144,7 +151,7 @@ def test_nothing_is_unpickled_and_no_name_reaches_the_terminal_as_it_is(sorted_o
     [
         ("sorted_out", []),
         pytest.param(
-            "watched", [f"clusters/cast-float16/{name}" for name in ("repro.py", "report.html")],
+            "watched", [f"clusters/cfold-aten.mul/{name}" for name in ("repro.py", "report.html")],
             marks=pytest.mark.live,
         ),
     ],
@@ -190,9 +197,9 @@ def test_a_triage_is_gone_on_with_by_its_folder_alone(sorted_out: Any, tmp_path:
 
 @pytest.mark.live
 def test_a_run_that_the_budget_cuts_short_is_left_for_the_next_look(tmp_path: Path) -> None:
-    (tmp_path / "cast.py").write_text(script("cast", 0))
+    (tmp_path / "folded.py").write_text(FOLDED.format(op="abs"))
     store = Store.opened(tmp_path / "out", {}, HEAD)
-    [failure] = found([tmp_path / "cast.py"], trusted=False)
+    [failure] = found([tmp_path / "folded.py"], trusted=False)
     assert isinstance(failure, Failure)
     begun = store.begin(failure, "2026-01-01T00:00:00Z")
     options = asdict(Options(begun.target, command="minimize", budget_s=0.1))

@@ -66,7 +66,9 @@ def test_a_fault_before_the_capture_ends_is_no_answer_and_leaves_no_process(faul
         assert place.left() == []
 
 
-MOMENTS = (3, 20, 60)  # records of the journal: the capture, the verdict, the search
+MOMENTS = (20, 60)  # records of the journal: the verdict, the search
+# A run is gone on with under the variables that it began under, which are those of `python`.
+VARIABLES = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
 
 
 def journal(run: Path) -> list[dict[str, Any]]:
@@ -81,7 +83,9 @@ def journal(run: Path) -> list[dict[str, Any]]:
 
 def kill_after(command: list[str], run: Path, lines: int) -> None:
     """kill -9 once the journal has grown to that many records, if the run has not ended by then."""
-    process = subprocess.Popen([sys.executable, "-m", "bisector", *command], start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bisector", *command], env=VARIABLES, start_new_session=True
+    )
     while process.poll() is None and len(journal(run)) < lines:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=0.05)
@@ -100,7 +104,7 @@ def killed(folder: Path) -> Ground:
         kill_after(command, run, moment)
         command = ["resume", str(run), "-q"]
     assert not (run / "result.json").exists()
-    subprocess.run([sys.executable, "-m", "bisector", *command], check=True)
+    subprocess.run([sys.executable, "-m", "bisector", *command], env=VARIABLES, check=True)
     return ground
 
 
@@ -113,7 +117,7 @@ def test_a_run_that_is_killed_again_and_again_comes_to_its_answer(killed: Ground
     answered = Counter(record["key"] for record in journal(run) if record["event"] == "done")
     assert max(answered.values()) == 1, "what was answered before a kill is not asked again"
     before = journal(run)
-    subprocess.run([sys.executable, "-m", "bisector", "resume", str(run), "-q"], check=True)
+    subprocess.run([sys.executable, "-m", "bisector", "resume", str(run), "-q"], env=VARIABLES, check=True)
     assert journal(run) == before, "a finished run asks nothing"
 
 

@@ -35,9 +35,9 @@ from .model import DivergenceKind, Outcome, OutputMeasurement, Signature
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
 from .verdict import Rule, Verdict, VerdictClass, decided
 
-NOT_EXECUTED = (
-    "a cast to a narrower dtype, which the program wrote, is not executed; where it is, this output agrees"
-)
+NARROWED = "a cast to a narrower dtype, which the program wrote, is not executed"
+NOT_EXECUTED = f"{NARROWED}; where it is, this output agrees"
+NO_MORE_THAN_AN_ULP = f"{NARROWED}; where it is, no more is left than an ulp at each node makes"
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,13 @@ class ValueVerdict:
         rest = tuple(s for s in self.signatures if s.path not in cast)
         others = replace(self, signatures=rest)._by_outputs() if rest else None
         if others is not None and others.kind is VerdictClass.COMPILED_WORSE:
+            return others
+        for output, _ in cast.values():
+            # The largest differences are those of one element only where there is one: of many, the casts
+            # may hide one that is wrong, which the largest move at another element covers.
+            if output.numel > 1 and not is_mended(output, self.evidence, self.criterion):
+                return self._left_by_casts(output)
+        if others is not None and others.kind is VerdictClass.UNRESOLVED:
             return others
         return self._by_casts(cast)
 
@@ -134,14 +141,25 @@ class ValueVerdict:
         """cast: the outputs that they explain, one at least."""
         output, other = next(iter(cast.values()))
         errors = f"rms error with the casts {_errors_of(output)}; without any {_errors_of(other)}"
-        reason = f"{output.path}: {NOT_EXECUTED} ({errors})"
+        mended = is_mended(output, self.evidence, self.criterion)
+        reason = f"{output.path}: {NOT_EXECUTED if mended else NO_MORE_THAN_AN_ULP} ({errors})"
         return self._told(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
+
+    def _left_by_casts(self, output: OutputMeasurement) -> Verdict:
+        """Of an output that differs less, and still does, where the casts are executed."""
+        executed = self.evidence.executed_at(output.path)
+        left = "" if executed is None else f", by up to {executed.max_abs:.3g}"
+        reason = (
+            f"{output.path}: {NARROWED}; where it is, this output still differs{left}, which one ulp at each "
+            f"node may make: whether rounding is all of it is not known"
+        )
+        return self._told(VerdictClass.UNRESOLVED, reason, Rule.CASTS, **_figures(output))
 
     def _cast(self) -> dict[str, tuple[OutputMeasurement, OutputMeasurement]]:
         """The outputs that casts explain, by path: with errors against the program with its casts, and
         without any. They are farther from a reference that rounds where the program says so, not from one
-        that never does, and agree once the casts are executed, or are then no farther off than an ulp at each
-        node moves eager."""
+        that never does, and agree once the casts are executed; or they may, since they are then no farther
+        off than an ulp at each node moves eager."""
         if self.evidence.widest is None:
             return {}
         widest = {o.path: o for o in self.evidence.widest.outputs}

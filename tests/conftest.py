@@ -22,7 +22,7 @@ from tests.live_run import LiveRun, live_run
 from tests.warm import warm_modules, warm_python
 
 # Folders whose tests take seconds each; those of the others take milliseconds.
-LONG = ("e2e", "inductor", "builds", "attached", "session", "runner", "subject", "faults", "tests")
+LONG = ("network", "e2e", "inductor", "builds", "attached", "session", "runner", "subject", "faults", "tests")
 KERNELS = "TORCHINDUCTOR_CACHE_DIR"
 _made: list[str] = []
 

@@ -78,13 +78,13 @@ def asked(executable: str, python: str, arguments: list[str]) -> int:
     os.environ.update(ANYWAY)
     still = {name: value for name, value in os.environ.items() if not name.startswith(MOVING)}
     key = hashlib.sha256(json.dumps(still, sort_keys=True).encode()).hexdigest()[:16]
-    files = [0, 1, 2, *inherited()]
+    address, files = f"{folder}/{key}", [0, 1, 2, *inherited()]
     request = json.dumps([executable, arguments, dict(os.environ), os.getcwd(), files]).encode()
-    told = b""
-    while not told:  # a server may go just as it is asked
-        with connected(f"{folder}/{key}", python, still) as server:
-            socket.send_fds(server, [request], files)
-            told = server.recv(16)
+    with connected(address, python, still) as server:
+        socket.send_fds(server, [request], files)
+        told = server.recv(16)
+    if not told:
+        raise SystemExit(f"the server is gone: see {address}.log")
     return int(told)
 
 
@@ -138,16 +138,19 @@ def serve(address: str) -> None:
         listening.bind(address)
         listening.listen()
         os.write(1, b"ready\n")
-        take_orders(listening)
+        take_orders(listening, Path(address))
 
 
-def take_orders(listening: socket.socket) -> None:
+def take_orders(listening: socket.socket, address: Path) -> None:
     running: dict[int, tuple[int, socket.socket]] = {}  # process and connection, by its pidfd
     while True:
         clients = {client: child for child, client in running.values()}
         ready, _, _ = select.select([listening, *running, *clients], [], [], None if running else IDLE_S)
         if not ready:
-            return
+            address.unlink(missing_ok=True)  # who asks from here on starts another; who did before is served
+            ready, _, _ = select.select([listening], [], [], 0)
+            if not ready:
+                return
         for one in ready:
             if one is listening:
                 client, _ = listening.accept()

@@ -455,7 +455,7 @@ FAULTS = (
         "wire.py",
         'for name, value in raw.items() if name != "job"}',
         'for name, value in raw.items() if name not in ("job", "trial")}',
-        ("tests/inductor/test_resident_answers.py", "tests/runner/test_lab.py", "tests/e2e"),
+        ("tests/core/test_case.py", "tests/runner/test_lab.py", "tests/inductor/test_resident_answers.py"),
     ),
     # -- the page ----------------------------------------------------------------------------------------
     Fault(

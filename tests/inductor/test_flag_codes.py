@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from bisector.core.model import Candidate
+from bisector.core.model import Base, Candidate
 from bisector.core.protocol import DigestCode, RunProbe
 from bisector.runner.worker_client import Worker
 from tests.inductor.workers import ABOUT, answers, working
@@ -82,3 +83,10 @@ def test_a_program_that_cannot_be_compiled_has_no_code(worker: Worker) -> None:
     assert codes(worker, [broken]) == [None]
     [found] = answers(worker, DigestCode(ABOUT, broken, ("inductor.epilogue_fusion",)))
     assert not found.unread, "a compile that ends early has not read what it would have"
+
+
+def test_a_hook_that_was_found_not_to_work_is_off_where_that_is_asked(worker: Worker) -> None:
+    """The plain baseline has no vector code but where its hook is off."""
+    without = replace(ABOUT, hooks_off={"vec": "denying it changed no code"})
+    on, off = answers(worker, *(DigestCode(about, Candidate(Base.PLAIN)) for about in (ABOUT, without)))
+    assert on.digest != off.digest

@@ -205,8 +205,6 @@ def run(arguments: list[str]) -> int:
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - any that a script raises
             sys.excepthook(type(error), error, error.__traceback__)
             return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
-        finally:
-            sys.stdout.flush()
     except SystemExit as end:
         if end.code is not None and not isinstance(end.code, int):
             print(end.code, file=sys.stderr)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from torch._inductor import decomposition, lowering
 from torch._ops import OpOverload, OpOverloadPacket
 
 from ..core.model import kind_of
+from . import naming
 
 Function = Callable[..., Any]
 # Stands in the table of decompositions for ops that C++ takes apart: no formula is written there.
@@ -88,6 +88,4 @@ def _place(found: Function) -> str:
     except (OSError, TypeError):  # built in, or made without a file
         return ""
     head = next((i for i, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
-    above = os.path.dirname(os.path.dirname(torch.__file__))
-    of_torch = file.startswith(f"{above}{os.sep}")  # else the script's own
-    return f"{os.path.relpath(file, above) if of_torch else file}:{first + head}"
+    return naming.place(file, first + head)

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,6 +23,14 @@ _BACKWARD = "numbisect_backward"
 _ADOPTED = "numbisect_adopted"
 _FIRST_WORD = re.compile(r"(?:bwd\.)?(\w+)")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+_LIBRARIES = f"{Path(torch.__file__).parents[1]}/"
+
+
+def place(file: str, line: int) -> str:
+    """`file:line`, of a library's from where libraries are installed: the same on another machine."""
+    return f"{file.removeprefix(_LIBRARIES)}:{line}"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ import pytest
 
 from tests.attached.helpers import run
 
-pytestmark = pytest.mark.usefixtures("warm_workers")
-
 PAGE = Path(__file__).parents[2] / "docs" / "fuzzers.md"
 PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 PRINTED = [r"(kept: failures/case-\w+\n){3}", r"Outcome\.FAIL VerdictClass\.ELIDED_ROUNDING .*\n"]

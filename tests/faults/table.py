@@ -303,12 +303,16 @@ def tried(ground: Ground, fault: str, moment: str) -> Row:
         return Row(fault, moment, done.returncode, said, resumed, fair and not left)
 
 
+def variables(**more: str) -> dict[str, str]:
+    """What this checkout is run under: a run is gone on with under those that it began under."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **more}
+
+
 def python(
     *arguments: str, folder: Path, mark: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run Python with this checkout. mark: in the environment of all that it starts."""
-    root = Path(__file__).resolve().parents[2]
-    path = {**os.environ, "PYTHONPATH": str(root), "FAULT_MARK": mark, **environment}
+    path = variables(FAULT_MARK=mark, **environment)
     process = subprocess.Popen(
         [sys.executable, *arguments], cwd=folder, env=path, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,

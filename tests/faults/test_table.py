@@ -18,7 +18,7 @@ import pytest
 
 from bisector.core.model import kind_of
 from tests.faults.inject import CAPTURE, SEARCH
-from tests.faults.table import OPTIONS, Ground, Place, python
+from tests.faults.table import OPTIONS, Ground, Place, python, variables
 from tests.replay.recording import confirmed
 
 # exit status and words of the line of `numbisect check`, with the fault while the script is about to run
@@ -67,8 +67,6 @@ def test_a_fault_before_the_capture_ends_is_no_answer_and_leaves_no_process(faul
 
 
 MOMENTS = (20, 60)  # records of the journal: the verdict, the search
-# A run is gone on with under the variables that it began under, which are those of `python`.
-VARIABLES = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
 
 
 def journal(run: Path) -> list[dict[str, Any]]:
@@ -84,7 +82,7 @@ def journal(run: Path) -> list[dict[str, Any]]:
 def kill_after(command: list[str], run: Path, lines: int) -> None:
     """kill -9 once the journal has grown to that many records, if the run has not ended by then."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "bisector", *command], env=VARIABLES, start_new_session=True
+        [sys.executable, "-m", "bisector", *command], env=variables(), start_new_session=True
     )
     while process.poll() is None and len(journal(run)) < lines:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -104,7 +102,7 @@ def killed(folder: Path) -> Ground:
         kill_after(command, run, moment)
         command = ["resume", str(run), "-q"]
     assert not (run / "result.json").exists()
-    subprocess.run([sys.executable, "-m", "bisector", *command], env=VARIABLES, check=True)
+    assert python("-m", "bisector", *command, folder=folder).returncode == 0
     return ground
 
 
@@ -117,7 +115,7 @@ def test_a_run_that_is_killed_again_and_again_comes_to_its_answer(killed: Ground
     answered = Counter(record["key"] for record in journal(run) if record["event"] == "done")
     assert max(answered.values()) == 1, "what was answered before a kill is not asked again"
     before = journal(run)
-    subprocess.run([sys.executable, "-m", "bisector", "resume", str(run), "-q"], env=VARIABLES, check=True)
+    assert python("-m", "bisector", "resume", str(run), "-q", folder=killed.folder).returncode == 0
     assert journal(run) == before, "a finished run asks nothing"
 
 

@@ -19,8 +19,6 @@ from bisector.inductor.write_scripts import name_of_test, write_test
 from .test_repro_file import CONTRACT, Normalized, contraction, gradient, spec
 from .test_source import capture, late
 
-pytestmark = pytest.mark.usefixtures("warm_workers")
-
 Ran = dict[str, list[str | None]]
 AFTERWARDS = f"""
 

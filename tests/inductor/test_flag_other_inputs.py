@@ -14,7 +14,7 @@ from bisector.core.protocol import CannotAnswer, Draw, Draws
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.flags.fix_trials import redrawn, try_candidates
 
-pytestmark = pytest.mark.usefixtures("compiler", "undisturbed", "warm_workers")
+pytestmark = pytest.mark.usefixtures("compiler", "undisturbed")
 SCRIPT = """
 import torch
 torch.manual_seed(0)

@@ -17,8 +17,6 @@ from studies.truth.planted import RIGHT, Planted, Truth, draw
 from .recording import Ended, read
 from .runs import MOVING, SEEDS, TRUTHS, of_truth
 
-pytestmark = pytest.mark.usefixtures("warm_workers")
-
 RACING_SUMS = """
 import torch
 torch.manual_seed(0)

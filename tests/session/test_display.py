@@ -15,8 +15,6 @@ import pytest
 
 from bisector.session.display import Display
 
-pytestmark = pytest.mark.usefixtures("warm_workers")
-
 ROOT = Path(__file__).resolve().parents[2]
 LINE = json.loads(resources.files("bisector.report").joinpath("lines.schema.json").read_text())
 

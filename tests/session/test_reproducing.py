@@ -39,8 +39,6 @@ from bisector.session.reproducing import (
 )
 from tests.core.measurements import judged
 
-pytestmark = pytest.mark.usefixtures("warm_workers")
-
 SHOWN = ReproPlan(WHOLE, None)
 RUNS_ON = [sys.executable, "-c", "import time; time.sleep(60)"]
 

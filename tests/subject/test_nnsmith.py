@@ -14,8 +14,6 @@ import pytest
 import torch
 import uv
 
-pytestmark = pytest.mark.usefixtures("warm_workers")
-
 # What nnsmith/materialize/torch does, of a model of one kind: the graph comes from gir.pkl, weights from
 # model.pth, and weights under names that it does not know are left out.
 LOADER = """

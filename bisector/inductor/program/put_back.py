@@ -7,18 +7,17 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from ...core.program import EffectKind
+from .. import naming
 from ..generators import Generators
 from ..tensors import same_values
 from .reach import CONTAINERS
 
 _GENERATORS = (EffectKind.DRAWS, EffectKind.MAKES_LAZY)
-_LIBRARIES = f"{Path(torch.__file__).parents[1]}/"
 _Held = dict[int, tuple[torch.Tensor, torch.Tensor]]  # by id: a tensor, and a copy of what it held
 
 
@@ -78,9 +77,8 @@ class PutBack:
 
 
 def place_of(code: types.CodeType) -> str:
-    """Where a function is written: `file:line`, of a library's from where libraries are installed, so that
-    it is the same on another machine."""
-    return f"{code.co_filename.removeprefix(_LIBRARIES)}:{code.co_firstlineno}"
+    """Where a function is written."""
+    return naming.place(code.co_filename, code.co_firstlineno)
 
 
 def _held(values: Sequence[Any], of_modules: bool, depth: int = 2) -> Iterator[torch.Tensor]:

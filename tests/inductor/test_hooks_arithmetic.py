@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -124,10 +124,24 @@ def test_a_buffer_that_is_local_to_a_kernel_is_rounded_for_what_reads_it_there()
     assert not compile_and_run(normalized, args, deny(*others)).agrees_with(expected)
 
 
-def test_a_stored_buffer_is_rounded_for_its_fused_user_unless_the_cast_is_elided() -> None:
-    eager = list(round_trip(*fraction()))
-    assert compile_and_run(round_trip, fraction(), allow(FUSE)).agrees_with(eager)
-    assert not compile_and_run(round_trip, fraction(), allow(FUSE, HALF_CAST)).agrees_with(eager)
+def brain_round_trip(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    rounded = x.bfloat16().float()
+    return rounded, rounded * 3
+
+
+@pytest.mark.parametrize(
+    ("function", "fuse", "cast"),
+    [
+        (round_trip, FUSE, HALF_CAST),
+        (brain_round_trip, "fuse:rounded@bfloat16", "cast:bfloat16@bfloat16"),
+    ],
+)
+def test_a_stored_buffer_is_rounded_for_its_fused_user_unless_the_cast_is_elided(
+    function: Callable[..., tuple[torch.Tensor, ...]], fuse: str, cast: str
+) -> None:
+    eager = list(function(*fraction()))
+    assert compile_and_run(function, fraction(), allow(fuse)).agrees_with(eager)
+    assert not compile_and_run(function, fraction(), allow(fuse, cast)).agrees_with(eager)
 
 
 def scalar_sum(x: torch.Tensor) -> torch.Tensor:

@@ -36,6 +36,22 @@ def test_each_place_of_a_result_is_a_decision_and_changes_where_it_is_denied(kin
         assert [i for i in denied.ids if i.startswith(f"{kind}:")] == members
 
 
+def two_results(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first takes the memory of a value that nothing reads any more; the second would take it too."""
+    wide = w.repeat(1, 8)
+    x = (x @ wide) @ wide.t()
+    first = torch.relu(x @ w)
+    return first @ w, first @ w.t()
+
+
+def test_memory_that_one_result_is_denied_goes_to_no_other() -> None:
+    def reused(control: Control) -> list[str]:
+        return [i for i in compile_only(two_results, inputs(), control).ids if i.startswith("reuse:")]
+
+    [taken] = reused(Control())
+    assert reused(deny(taken)) == [taken]
+
+
 def test_each_activation_is_written_over_the_product_before_it() -> None:
     ids = compile_only(layers, inputs(), Control()).ids
     assert {"inplace:aten.relu@first", "inplace:aten.tanh@second", "inplace:aten.sigmoid@third"} <= set(ids)

@@ -356,7 +356,7 @@ FAULTS = (
         "session/pipeline.py",
         "return _finish(session, answer.proved(), INTERRUPTED)",
         "return _finish(session, answer.proved(), UNCONFIRMED)",
-        ("tests/faults/test_table.py",),
+        (_PIPELINE, "tests/faults/test_table.py"),
     ),
     Fault(
         "check whose budget is spent does not have git bisect skip the commit: 3 for 125",

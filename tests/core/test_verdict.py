@@ -344,6 +344,13 @@ def test_a_node_beyond_rounding_makes_the_verdict_however_few_elements_of_a_mask
     assert found.figures == {"local_ulp": 900.0, "eager_ulp": 0.5}
 
 
+def test_a_cast_that_is_not_executed_does_not_excuse_a_node_beyond_rounding() -> None:
+    _, trace = followed_to("float32", wrong=True)
+    widest = measured(diverging(3e-4, 1e-8))
+    found = verdict(measured(diverging(1e-8, 3e-4)), widest=widest, executed=AGREES, followed=trace)
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.NODE)
+
+
 def test_a_mask_of_rounded_values_is_amplified_rounding_though_no_nudge_met_the_step() -> None:
     default, trace = followed_to("bool", wrong=False)
     found = verdict(default, followed=trace, criterion=Criterion((0.0, 0.0)))

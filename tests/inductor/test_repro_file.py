@@ -194,7 +194,6 @@ def test_the_sign_of_a_zero_counts_where_asked_and_a_pass_can_be_disabled(run: R
     assert "eager (tensor([0., 1.]),)\ncompiled " in plain.stdout
 
 
-@pytest.mark.live
 def test_a_failure_to_compile_is_not_a_divergence(run: Run) -> None:
     result = run(write_repro(contraction(compile_kwargs={"backend": "no_such_backend"})))
     assert result.returncode == 125

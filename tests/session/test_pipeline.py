@@ -627,6 +627,30 @@ def test_a_budget_that_ends_anywhere_leaves_a_partial_answer_and_accuses_nobody_
     assert (result["exit_status"] == 0) == bool(confirmed)
 
 
+class Interrupted(Spent):
+    """Ctrl-C after so many questions."""
+
+    def exhausted(self) -> str | None:
+        if super().exhausted() is not None:
+            raise KeyboardInterrupt
+        return None
+
+
+@pytest.mark.parametrize(("questions", "causes"), [(10, []), (30, [[FMA, INLINE]])])
+def test_ctrl_c_gives_the_answer_so_far_with_a_status_of_its_own(
+    questions: int, causes: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with modelled(both_needed(), tmp_path, monkeypatch) as session:
+        session.clock = Interrupted(questions)
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.minimize(session)
+        result = pipeline.interrupted(session, None)
+    assert result is not None
+    assert (result["exit_status"], result["stopped_because"]) == (130, "it was interrupted")
+    assert result["verdict"]["class"] == "compiled-worse"
+    assert members(result["causes"]) == causes
+
+
 def test_a_known_cause_ends_a_run_with_its_two_probes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

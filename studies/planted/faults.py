@@ -522,7 +522,7 @@ FAULTS = (
         "inductor/serving/jobs.py",
         "if isinstance(request, asked.AboutCase):",
         "if isinstance(request, asked.RunVerdict):",
-        ("tests/inductor/test_resident_answers.py",),
+        ("tests/inductor/test_flag_codes.py", "tests/inductor/test_resident_answers.py"),
     ),
     # -- the search core ---------------------------------------------------------------------------------
     Fault(

@@ -81,7 +81,8 @@ def test_an_interrupt_while_we_wait_ends_the_program(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     program = f"""
 from bisector import processes
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` has what it starts ignore it
 processes.run([sys.executable, "-c", {LEAVES.format(file=str(file), then="time.sleep(600)")!r}], None)
 """
     owner = subprocess.Popen(python(program), stderr=subprocess.DEVNULL)

@@ -88,5 +88,5 @@ def test_a_program_that_cannot_be_compiled_has_no_code(worker: Worker) -> None:
 def test_a_hook_that_was_found_not_to_work_is_off_where_that_is_asked(worker: Worker) -> None:
     """The plain baseline has no vector code but where its hook is off."""
     without = replace(ABOUT, hooks_off={"vec": "denying it changed no code"})
-    on, off = answers(worker, *(DigestCode(about, Candidate(Base.PLAIN)) for about in (ABOUT, without)))
-    assert on.digest != off.digest
+    on, off = answers(worker, *(RunProbe(about, Candidate(Base.PLAIN)) for about in (ABOUT, without)))
+    assert on.code != off.code

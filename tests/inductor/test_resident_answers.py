@@ -51,12 +51,12 @@ SMALL = "import torch\ntorch.compile(lambda x: (x * 2 + 1).sum(-1))(torch.ones(6
 DEFAULT = Candidate()
 
 
-def about(call: int, **hooks_off: str) -> About:
-    return About(call, WHOLE, None, hooks_off)
+def about(call: int) -> About:
+    return About(call, WHOLE, None, {})
 
 
-def probe(call: int, candidate: Candidate = DEFAULT, trial: int = 0, **hooks_off: str) -> RunProbe:
-    return RunProbe(about(call, **hooks_off), candidate, trial)
+def probe(call: int, candidate: Candidate = DEFAULT, trial: int = 0) -> RunProbe:
+    return RunProbe(about(call), candidate, trial)
 
 
 def flags(**named: Any) -> Candidate:

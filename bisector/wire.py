@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_origin
 from cattrs.preconf.json import JsonConverter, make_converter
 from cattrs.strategies import configure_union_passthrough
 
+from bisector.core.decision import DecisionId
 from bisector.core.messages import Envelope
 from bisector.core.model import Json
 from bisector.core.protocol import REQUESTS, Failed, Request
@@ -22,6 +23,7 @@ T = TypeVar("T")
 def _converter() -> JsonConverter:
     made = make_converter(omit_if_default=True, detailed_validation=False)
     configure_union_passthrough(int | str | None, made)
+    made.register_structure_hook(DecisionId, lambda raw, _: DecisionId(raw))
     made.register_unstructure_hook_func(lambda kind: get_origin(kind) is frozenset, sorted)
     return made
 

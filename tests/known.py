@@ -8,7 +8,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from bisector.core.model import kind_of
+from bisector.core.decision import DecisionId
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ def has_the_known_answer(name: str, result: dict[str, Any]) -> None:
     assert result["exit_status"] == 0
     assert result["verdict"]["class"] == known.verdict
     causes = [c["decisions"] for c in result["causes"] if c["confirmed"]]
-    assert {frozenset(kind_of(d) for d in cause) for cause in causes} == known.cause
+    assert {frozenset(DecisionId(d).kind for d in cause) for cause in causes} == known.cause
     repairs = [r["decisions"] for r in result["repairs"] if r["confirmed"]]
     assert repairs, "no repair was confirmed"
-    kinds = {frozenset(kind_of(d) for d in repair) for repair in repairs}
+    kinds = {frozenset(DecisionId(d).kind for d in repair) for repair in repairs}
     assert kinds <= known.repairs
     assert {one for one in known.repairs if len(one) == 1} <= kinds
 

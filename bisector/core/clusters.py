@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import comb
 from typing import Any
 
+from .decision import DecisionId, Pattern
 from .kinds import KINDS
-from .model import detail_of, kind_of
 
 # Where something is computed, and not how: these make room for a cause (a cast is dropped inside a kernel,
 # whatever put its two ends into one) and change with the ops around it.
@@ -18,13 +18,11 @@ _CONTEXT = frozenset(kind.name for kind in KINDS.values() if kind.makes_room)
 _OF_ONE_GRAPH = frozenset(kind.name for kind in KINDS.values() if kind.detail_is_local)
 
 
-def pattern(decision_id: str) -> str:
+def pattern(decision_id: DecisionId) -> Pattern:
     """What a decision has in common with those of other graphs: `cast:bfloat16` of
     `cast:bfloat16/convert_element_type_1@mul`, `fma` of `fma:sub@mul_1`."""
-    kind = kind_of(decision_id)
-    if kind in _OF_ONE_GRAPH:
-        return kind
-    return f"{kind}:{detail_of(decision_id).partition('#')[0]}"
+    kind = decision_id.kind
+    return Pattern(kind if kind in _OF_ONE_GRAPH else f"{kind}:{decision_id.op}")
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,8 @@ class Cause:
     where no cause is known. flags: a fix by flags, where no decision is known to repair.
     """
 
-    repair: frozenset[str]
-    cause: frozenset[str] = frozenset()
+    repair: frozenset[Pattern]
+    cause: frozenset[Pattern] = frozenset()
     flags: tuple[tuple[str, Any], ...] = ()
 
     @property
@@ -56,20 +54,20 @@ class Cause:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Cause:
         flags = tuple((name, value) for name, value in raw["flags"])
-        return cls(frozenset(raw["repair"]), frozenset(raw["cause"]), flags)
+        return cls(frozenset(map(Pattern, raw["repair"])), frozenset(map(Pattern, raw["cause"])), flags)
 
-    def denied(self, decisions: Iterable[str]) -> frozenset[str]:
+    def denied(self, decisions: Iterable[DecisionId]) -> frozenset[DecisionId]:
         """Of a graph's decisions, those to deny."""
         return frozenset(d for d in decisions if pattern(d) in self.repair)
 
-    def enabled(self, decisions: Iterable[str]) -> frozenset[str]:
+    def enabled(self, decisions: Iterable[DecisionId]) -> frozenset[DecisionId]:
         """Of a graph's decisions, those to enable over the plain baseline."""
-        return frozenset(d for d in decisions if pattern(d) in self.cause or kind_of(d) in _CONTEXT)
+        return frozenset(d for d in decisions if pattern(d) in self.cause or d.kind in _CONTEXT)
 
 
 def cause_of(
-    repairs: Sequence[Sequence[str]],
-    causes: Sequence[Sequence[str]],
+    repairs: Sequence[Sequence[DecisionId]],
+    causes: Sequence[Sequence[DecisionId]],
     flag_fixes: Sequence[Mapping[str, Any]],
 ) -> Cause | None:
     """The cause that an answer names; None where nothing of it is confirmed.
@@ -86,10 +84,10 @@ def cause_of(
     return Cause(frozenset(), flags=tuple(sorted(flag_fixes[0].items()))) if flag_fixes else None
 
 
-def patterns(decisions: Iterable[str]) -> frozenset[str]:
+def patterns(decisions: Iterable[DecisionId]) -> frozenset[Pattern]:
     """Those of the decisions, without their context where there is more to it."""
     found = frozenset(map(pattern, decisions))
-    return frozenset(p for p in found if kind_of(p) not in _CONTEXT) or found
+    return frozenset(p for p in found if p.kind not in _CONTEXT) or found
 
 
 def rand_index(ours: Sequence[str], theirs: Sequence[str]) -> float:

@@ -12,8 +12,9 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from .decision import DecisionId
 from .kinds import FRAME, GUARD
-from .model import Json, detail_of, kind_of, node_of
+from .model import Json
 
 # The flag whose variable sets flags of single graphs, by their number (torch/_dynamo/graph_id_filter.py).
 PER_GRAPH = "dynamo.debug_inductor_config_override"
@@ -94,13 +95,13 @@ PlainFix = SetFlags | DisablePasses | FallBack | UseBackend | LeaveToPython | Co
 EDITS = (LeaveToPython, CompileAnew)
 
 
-def by_name(kind: str, decisions: Iterable[str], script: str = "") -> PlainFix | None:
+def by_name(kind: str, decisions: Iterable[DecisionId], script: str = "") -> PlainFix | None:
     """What leaves these decisions out wherever their pass or operator occurs; None where nothing can.
 
     kind: "pass", "lowering" or "decomposition", or else what the script itself can leave out; plain torch
     has no way for others. script: its source, where the decisions are those of a whole script.
     """
-    names = tuple(sorted({detail_of(decision) for decision in decisions}))
+    names = tuple(sorted({decision.detail for decision in decisions}))
     if kind == "pass":
         return DisablePasses(names)
     if kind == "decision":
@@ -110,13 +111,13 @@ def by_name(kind: str, decisions: Iterable[str], script: str = "") -> PlainFix |
     return FallBack(names, decomposed=kind == "decomposition")
 
 
-def _edit(decisions: Sequence[str], script: str) -> PlainFix | None:
-    kinds = {kind_of(decision) for decision in decisions}
+def _edit(decisions: Sequence[DecisionId], script: str) -> PlainFix | None:
+    kinds = {decision.kind for decision in decisions}
     if kinds == {GUARD.name}:
-        return CompileAnew({int(node_of(d).removeprefix("call")): detail_of(d) for d in decisions})
+        return CompileAnew({int(d.node.removeprefix("call")): d.detail for d in decisions})
     if kinds != {FRAME.name}:
         return None
-    begin = {detail_of(d): int(node_of(d).rpartition(":")[2]) for d in decisions}
+    begin = {d.detail: int(d.node.rpartition(":")[2]) for d in decisions}
     lines = {name: _line_of_def(script, name, line) for name, line in begin.items()}
     known = {name: line for name, line in lines.items() if line is not None}
     return LeaveToPython(known) if len(known) == len(lines) else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .compared import Compared, must_prove
+from .decision import Decision, DecisionId
 
 Json = Any  # a value that json.dumps takes
 
@@ -43,51 +44,6 @@ class Base(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Decision:
-    """One choice that the compiler made in one compile.
-
-    `id` is `kind:detail@node`, node being the Dynamo node (`bwd.NAME` in a backward graph), so that it
-    stays the same when another decision is denied. `text` says it in a sentence; `where` is the user's
-    `file:line`, if known; `source` torch's own, of the formula that a `lower` or a `decomp` puts in place.
-    """
-
-    id: str
-    text: str = ""
-    where: str = ""
-    source: str = ""
-
-    @property
-    def kind(self) -> str:
-        return kind_of(self.id)
-
-    @property
-    def node(self) -> str:
-        return node_of(self.id)
-
-
-def kind_of(decision_id: str) -> str:
-    """The kind of a decision ID: `fma` of `fma:sub@mul_1` and of `g2/fma:sub@mul_1`, which is of graph 2."""
-    return decision_id.partition(":")[0].rpartition("/")[2]
-
-
-def node_of(decision_id: str) -> str:
-    """The node of a decision ID: `mul_1` of `fma:sub@mul_1`."""
-    return decision_id.rpartition("@")[2]
-
-
-def middle_of(decision_id: str) -> str:
-    """What stands between the kind and the node of an ID."""
-    return decision_id.partition(":")[2].rpartition("@")[0]
-
-
-def detail_of(decision_id: str) -> str:
-    """The middle of an ID, without the `/name` that tells nodes of one Dynamo node apart: `sub` of
-    `fma:sub@mul_1`, `aten.mul` of `lower:aten.mul/mul_1@gelu`."""
-    middle = middle_of(decision_id)
-    return middle.rpartition("/")[0] or middle
-
-
-@dataclass(frozen=True)
 class Candidate:
     """One set of choices to compile and run.
 
@@ -98,13 +54,13 @@ class Candidate:
     """
 
     base: Base = Base.DEFAULT
-    members: frozenset[str] = frozenset()
+    members: frozenset[DecisionId] = frozenset()
     flags: tuple[tuple[str, Json], ...] = ()
     backend: str = "inductor"
 
     @classmethod
     def deny(cls, members: Iterable[str]) -> Candidate:
-        return cls(members=frozenset(members))
+        return cls(members=frozenset(map(DecisionId, members)))
 
     @classmethod
     def with_flags(cls, flags: Mapping[str, Json]) -> Candidate:
@@ -223,7 +179,7 @@ class Measurement:
 
     outputs: tuple[OutputMeasurement, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    vanished: tuple[str, ...] = ()
+    vanished: tuple[DecisionId, ...] = ()
     code: str = ""
     error: str | None = None
     seconds: float = 0.0

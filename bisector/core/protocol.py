@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from .case import Case
 from .criterion import Criterion, Tolerance
+from .decision import DecisionId
 from .evidence import Evidence
 from .fix_source import PlainFix
 from .graphinfo import GraphInfo
@@ -264,7 +265,7 @@ class Formulas:
 class FindFormulas(AboutCase[Formulas], job="formulas", answers=Formulas):
     """Where torch writes the formulas behind these decisions."""
 
-    ids: tuple[str, ...]
+    ids: tuple[DecisionId, ...]
 
 
 @dataclass(frozen=True)
@@ -311,7 +312,7 @@ class ScriptSpec:
     """
 
     header: tuple[str, ...]
-    decisions: tuple[str, ...]
+    decisions: tuple[DecisionId, ...]
     file: str
     criterion: Criterion
     fix: PlainFix | None

@@ -11,10 +11,10 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .decision import BACKWARD
 from .shares import Parts
 
 GRADIENT = "grad["  # begins the path of a gradient, and the name of a sum of gradients
-BACKWARD = "bwd."  # begins the name of every node of a backward graph
 
 
 class Reach(enum.Enum):

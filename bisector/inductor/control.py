@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from ..core.decision import Decision, DecisionId
 from ..core.kinds import KINDS
-from ..core.model import Base, Candidate, Decision, kind_of
+from ..core.model import Base, Candidate
 
 _RUNGS = {kind.name: kind.rungs for kind in KINDS.values() if kind.rungs}
 _KEPT_IN_PLAIN = frozenset(kind.name for kind in KINDS.values() if kind.kept_in_plain)
@@ -29,17 +30,17 @@ class Control:
     ) -> None:
         self.base = base
         self.rung = rung
-        self.members = frozenset(members)
-        self._seen: dict[str, Decision] = {}
+        self.members = frozenset(map(DecisionId, members))
+        self._seen: dict[DecisionId, Decision] = {}
 
     @classmethod
     def of(cls, candidate: Candidate) -> Control:
         return cls(candidate.base, candidate.members)
 
-    def allows(self, decision_id: str) -> bool:
+    def allows(self, decision_id: DecisionId) -> bool:
         """The answer for an ID, without a record: for choices that may still come to nothing."""
         if self.base is Base.PLAIN:
-            return (decision_id in self.members) != (kind_of(decision_id) in _KEPT_IN_PLAIN)
+            return (decision_id in self.members) != (decision_id.kind in _KEPT_IN_PLAIN)
         return decision_id not in self.members
 
     def ask(self, kind: str, detail: str, node: str, text: str = "", where: str = "") -> bool:
@@ -47,7 +48,7 @@ class Control:
 
         text: the decision in a sentence; where: the user's `file:line`. The first call for an ID sets both.
         """
-        return self.take(Decision(f"{kind}:{detail}@{node}", text, where))
+        return self.take(Decision(DecisionId.of(kind, detail, node), text, where))
 
     def take(self, decision: Decision) -> bool:
         """`ask` for a decision that is put into words already."""
@@ -66,9 +67,9 @@ class Control:
     def denies(self, kind: str) -> bool:
         """Whether any decision of the kind may be denied."""
         in_plain = self.base is Base.PLAIN and kind not in _KEPT_IN_PLAIN
-        return in_plain or any(kind_of(member) == kind for member in self.members)
+        return in_plain or any(member.kind == kind for member in self.members)
 
-    def denied(self, decision_id: str) -> bool:
+    def denied(self, decision_id: DecisionId) -> bool:
         """Whether this compile asked about the ID and was refused."""
         return decision_id in self._seen and not self.allows(decision_id)
 
@@ -76,7 +77,7 @@ class Control:
         """Every decision asked about so far, in the order the compiler took them."""
         return tuple(self._seen.values())
 
-    def vanished(self) -> tuple[str, ...]:
+    def vanished(self) -> tuple[DecisionId, ...]:
         """Members that this compile never asked about, sorted."""
         return tuple(sorted(self.members - self._seen.keys()))
 

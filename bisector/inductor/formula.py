@@ -16,7 +16,7 @@ import torch
 from torch._inductor import decomposition, lowering
 from torch._ops import OpOverload, OpOverloadPacket
 
-from ..core.model import kind_of
+from ..core.decision import DecisionId
 from . import naming
 
 Function = Callable[..., Any]
@@ -24,14 +24,13 @@ Function = Callable[..., Any]
 _STUBS = "torch/_export/"
 
 
-def source_of(decision_id: str, device: str) -> str:
+def source_of(decision_id: DecisionId, device: str) -> str:
     """The `file:line` of the function behind a `lower` or `decomp` decision, "" where none is known.
 
     Several, with commas, where overloads have formulas of their own, since an ID does not name the overload.
     device: the type of the subject's device: its code generator counts.
     """
-    detail = decision_id.partition(":")[2].rpartition("@")[0].partition("#")[0]
-    functions = (_function(kind_of(decision_id), overload) for overload in _overloads(detail))
+    functions = (_function(decision_id.kind, overload) for overload in _overloads(decision_id.op))
     places = (_place(_generated(found, device) or found) for found in functions if found is not None)
     return ", ".join(dict.fromkeys(p for p in places if p and not p.startswith(_STUBS)))
 

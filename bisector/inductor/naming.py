@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from ..core.decision import DecisionId
+
 _META = "numbisect_label"
 _BACKWARD = "numbisect_backward"
 _ADOPTED = "numbisect_adopted"
@@ -178,11 +180,10 @@ def handle(node: Node) -> str:
     return node_name(node) if label_of(node).alone else f"{node_name(node)}.{local_name(node)}"
 
 
-def named_by(decision_id: str, nodes: Container[str]) -> set[str]:
+def named_by(decision_id: DecisionId, nodes: Container[str]) -> set[str]:
     """The Dynamo nodes that an ID names: its own, and of `nodes` the one that its detail begins with."""
-    detail, _, node = decision_id.partition(":")[2].rpartition("@")
-    other = _FIRST_WORD.match(detail)
-    named = {node.removeprefix("bwd.")}
+    other = _FIRST_WORD.match(decision_id.place)
+    named = {decision_id.forward_node}
     return named | {other[1]} if other and other[1] in nodes else named
 
 

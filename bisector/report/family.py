@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bisector.core.decision import Pattern
 from bisector.core.kinds import KINDS
-from bisector.core.model import detail_of, kind_of
 from bisector.core.search.families import REST
 
 from .blocks import Bar, Block, Paragraph, Section, Span, Table, Tone, cell
@@ -55,9 +55,9 @@ def _named(family: Mapping[str, Any]) -> str:
             others = ["other decisions"]
         elif ":" not in group:
             at.append(f"what is decided at {group}")
-        for pattern in group.split(" + ") if ":" in group else ():
-            known = details.setdefault(kind_of(pattern), [])
-            known += [d for d in [detail_of(f"{pattern}@")] if d and d not in known]
+        for pattern in map(Pattern, group.split(" + ") if ":" in group else ()):
+            known = details.setdefault(pattern.kind, [])
+            known += [d for d in [pattern.detail] if d and d not in known]
     said = []
     for kind, which in details.items():
         more = [f"{len(which) - MOST_DETAILS} more"] if len(which) > MOST_DETAILS else []
@@ -108,9 +108,9 @@ def _group(group: str) -> str:
     if ":" not in group:
         return f"what is decided at {group}"
     said = []
-    for pattern in group.split(" + "):
-        detail = detail_of(f"{pattern}@")
-        said.append(f"every {KINDS[kind_of(pattern)].noun}" + (f" ({detail})" if detail else ""))
+    for pattern in map(Pattern, group.split(" + ")):
+        detail = f" ({pattern.detail})" if pattern.detail else ""
+        said.append(f"every {KINDS[pattern.kind].noun}{detail}")
     return conjunction(said)
 
 

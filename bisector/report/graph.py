@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bisector.core.model import node_of
+from bisector.core.decision import DecisionId
 
 from .words import tensor
 
@@ -91,7 +91,7 @@ def decisions_at(result: Mapping[str, Any]) -> dict[str, list[str]]:
     members = dict.fromkeys([*(m for some in sets for m in some), *result.get("places", [])])
     found: dict[str, list[str]] = {}
     for member in members:
-        found.setdefault(node_of(member), []).append(member)
+        found.setdefault(DecisionId(member).node, []).append(member)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from bisector.core.model import kind_of
+from bisector.core.decision import DecisionId
 
 from . import builds, changes, facts, family, labels, sentences
 from .blocks import (
@@ -115,7 +115,7 @@ def _summary(result: Result) -> Section | None:
         return None
     sets = [entry["decisions"] for entry in (result["causes"] or result["repairs"])]
     found = list(dict.fromkeys(member for members in sets for member in members)) or result.get("places", [])
-    kinds = dict.fromkeys(map(kind_of, found))
+    kinds = dict.fromkeys(DecisionId(member).kind for member in found)
     fix = next((changes.fix_head(fix) for fix in result["fixes"] if fix["confirmed"]), Span("none known"))
     row: tuple[Cell, ...] = (
         cell(result["verdict"]["first_bad_backend"] or "?"),

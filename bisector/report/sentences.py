@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bisector.core.decision import DecisionId
 from bisector.core.fix_source import python_literal
 from bisector.core.kinds import KINDS
-from bisector.core.model import detail_of, kind_of, middle_of, node_of
 
 from . import family
 from .words import (
@@ -148,7 +148,7 @@ def _because(result: Result) -> str:
         names = _names(repair["decisions"])
         return f"; disabling {names} {sure} compiled agree with eager, but the cause is not established"
     if result.get("places"):
-        nodes = conjunction(_first([f"`{place.rpartition('@')[2]}`" for place in result["places"]]), "or")
+        nodes = conjunction(_first([f"`{DecisionId(place).node}`" for place in result["places"]]), "or")
         return f"; it happens at {nodes}, but which decision there is to blame is not known"
     fix = next((fix for fix in result["fixes"] if fix["confirmed"]), None)
     if fix:
@@ -159,7 +159,7 @@ def _because(result: Result) -> str:
 def _only_places(result: Result) -> bool:
     """Whether all that repairs is to run ATen kernels: that says where, not why."""
     members = [member for repair in result["repairs"] for member in repair["decisions"]]
-    return bool(result.get("places")) and all(kind_of(member) == "lower" for member in members)
+    return bool(result.get("places")) and all(DecisionId(member).kind == "lower" for member in members)
 
 
 def _names(members: Sequence[str]) -> str:
@@ -169,9 +169,10 @@ def _names(members: Sequence[str]) -> str:
 def _told_apart(members: Sequence[str]) -> dict[str, str]:
     """Each decision in a few words, with as much more as tells them apart."""
     names = short = [short_decision(member) for member in members]
-    for more in (detail_of, middle_of, node_of):
+    ids = [DecisionId(member) for member in members]
+    for more in ([i.detail for i in ids], [i.place for i in ids], [i.node for i in ids]):
         if len(set(names)) < len(names):
-            names = [f"{name} ({more(member)})" for name, member in zip(short, members, strict=True)]
+            names = [f"{name} ({told})" for name, told in zip(short, more, strict=True)]
     return dict(zip(members, names, strict=True))
 
 
@@ -251,7 +252,7 @@ def blames_formula(cause: Mapping[str, Any], verdict: Mapping[str, Any]) -> bool
     lowering loses a tangent, whatever its formula."""
     has_tangents = any(".tangent[" in output["path"] for output in verdict["outputs"])
     lost = has_tangents and verdict.get("rule") == "kind"
-    return not lost and all(kind_of(member) == "lower" for member in cause["decisions"])
+    return not lost and all(DecisionId(member).kind == "lower" for member in cause["decisions"])
 
 
 def repair_lines(

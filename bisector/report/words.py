@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bisector.core.decision import DecisionId
 from bisector.core.fix_source import python_literal
 from bisector.core.kinds import KINDS
-from bisector.core.model import Json, detail_of, kind_of, node_of
+from bisector.core.model import Json
 
 Result = Mapping[str, Any]
 
@@ -138,18 +139,19 @@ def stopped(text: str) -> str:
     return text if text.endswith((".", "!", "?")) or not text else f"{text}."
 
 
-def short_decision(decision_id: str) -> str:
+def short_decision(decision: str) -> str:
     """A decision in a few words: "the FMA contraction of `mul`"."""
-    known = KINDS.get(kind_of(decision_id))
+    decision_id = DecisionId(decision)
+    known = KINDS.get(decision_id.kind)
     if known is None:
         return f"`{decision_id}`"
-    detail = detail_of(decision_id)
+    detail = decision_id.detail
     if known.phrase:
-        node = re.sub(r"^call(\d+)$", r"call \1", node_of(decision_id))
+        node = re.sub(r"^call(\d+)$", r"call \1", decision_id.node)
         return known.phrase.format(detail=detail, node=node)
     if known.about_graph:
         return f"the {known.noun} `{detail}`"
-    return f"the {known.instances.get(detail, known.noun)} of `{node_of(decision_id)}`"
+    return f"the {known.instances.get(detail, known.noun)} of `{decision_id.node}`"
 
 
 def fix_title(fix: Mapping[str, Any]) -> str:
@@ -161,7 +163,7 @@ def fix_title(fix: Mapping[str, Any]) -> str:
         return f"the backend {fix['id'].removeprefix('backend=')}"
     if fix["kind"] == "decision":
         return f"without {conjunction([short_decision(member) for member in members])}"
-    names = conjunction(list(dict.fromkeys(detail_of(member) for member in members)))
+    names = conjunction(list(dict.fromkeys(DecisionId(member).detail for member in members)))
     title = {
         "pass": "without the pass {}",
         "lowering": "the ATen kernel for every {}",
@@ -173,7 +175,7 @@ def fix_title(fix: Mapping[str, Any]) -> str:
 def decision_sentence(result: Result, decision_id: str) -> str:
     """The decision's own sentence; where the run left none, what its kind means."""
     text = str(result.get("decisions", {}).get(decision_id, {}).get("text", ""))
-    kind = KINDS.get(kind_of(decision_id))
+    kind = KINDS.get(DecisionId(decision_id).kind)
     return stopped(text) or (kind.sentence if kind else "")
 
 

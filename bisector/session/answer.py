@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bisector.core.criterion import Criterion
+from bisector.core.decision import Decision, DecisionId
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.model import Decision, Measurement, Outcome, kind_of
+from bisector.core.model import Measurement, Outcome
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import NodeTrace
@@ -90,8 +91,8 @@ class Answer:
     walk: FlagWalk = field(default_factory=FlagWalk)
     contrast: Contrast | None = None
     repairs: tuple[Repair, ...] = ()
-    causes: tuple[tuple[MinimalSet, bool], ...] = ()
-    places: tuple[str, ...] = ()
+    causes: tuple[tuple[MinimalSet[DecisionId], bool], ...] = ()
+    places: tuple[DecisionId, ...] = ()
     graded: Graded | None = None
     family: FoundFamily | None = None
     decisions: tuple[Decision, ...] = ()
@@ -120,7 +121,7 @@ class Answer:
         """The kinds of the decisions in confirmed causes and repairs."""
         sets = [r.found for r in self.repairs if r.confirmed]
         sets += [found for found, confirmed in self.causes if confirmed]
-        return frozenset(kind_of(member) for found in sets for member in found.members)
+        return frozenset(member.kind for found in sets for member in found.members)
 
     @property
     def unproved(self) -> str | None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE
+from bisector.core.decision import Decision, DecisionId
 from bisector.core.fix_source import python_literal
 from bisector.core.judge import proof, removed_fraction
-from bisector.core.model import Candidate, Decision, Json, Outcome, ProbeResult, kind_of
+from bisector.core.model import Candidate, Json, Outcome, ProbeResult
 from bisector.core.recorded import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
@@ -19,7 +20,7 @@ from .divergence import Divergence
 from .search_order import PLACE, finest, listed
 from .study import Study
 
-HeldRepair = tuple[MinimalSet, ProbeResult]
+HeldRepair = tuple[MinimalSet[DecisionId], ProbeResult]
 OTHER_INPUTS = "a second run of the script gave other inputs; seed it, or use --seed"
 MOST_MEMBERS = 8  # of a set whose members are tried one by one a second time
 WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a function of torch's own source
@@ -29,7 +30,7 @@ WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a func
 class Repair:
     """A repair of the case that was searched, and what it does to the whole subject."""
 
-    found: MinimalSet
+    found: MinimalSet[DecisionId]
     confirmed: bool
     removed_fraction: float
 
@@ -55,8 +56,8 @@ class Confirmed:
     """
 
     repairs: tuple[Repair, ...] = ()
-    causes: tuple[tuple[MinimalSet, bool], ...] = ()
-    places: tuple[str, ...] = ()
+    causes: tuple[tuple[MinimalSet[DecisionId], bool], ...] = ()
+    places: tuple[DecisionId, ...] = ()
     decisions: tuple[Decision, ...] = ()
     second: SecondOpinion | None = None
     held: tuple[HeldRepair, ...] = ()
@@ -71,9 +72,9 @@ def confirm(
     divergence: Divergence,
     second: Lab,
     decided: Decided,
-    group: MinimalSet | None,
+    group: MinimalSet[DecisionId] | None,
     flags: Mapping[str, Mapping[str, Json]],
-    family: Sequence[str] = (),
+    family: Sequence[DecisionId] = (),
     backends: Sequence[str] = (),
 ) -> Confirmed:
     """Ask the second worker for the default, each repair, each fix by flags and each lower backend on the
@@ -88,7 +89,7 @@ def confirm(
     if group is not None and group not in repairs:
         repairs.append(group)
     places = decided.places
-    if not causes and len(repairs) == 1 and {kind_of(m) for m in repairs[0].members} == {PLACE}:
+    if not causes and len(repairs) == 1 and {m.kind for m in repairs[0].members} == {PLACE}:
         places = repairs[0].members
     decisions = _with_sources(divergence.study, decided.decisions, [*repairs, *causes], places)
     asked = _ask(divergence, second, decided, repairs, causes, flags, family, backends)
@@ -137,18 +138,18 @@ def told(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> str:
     return "; ".join(parts) or found.not_shown or "nothing"
 
 
-def _is_minimal(repair: MinimalSet, asked: SecondWorkerResults) -> bool:
+def _is_minimal(repair: MinimalSet[DecisionId], asked: SecondWorkerResults) -> bool:
     """Whether the case diverges there again without each of the members."""
     return all(asked.deny[rest].outcome is Outcome.FAIL for rest in _rests(repair))
 
 
-def _is_cause(cause: MinimalSet, asked: SecondWorkerResults) -> bool:
+def _is_cause(cause: MinimalSet[DecisionId], asked: SecondWorkerResults) -> bool:
     """Whether it diverges there with the members allowed, and with each of them denied no more."""
     without = all(asked.allow[rest].outcome is Outcome.PASS for rest in _rests(cause))
     return without and asked.allow[frozenset(cause.members)].outcome is Outcome.FAIL
 
 
-def _rests(found: MinimalSet) -> list[frozenset[str]]:
+def _rests(found: MinimalSet[DecisionId]) -> list[frozenset[DecisionId]]:
     """The set without each of its members, the empty one for a set of one; none for a group of many, whose
     minimality would cost a probe for each."""
     members = frozenset(found.members)
@@ -156,7 +157,7 @@ def _rests(found: MinimalSet) -> list[frozenset[str]]:
 
 
 def confirm_also(
-    divergence: Divergence, second: Lab, before: Confirmed, repair: MinimalSet
+    divergence: Divergence, second: Lab, before: Confirmed, repair: MinimalSet[DecisionId]
 ) -> Confirmed:
     """With one more repair, where those that were found do not repair the whole."""
     asked = _ask(divergence, second, Decided(WHOLE), [repair], [], {})
@@ -177,7 +178,9 @@ def confirm_also(
     )
 
 
-def _judged(divergence: Divergence, repair: MinimalSet, result: ProbeResult, diverges: bool) -> Repair:
+def _judged(
+    divergence: Divergence, repair: MinimalSet[DecisionId], result: ProbeResult, diverges: bool
+) -> Repair:
     """diverges: whether it does in the second worker, by default and without each of the members; no repair
     is confirmed where it does not."""
     before, criterion = divergence.evidence.default, divergence.study.criterion
@@ -186,7 +189,9 @@ def _judged(divergence: Divergence, repair: MinimalSet, result: ProbeResult, div
     return Repair(repair, confirmed, share if diverges else 0.0)
 
 
-def _held(repairs: Sequence[MinimalSet], results: Sequence[ProbeResult]) -> tuple[HeldRepair, ...]:
+def _held(
+    repairs: Sequence[MinimalSet[DecisionId]], results: Sequence[ProbeResult]
+) -> tuple[HeldRepair, ...]:
     pairs = zip(repairs, results, strict=True)
     return tuple((repair, result) for repair, result in pairs if result.outcome is Outcome.PASS)
 
@@ -206,8 +211,8 @@ class SecondWorkerResults:
 
     default: ProbeResult
     denied: list[ProbeResult]
-    deny: Mapping[frozenset[str], ProbeResult]
-    allow: Mapping[frozenset[str], ProbeResult]
+    deny: Mapping[frozenset[DecisionId], ProbeResult]
+    allow: Mapping[frozenset[DecisionId], ProbeResult]
     flags: Mapping[str, Outcome]
     family: ProbeResult | None = None
     backends: Mapping[str, Outcome] = field(default_factory=dict)
@@ -217,10 +222,10 @@ def _ask(
     divergence: Divergence,
     lab: Lab,
     decided: Decided,
-    repairs: Sequence[MinimalSet],
-    causes: Sequence[MinimalSet],
+    repairs: Sequence[MinimalSet[DecisionId]],
+    causes: Sequence[MinimalSet[DecisionId]],
     flags: Mapping[str, Mapping[str, Json]],
-    family: Sequence[str] = (),
+    family: Sequence[DecisionId] = (),
     backends: Sequence[str] = (),
 ) -> SecondWorkerResults | str:
     """Or why the second worker could not be asked."""
@@ -265,9 +270,12 @@ def other_call(study: Study, call: RecordedCall) -> str | None:
 
 
 def _with_sources(
-    study: Study, decisions: Sequence[Decision], sets: Sequence[MinimalSet], places: Sequence[str]
+    study: Study,
+    decisions: Sequence[Decision],
+    sets: Sequence[MinimalSet[DecisionId]],
+    places: Sequence[DecisionId],
 ) -> tuple[Decision, ...]:
     """The decisions; those of the sets and places with torch's own file and line of their formula."""
     named = {m for found in sets for m in found.members} | set(places)
-    sources = study.formulas(sorted(m for m in named if kind_of(m) in WRITTEN_IN_TORCH))
+    sources = study.formulas(sorted(m for m in named if m.kind in WRITTEN_IN_TORCH))
     return tuple(replace(d, source=sources.get(d.id, d.source)) for d in decisions)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.case import Case
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
+from bisector.core.decision import Decision, DecisionId
 from bisector.core.judge import BudgetSpent, removed_fraction
-from bisector.core.model import Decision, Outcome, ProbeResult, kind_of
+from bisector.core.model import Outcome, ProbeResult
 from bisector.core.search.graded import Graded, graded
 from bisector.core.search.minimal import Inverted, Members, MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
@@ -35,14 +36,14 @@ class Decided:
 
     case: Case
     decisions: tuple[Decision, ...] = ()
-    sets: SetsFound = field(default_factory=SetsFound)
-    places: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
+    sets: SetsFound[DecisionId] = field(default_factory=SetsFound[DecisionId])
+    places: tuple[DecisionId, ...] = ()
+    beside: tuple[DecisionId, ...] = ()
     checks: tuple[str, ...] = ()
     graded: Graded | None = None
 
     @property
-    def members(self) -> list[str]:
+    def members(self) -> list[DecisionId]:
         """The decisions of all causes and repairs."""
         return [member for found in (*self.sets.causes, *self.sets.repairs) for member in found.members]
 
@@ -78,25 +79,27 @@ def decide(
     return found
 
 
-def _plain_end(study: Study, case: Case, everything: Sequence[str], beside: Sequence[str]) -> ContractCheck:
+def _plain_end(
+    study: Study, case: Case, everything: Sequence[DecisionId], beside: Sequence[DecisionId]
+) -> ContractCheck:
     plain = study.enabled(frozenset(), case, beside)
     return check_causes(plain, study.enabled(frozenset(everything), case, beside))
 
 
 def _search(
     study: Study,
-    everything: list[str],
+    everything: list[DecisionId],
     causes: ContractCheck,
     repairs: ContractCheck,
     found: Decided,
-    likely: Sequence[Members],
+    likely: Sequence[Members[DecisionId]],
 ) -> Decided:
     """`found` with the sets, the places and what did not hold."""
     allowance = Allowance(MOST_PROBES)
     denied = Denied(study, found.case, allowance, found.decisions)
     enabled = Enabled(study, found.case, allowance, found.beside)
     checks = tuple(check.problem for check in (causes, repairs) if check.problem is not None)
-    sets, places = SetsFound(), tuple[str, ...]()
+    sets, places = SetsFound[DecisionId](), tuple[DecisionId, ...]()
     try:
         if causes.holds and repairs.holds:
             sets = all_sets(everything, enabled, denied, MOST_SETS, likely, denied.appeared)
@@ -116,11 +119,13 @@ def _search(
     return replace(found, sets=sets, checks=checks, places=places, decisions=decisions)
 
 
-def _first_repair(study: Study, case: Case, elements: Sequence[str]) -> tuple[MinimalSet, ...]:
+def _first_repair(
+    study: Study, case: Case, elements: Sequence[DecisionId]
+) -> tuple[MinimalSet[DecisionId], ...]:
     return (by_groups(elements, Inverted(Denied(study, case))).inverted(),)
 
 
-def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[str, ...]:
+def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[DecisionId, ...]:
     """The fallbacks that repair alone; else one minimal set of them, if all together do."""
     places = [d.id for d in decisions if d.kind in PLACES]
     results = study.probe_all([(study.deny(frozenset({p})), case) for p in places])
@@ -137,21 +142,21 @@ def _places(study: Study, case: Case, decisions: Sequence[Decision]) -> tuple[st
     return by_groups(places, Inverted(Denied(study, case))).members
 
 
-def _further_places(result: ProbeResult, known: Sequence[str]) -> list[str]:
+def _further_places(result: ProbeResult, known: Sequence[DecisionId]) -> list[DecisionId]:
     return [d.id for d in result.measurement.decisions if d.kind in PLACES and d.id not in known]
 
 
 @in_rounds
 def one_repair(
     study: Study, case: Case, default: ProbeResult, suspects: Suspects = NOBODY
-) -> MinimalSet | None:
+) -> MinimalSet[DecisionId] | None:
     """One repair among all decisions, fallbacks included only if nothing finer repairs.
 
     First by groups (every `lower:aten.tanh`, say), then inside them if few are left: where a hundred equal
     layers each add their part, the group is the answer, and its members one by one would cost a day.
     """
     ids = ordered(d.id for d in default.measurement.decisions if d.kind not in study.hooks_off)
-    fine = [i for i in ids if kind_of(i) not in PLACES]
+    fine = [i for i in ids if i.kind not in PLACES]
     for elements in (fine, ids):
         if elements and study.denied(frozenset(elements), case).outcome is Outcome.PASS:
             some = suspects.sets(elements)
@@ -165,13 +170,15 @@ def one_repair(
 MOST_ROUNDS = 3
 
 
-def needed_beside(study: Study, case: Case, elements: Sequence[str], flags: Sequence[str]) -> list[str]:
+def needed_beside(
+    study: Study, case: Case, elements: Sequence[DecisionId], flags: Sequence[str]
+) -> list[DecisionId]:
     """What must be denied beside the elements, so that the plain baseline agrees: nothing in most cases.
 
     Else the flags, as decisions of kind `config`; else the fewest places that make it diverge: lowerings by
     their own formula, of a script the functions that Dynamo traces. Nothing, too, where none of these helps.
     """
-    members, nothing = frozenset(elements), frozenset[str]()
+    members, nothing = frozenset(elements), frozenset[DecisionId]()
     # The other ends are asked next; together they take less time.
     ends = (study.plain(nothing, []), study.plain(members, []), study.deny(members))
     plain = study.probe_all([(end, case) for end in ends])[0]
@@ -183,7 +190,7 @@ def needed_beside(study: Study, case: Case, elements: Sequence[str], flags: Sequ
     return _formulas(study, case, plain) or config
 
 
-def _formulas(study: Study, case: Case, plain: ProbeResult) -> list[str]:
+def _formulas(study: Study, case: Case, plain: ProbeResult) -> list[DecisionId]:
     """Of the places in a plain baseline that diverges, a smallest set to deny so that it agrees."""
     places = [d.id for d in plain.measurement.decisions if d.kind in PLACES and d.kind not in study.hooks_off]
     if not places or study.enabled(frozenset(), case, places).outcome is not Outcome.PASS:
@@ -191,7 +198,9 @@ def _formulas(study: Study, case: Case, plain: ProbeResult) -> list[str]:
     return list(by_groups(places, Inverted(Formulas(study, case))).members)
 
 
-def with_appeared(study: Study, case: Case, everything: list[str]) -> tuple[ProbeResult, list[Decision]]:
+def with_appeared(
+    study: Study, case: Case, everything: list[DecisionId]
+) -> tuple[ProbeResult, list[Decision]]:
     """Deny everything; while that still diverges, deny what only came up by it as well.
 
     `everything` grows by what appeared. Returns the last result, and those decisions.
@@ -212,7 +221,9 @@ MOST_GRADED = 16  # decisions that are denied one by one: a probe each
 LARGEST = 8  # shares that are reported
 
 
-def worth_grading(repairs: Sequence[MinimalSet], elements: Sequence[str]) -> Sequence[str]:
+def worth_grading(
+    repairs: Sequence[MinimalSet[DecisionId]], elements: Sequence[DecisionId]
+) -> Sequence[DecisionId]:
     """The members of the smallest repair if it has several; without a repair, all elements if they are few;
     else nothing: one decision that repairs alone carries it all."""
     if repairs:
@@ -222,7 +233,7 @@ def worth_grading(repairs: Sequence[MinimalSet], elements: Sequence[str]) -> Seq
 
 
 def grade(
-    study: Study, case: Case, default: ProbeResult, elements: Sequence[str], repairs: bool
+    study: Study, case: Case, default: ProbeResult, elements: Sequence[DecisionId], repairs: bool
 ) -> Graded | None:
     """The shares of the elements on this case, or None where there is nothing to share.
 
@@ -231,9 +242,9 @@ def grade(
     """
     if len(elements) < 2:
         return None
-    results: dict[Members, ProbeResult] = {}
+    results: dict[Members[DecisionId], ProbeResult] = {}
 
-    def removed(members: Members) -> float | None:
+    def removed(members: Members[DecisionId]) -> float | None:
         result = results.get(members) or study.denied(members, case)
         if result.outcome is Outcome.UNRESOLVED:
             return None

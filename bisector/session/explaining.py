@@ -12,6 +12,7 @@ from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.clusters import patterns
+from bisector.core.decision import DecisionId
 from bisector.core.fix_source import PASSES, PER_GRAPH
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Candidate
@@ -337,7 +338,7 @@ class Explanation(Findings):
             place = starting.place_repair(self.study, origin, self.start.case, self.start.default)
             return confirm_also(self._now, self.second, found, place) if place is not None else found
 
-    def _look_for_family(self, told: Sequence[Mechanism], repairs: Sequence[MinimalSet]) -> None:
+    def _look_for_family(self, told: Sequence[Mechanism], repairs: Sequence[MinimalSet[DecisionId]]) -> None:
         """Which decisions together repair the whole, or carry much of its divergence. told: what makes its
         operations differ. repairs: of a part."""
         known = frozenset[str]().union(*(patterns(repair.members) for repair in repairs))

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE
 from bisector.core.clusters import pattern
+from bisector.core.decision import Decision, DecisionId
 from bisector.core.graphinfo import layer_of
 from bisector.core.judge import proof, removed_square
 from bisector.core.kinds import KINDS
-from bisector.core.model import Decision, Outcome, ProbeResult, kind_of, node_of
+from bisector.core.model import Outcome, ProbeResult
 from bisector.core.search.families import Family, Members, Tried, family
 from bisector.core.search.minimal import Inverted, MinimalSet, minimal_set
 from bisector.core.shares import Part, Parts
-from bisector.core.trace import BACKWARD, Trace
+from bisector.core.trace import Trace
 
 from .following import followable
 from .mechanisms import Mechanism
@@ -58,7 +59,7 @@ class FoundFamily:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of its decisions."""
-        return tuple(dict.fromkeys(map(kind_of, self.family.members)))
+        return tuple(dict.fromkeys(member.kind for member in self.family.members))
 
     @property
     def adds_up(self) -> bool | None:
@@ -124,7 +125,7 @@ def seen_again(found: FoundFamily, default: ProbeResult, result: ProbeResult) ->
 
 
 @in_rounds
-def smallest_on_whole(study: Study, members: Members) -> MinimalSet:
+def smallest_on_whole(study: Study, members: Members) -> MinimalSet[DecisionId]:
     """A minimal repair of the whole among a few decisions that together repair it."""
     if len(members) == 1:
         return MinimalSet(members, Outcome.PASS, (Outcome.FAIL,))
@@ -148,7 +149,7 @@ class _SetTest:
     default: ProbeResult
     paths: Sequence[str]
     known: frozenset[str]
-    appeared: dict[str, None] = field(default_factory=dict)
+    appeared: dict[DecisionId, None] = field(default_factory=dict)
 
     def __call__(self, sets: Sequence[Members]) -> list[Tried]:
         asked = [self._with_appeared(members) for members in sets]
@@ -226,7 +227,7 @@ def _by_kind(
     those of nodes where most arises."""
     arises = {n.name: n.local for n in trace.nodes if n.arises} if trace is not None else {}
     there: Counter[str] = Counter()
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[DecisionId]] = {}
     for decision in decisions:
         if decision.kind != PLACE:
             groups.setdefault(decision.kind, []).append(decision.id)
@@ -242,7 +243,7 @@ def _layers(
     study: Study, members: Members, parts: Parts, paths: Sequence[str]
 ) -> tuple[Carries, ...]:
     modules = {node.name: layer_of(node.module) for node in study.describe(WHOLE).nodes}
-    counted = Counter(modules.get(node_of(member).removeprefix(BACKWARD), "") for member in members)
+    counted = Counter(modules.get(member.forward_node, "") for member in members)
     shares = {part.name: part for part in parts.layers}
     found = []
     for layer in dict.fromkeys(modules.values()):

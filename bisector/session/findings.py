@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bisector.core.case import WHOLE
+from bisector.core.decision import DecisionId
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.trace import Trace
@@ -41,7 +42,7 @@ class Findings:
         self.followed: Followed | None = None
         self.whole = Start(WHOLE, divergence.default)
         self.stopped_because: str | None = None
-        self.of_whole: MinimalSet | None = None
+        self.of_whole: MinimalSet[DecisionId] | None = None
         self._begin_with(self.whole)
 
     def _begin_with(self, start: Start) -> None:

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.decision import DecisionId
 from bisector.core.fix_source import (
     DisablePasses,
     FallBack,
@@ -20,7 +21,7 @@ from bisector.core.fix_source import (
     by_name,
     paste_lines,
 )
-from bisector.core.model import Candidate, Outcome, ProbeResult, kind_of
+from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed
 from bisector.core.reduction.inputs import other_shapes
 from bisector.core.search.minimal import MinimalSet
@@ -61,7 +62,7 @@ class Fix:
     others: Elsewhere | None = None
     kinds: frozenset[str] = frozenset()
     program: str | None = None
-    decisions: tuple[str, ...] = ()
+    decisions: tuple[DecisionId, ...] = ()
 
     @property
     def perturbs(self) -> bool:
@@ -117,12 +118,14 @@ def from_backends(rungs: Mapping[str, ProbeResult]) -> list[Fix]:
     ]
 
 
-def from_repairs(repairs: Iterable[tuple[MinimalSet, ProbeResult]], script: str = "") -> list[Fix]:
+def from_repairs(
+    repairs: Iterable[tuple[MinimalSet[DecisionId], ProbeResult]], script: str = ""
+) -> list[Fix]:
     """Decisions whose denial repairs the whole subject; passes, decompositions and lowerings by name. script:
     the source of the script, where that is the subject."""
     fixes = []
     for repair, result in repairs:
-        kinds = {kind_of(m) for m in repair.members}
+        kinds = {m.kind for m in repair.members}
         kind = _KIND_OF_DECISION.get(next(iter(kinds)), "decision") if len(kinds) == 1 else "decision"
         name, plain = " + ".join(repair.members), by_name(kind, repair.members, script)
         fixes.append(Fix(name, kind, None, residual(result), 1.0, plain, decisions=repair.members))
@@ -198,7 +201,7 @@ def ranked(fixes: Iterable[Fix]) -> list[Fix]:
 
 def _settings_of(fix: Fix) -> frozenset[str] | None:
     """The flags that the fix denies as decisions; None where it denies none or others too."""
-    kinds = {kind_of(member) for member in fix.decisions}
+    kinds = {member.kind for member in fix.decisions}
     return frozenset(map(flag_of, fix.decisions)) if kinds == {"config"} else None
 
 

@@ -6,8 +6,8 @@ import difflib
 import textwrap
 from collections.abc import Iterable, Iterator
 
+from bisector.core.decision import DecisionId
 from bisector.core.kinds import KINDS, Kind
-from bisector.core.model import kind_of
 from bisector.errors import BadOption
 from bisector.report.words import CLASS_SENTENCES, conjunction, short_decision
 
@@ -26,7 +26,7 @@ def explain(word: str | None) -> int:
 
 def _explained(word: str) -> Iterator[str]:
     flags = {flag.name: flag for flag in catalogue()}
-    kind = KINDS.get(kind_of(word)) if word not in CLASS_SENTENCES else None
+    kind = KINDS.get(DecisionId(word).kind) if word not in CLASS_SENTENCES else None
     name = word.partition(":")[2] if kind is not None and kind.name == "config" else word
     if name.partition("@")[0] in flags:
         return _of_flag(flags[name.partition("@")[0]])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from bisector.core.case import Case
 from bisector.core.clusters import pattern, patterns
 from bisector.core.criterion import Criterion
+from bisector.core.decision import DecisionId, Pattern
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, Signature
@@ -41,7 +42,7 @@ class Found:
 
     case: Case
     default: ProbeResult
-    repair: frozenset[str]
+    repair: frozenset[DecisionId]
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Mechanism:
     found: Found | None
 
     @property
-    def patterns(self) -> frozenset[str]:
+    def patterns(self) -> frozenset[Pattern]:
         """Of the decisions of the repair: a decision is of a pattern wherever it is taken."""
         return patterns(self.found.repair) if self.found is not None else frozenset()
 
@@ -101,11 +102,11 @@ def _of_one(study: Study, info: GraphInfo, node: NodeTrace) -> Found | None:
     return None
 
 
-def _repair(study: Study, case: Case, default: ProbeResult) -> frozenset[str] | None:
+def _repair(study: Study, case: Case, default: ProbeResult) -> frozenset[DecisionId] | None:
     """The decisions of the finest kind that, all denied, give eager's bits; else those of the fewest kinds
     that do together, or of a kind that says where something is computed, or ATen's own kernels; None where
     nothing does."""
-    by_kind: dict[str, frozenset[str]] = {}
+    by_kind: dict[str, frozenset[DecisionId]] = {}
     for decision in default.measurement.decisions:
         if decision.kind not in study.hooks_off:
             by_kind[decision.kind] = by_kind.get(decision.kind, frozenset()) | {decision.id}
@@ -120,7 +121,7 @@ def _repair(study: Study, case: Case, default: ProbeResult) -> frozenset[str] | 
     return None if found is None else _fewest_patterns(study, case, asking.denied[tuple(found)])
 
 
-def _fewest_patterns(study: Study, case: Case, repair: frozenset[str]) -> frozenset[str]:
+def _fewest_patterns(study: Study, case: Case, repair: frozenset[DecisionId]) -> frozenset[DecisionId]:
     """Without the decisions of patterns that are not needed."""
     wanted = sorted({pattern(member) for member in repair})
     for one in wanted if 1 < len(wanted) <= MOST_PATTERNS else ():
@@ -136,15 +137,15 @@ class _Kinds:
 
     study: Study
     case: Case
-    kinds: dict[str, frozenset[str]]
-    denied: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    kinds: dict[str, frozenset[DecisionId]]
+    denied: dict[tuple[str, ...], frozenset[DecisionId]] = field(default_factory=dict)
 
     def first(self, offered: Sequence[Sequence[str]]) -> Sequence[str] | None:
         """The first that repairs."""
         for some in offered:
             if not some or not all(kind in self.kinds for kind in some):
                 continue
-            members = frozenset[str]().union(*(self.kinds[kind] for kind in some))
+            members = frozenset[DecisionId]().union(*(self.kinds[kind] for kind in some))
             result = self.study.denied(members, self.case)
             if result.outcome is Outcome.PASS:
                 self.denied[tuple(some)] = members - set(result.measurement.vanished)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bisector.core.clusters import pattern
+from bisector.core.decision import DecisionId
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Outcome
 
@@ -39,7 +40,9 @@ def _said(other: AlsoDiverges, options: Options) -> str:
     return f"{said}; `--call {other.number}` explains it, `--all` each of them)"
 
 
-def _relation(session: Session, study: Study, other: Other, repairs: Sequence[Sequence[str]]) -> Relation:
+def _relation(
+    session: Session, study: Study, other: Other, repairs: Sequence[Sequence[DecisionId]]
+) -> Relation:
     """SAME where decisions like those of a repair repair it there too."""
     if not repairs:
         return Relation.UNKNOWN

@@ -15,7 +15,7 @@ from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.criterion import Criterion
 from bisector.core.judge import BudgetSpent
-from bisector.core.model import Measurement, Outcome, kind_of
+from bisector.core.model import Measurement, Outcome
 from bisector.core.printed import PrintedLine, complaint
 from bisector.core.protocol import Request
 from bisector.core.recorded import RecordedCall
@@ -200,7 +200,7 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
     """Where Dynamo or AOTAutograd makes a call diverge and no decision within its graph repairs it: the
     causes that the whole script shows, which runs Dynamo too. None where it shows none."""
     repairs = (repair.found.members for repair in found.repairs if repair.confirmed)
-    finer = any(kind_of(member) not in PLACES for members in repairs for member in members)
+    finer = any(member.kind not in PLACES for members in repairs for member in members)
     explained = finer or any(proved for _, proved in found.causes)
     if explained or found.first_bad_backend not in RUNGS_ABOVE or session.clock.exhausted() is not None:
         return None

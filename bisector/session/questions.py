@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from bisector.core.case import Case
+from bisector.core.decision import Decision, DecisionId
 from bisector.core.judge import BudgetSpent, proof
-from bisector.core.model import Candidate, Decision, Outcome, ProbeResult
+from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.minimal import Members
 
 from .search_order import PLACES, ordered
@@ -40,14 +41,14 @@ class DecisionTest:
         self.case = case
         self.allowance = allowance or Allowance()
 
-    def candidate(self, members: Members) -> Candidate:
+    def candidate(self, members: Members[DecisionId]) -> Candidate:
         raise NotImplementedError
 
-    def __call__(self, members: Members) -> Outcome:
+    def __call__(self, members: Members[DecisionId]) -> Outcome:
         self.allowance.spend()
         return self.ask(members).outcome
 
-    def ask(self, members: Members) -> ProbeResult:
+    def ask(self, members: Members[DecisionId]) -> ProbeResult:
         """The whole result; what was asked before is answered from memory."""
         [result] = self.study.probe_all([(self.candidate(members), self.case)])
         return result
@@ -67,37 +68,37 @@ class Denied(DecisionTest):
         self, study: Study, case: Case, allowance: Allowance | None = None, known: Sequence[Decision] = ()
     ) -> None:
         super().__init__(study, case, allowance)
-        self.grown: dict[str, Decision] = {}
+        self.grown: dict[DecisionId, Decision] = {}
         self._known = {d.id for d in known}
 
-    def __call__(self, members: Members) -> Outcome:
+    def __call__(self, members: Members[DecisionId]) -> Outcome:
         self.allowance.spend()
         result = self.ask(members)
         came_up = members - frozenset(result.measurement.vanished)
         return result.outcome if came_up else proof(result, members).outcome
 
-    def appeared(self, members: Members) -> list[str]:
+    def appeared(self, members: Members[DecisionId]) -> list[DecisionId]:
         fresh = new_decisions(self.study, self.ask(members), self._known)
         self.grown.update((d.id, d) for d in fresh)
         return ordered(d.id for d in fresh)
 
-    def candidate(self, members: Members) -> Candidate:
+    def candidate(self, members: Members[DecisionId]) -> Candidate:
         return self.study.deny(members)
 
 
 class Enabled(DecisionTest):
     """FAIL where the members alone, over the plain baseline, make the case diverge."""
 
-    def __init__(self, study: Study, case: Case, allowance: Allowance, beside: Sequence[str]) -> None:
+    def __init__(self, study: Study, case: Case, allowance: Allowance, beside: Sequence[DecisionId]) -> None:
         super().__init__(study, case, allowance)
         self.beside = beside
 
-    def candidate(self, members: Members) -> Candidate:
+    def candidate(self, members: Members[DecisionId]) -> Candidate:
         return self.study.plain(members, self.beside)
 
 
 class Formulas(DecisionTest):
     """PASS where the plain baseline agrees once the members, which are lowerings, are denied."""
 
-    def candidate(self, members: Members) -> Candidate:
+    def candidate(self, members: Members[DecisionId]) -> Candidate:
         return self.study.plain(frozenset(), sorted(members))

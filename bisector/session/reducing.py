@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bisector.core.case import Case
+from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import Axis
 from bisector.core.judge import BudgetSpent, worst
-from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, node_of
+from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import neighbours, reduce
 from bisector.core.search.minimal import MinimalSet
-from bisector.core.trace import BACKWARD
 from bisector.core.verdict import VerdictClass
 
 from .fixes import Fix
@@ -42,11 +42,11 @@ class Anchor:
     none may do so without one of its members. All repairs are asked for, not the best alone, since a case
     that needs fewer decisions to go wrong has other repairs missing."""
 
-    repairs: tuple[frozenset[str], ...]
+    repairs: tuple[frozenset[DecisionId], ...]
 
-    def demands(self) -> list[tuple[frozenset[str], Outcome]]:
+    def demands(self) -> list[tuple[frozenset[DecisionId], Outcome]]:
         """Sets to deny, with the outcome that a case must give."""
-        asked: dict[frozenset[str], Outcome] = dict.fromkeys(self.repairs, Outcome.PASS)
+        asked: dict[frozenset[DecisionId], Outcome] = dict.fromkeys(self.repairs, Outcome.PASS)
         for repair in self.repairs:
             if 1 < len(repair) <= NEEDED_EACH:
                 asked.update({repair - {m}: Outcome.FAIL for m in sorted(repair)})
@@ -54,10 +54,10 @@ class Anchor:
 
     def nodes(self) -> frozenset[str]:
         """The nodes of the graph that the repairs decide about."""
-        return frozenset(node_of(m).removeprefix(BACKWARD) for r in self.repairs for m in r)
+        return frozenset(m.forward_node for r in self.repairs for m in r)
 
 
-def anchored_by(repairs: Sequence[MinimalSet]) -> Anchor | None:
+def anchored_by(repairs: Sequence[MinimalSet[DecisionId]]) -> Anchor | None:
     """An anchor of the finest of these repairs, those that are confirmed; None where none is."""
     confirmed = [frozenset(r.members) for r in finest(repairs) if r.confirmed]
     return Anchor(tuple(confirmed[:MOST_ANCHORS])) if confirmed else None
@@ -214,7 +214,7 @@ class Neighbour:
 
 
 def nearest(
-    study: Study, case: Case, repairs: Sequence[MinimalSet], flags: Sequence[Fix]
+    study: Study, case: Case, repairs: Sequence[MinimalSet[DecisionId]], flags: Sequence[Fix]
 ) -> Neighbour | None:
     """Of what agrees and differs in one decision or flag, what changes the fewest lines of code; where none
     does, of what differs in one call or length. None where nothing of the kind agrees."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
+from bisector.core.decision import DecisionId
 from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.model import Measurement
 from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteTest
@@ -43,7 +44,7 @@ class ReproPlan:
 
 
 def written(
-    writer: ReproWriter, shown: ReproPlan, answer: Answer, decisions: Sequence[str]
+    writer: ReproWriter, shown: ReproPlan, answer: Answer, decisions: Sequence[DecisionId]
 ) -> Repro | Failed:
     """The repro. decisions: IDs whose nodes a reader must find in the function."""
     criterion, said = writer.criterion_of(shown.case), header(answer, shown.fix)
@@ -62,7 +63,7 @@ def _spec(
     shown: ReproPlan,
     answer: Answer,
     said: Sequence[str],
-    decisions: Sequence[str],
+    decisions: Sequence[DecisionId],
     file: str,
 ) -> ScriptSpec:
     return ScriptSpec(
@@ -107,7 +108,7 @@ def header(answer: Answer, fix: Fix | None) -> list[str]:
     return lines
 
 
-def named(answer: Answer, fix: Fix | None) -> list[str]:
+def named(answer: Answer, fix: Fix | None) -> list[DecisionId]:
     """The decisions that the comment names."""
     sets = [found for found, confirmed in answer.causes if confirmed]
     sets += [repair.found for repair in answer.repairs if repair.confirmed]
@@ -179,7 +180,7 @@ def start(session: Session, shown: ReproPlan, answered: Repro) -> RunningRepro:
 
 
 def start_early(
-    session: Session, writer: ReproWriter, case: Case, answer: Answer, decisions: Sequence[str]
+    session: Session, writer: ReproWriter, case: Case, answer: Answer, decisions: Sequence[DecisionId]
 ) -> RunningRepro | None:
     """The first attempt of `reproduce`, as far as the fixes are known. decisions: those found by now."""
     expressible = _expressible(answer)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bisector.core.decision import DecisionId
 from bisector.core.fix_source import paste_lines
 from bisector.core.judge import compared_in
 from bisector.core.model import OutputMeasurement
@@ -196,7 +197,7 @@ def _decisions(answer: Answer) -> dict[str, Any]:
         if d.id in mentioned
     }
     for member in mentioned - described.keys():
-        flag = flags.get(member.removeprefix("config:").rpartition("@")[0])
+        flag = flags.get(member.place)
         described[member] = {"text": flag.effect if flag else "", "where": ""}
     return dict(sorted(described.items()))
 
@@ -242,7 +243,7 @@ def findings(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _cause(cause: MinimalSet, confirmed: bool) -> dict[str, Any]:
+def _cause(cause: MinimalSet[DecisionId], confirmed: bool) -> dict[str, Any]:
     evidence = {"alone": cause.alone.value, "without_each": [o.value for o in cause.without_each]}
     return {"decisions": list(cause.members), "confirmed": confirmed, "evidence": evidence}
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bisector.core.decision import BACKWARD, DecisionId
 from bisector.core.kinds import FRAME, KINDS, LOWER
-from bisector.core.model import Outcome, Signature, kind_of, node_of
+from bisector.core.model import Outcome, Signature
 from bisector.core.search.minimal import Members, MinimalSet, Test, minimal_set
-from bisector.core.trace import BACKWARD, GRADIENT, NodeTrace
+from bisector.core.trace import GRADIENT, NodeTrace
 
 # A repair by groups is taken apart into single decisions up to this many members.
 SEPARATED = 12
@@ -23,17 +24,17 @@ _RANK = {kind: i for i, kind in enumerate(KINDS)}
 RECOMPUTED = "inline"
 
 
-def rank_of(decision_id: str) -> int:
+def rank_of(decision_id: DecisionId) -> int:
     """The finer the kind, the lower."""
-    return _RANK.get(kind_of(decision_id), len(_RANK))
+    return _RANK.get(decision_id.kind, len(_RANK))
 
 
-def ordered(ids: Iterable[str]) -> list[str]:
+def ordered(ids: Iterable[DecisionId]) -> list[DecisionId]:
     """The finest kind first, else as they come."""
     return sorted(ids, key=rank_of)
 
 
-def finest(sets: Sequence[MinimalSet]) -> list[MinimalSet]:
+def finest(sets: Sequence[MinimalSet[DecisionId]]) -> list[MinimalSet[DecisionId]]:
     """Small sets first, among equals the finest kind first."""
     return sorted(sets, key=lambda found: (len(found.members), sorted(map(rank_of, found.members))))
 
@@ -43,16 +44,11 @@ def listed(members: Sequence[str]) -> str:
     return " + ".join(members) if len(members) <= 4 else f"{members[0]} and {len(members) - 1} more"
 
 
-def group_of(decision_id: str) -> str:
-    """`lower:aten.tanh` of `lower:aten.tanh@h_3`: the same choice made at many nodes."""
-    return decision_id.rpartition("@")[0]
-
-
-def by_groups(elements: Sequence[str], test: Test) -> MinimalSet:
+def by_groups(elements: Sequence[DecisionId], test: Test[DecisionId]) -> MinimalSet[DecisionId]:
     """A set that FAILs: minimal in groups, and 1-minimal in members where there are few."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[DecisionId]] = {}
     for element in elements:
-        groups.setdefault(group_of(element), []).append(element)
+        groups.setdefault(element.group, []).append(element)
     found = minimal_set(list(groups), _Grouped(test, groups)) if len(groups) > 1 else None
     names = found.members if found is not None else tuple(groups)
     members = [m for name in names for m in groups[name]]
@@ -65,11 +61,11 @@ def by_groups(elements: Sequence[str], test: Test) -> MinimalSet:
 class _Grouped:
     """A test of groups by their names."""
 
-    def __init__(self, test: Test, groups: Mapping[str, list[str]]) -> None:
+    def __init__(self, test: Test[DecisionId], groups: Mapping[str, list[DecisionId]]) -> None:
         self._test = test
         self._groups = groups
 
-    def __call__(self, names: Members) -> Outcome:
+    def __call__(self, names: Members[str]) -> Outcome:
         return self._test(frozenset(m for name in names for m in self._groups[name]))
 
 
@@ -81,21 +77,21 @@ class Suspects:
     nodes: frozenset[str] = frozenset()
     prefix: str | None = None
 
-    def sets(self, decision_ids: Sequence[str]) -> list[Members]:
+    def sets(self, decision_ids: Sequence[DecisionId]) -> list[Members[DecisionId]]:
         """Sets worth a question each before any bisection, the narrowest first.
 
         The kinds are suspected alone and together with what decides where a value is computed, since a
         rounding that a kernel skips shows where the same value was stored.
         """
         choices = [self.kinds, self.kinds | {RECOMPUTED}] if self.kinds else []
-        by_kind = [frozenset(i for i in decision_ids if kind_of(i) in kinds) for kinds in choices]
+        by_kind = [frozenset(i for i in decision_ids if i.kind in kinds) for kinds in choices]
         here = self.here(decision_ids)
         found = [*(some & here for some in by_kind), here, *by_kind]
         return list(dict.fromkeys(some for some in found if some))
 
-    def here(self, decision_ids: Iterable[str]) -> Members:
+    def here(self, decision_ids: Iterable[DecisionId]) -> Members[DecisionId]:
         """Those that are made where the difference arises; none where that is not known."""
-        return frozenset(i for i in decision_ids if self._has(node_of(i)))
+        return frozenset(i for i in decision_ids if self._has(i.node))
 
     def _has(self, node: str) -> bool:
         return node in self.nodes or (self.prefix is not None and node.startswith(self.prefix))

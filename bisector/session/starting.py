@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.decision import DecisionId
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.recorded import SEARCHED_WHOLE, RecordedCall
 from bisector.core.reduction.inputs import take_part
@@ -135,7 +136,7 @@ def _diverging_region(study: Study, trace: Trace, default: ProbeResult) -> tuple
 
 def place_repair(
     study: Study, origin: NodeTrace | None, case: Case, default: ProbeResult
-) -> MinimalSet | None:
+) -> MinimalSet[DecisionId] | None:
     """The ATen kernel for the node where the difference arises, if that repairs the case, which diverges.
 
     One probe; a repair by the finest decisions would take dozens.

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
+from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import BudgetSpent, judge, together
-from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature, kind_of
+from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature
 from bisector.core.protocol import (
     About,
     Answer,
@@ -40,20 +41,19 @@ from bisector.core.shares import Shares
 from bisector.core.trace import Reach
 from bisector.errors import WorkerLost
 
-CONFIG = "config:"  # a decision of this kind is a flag: `config:NAME@graph`
-
+CONFIG = "config"  # a decision of this kind is a flag: `config:NAME@graph`
 
 # Looking for other input values takes some hundred runs of eager; on what is slower it is given up.
 STEERING_S = 3.0
 
 
-def config_id(flag: str) -> str:
+def config_id(flag: str) -> DecisionId:
     """The decision ID of a flag as a whole."""
-    return f"{CONFIG}{flag}@graph"
+    return DecisionId.of(CONFIG, flag, "graph")
 
 
-def flag_of(decision_id: str) -> str:
-    return decision_id.removeprefix(CONFIG).rpartition("@")[0]
+def flag_of(decision_id: DecisionId) -> str:
+    return decision_id.place
 
 
 class Asks(Protocol):
@@ -210,7 +210,7 @@ class Study:
             raise WorkerLost(f"{problem}; go on with `numbisect resume`")
         return answer
 
-    def formulas(self, ids: Sequence[str]) -> Mapping[str, str]:
+    def formulas(self, ids: Sequence[DecisionId]) -> Mapping[str, str]:
         """Torch's own `file:line` of the formulas behind these `lower` and `decomp` decisions, "" where none
         is known."""
         if not ids:
@@ -223,24 +223,26 @@ class Study:
         answer = self.lab.ask(ReadFlags(self.about(WHOLE), tuple(names)))
         return {} if isinstance(answer, Failed) else answer.values
 
-    def denied(self, members: frozenset[str], case: Case = WHOLE) -> ProbeResult:
+    def denied(self, members: frozenset[DecisionId], case: Case = WHOLE) -> ProbeResult:
         """The default compile with these decisions denied; `config:` members at their conservative values."""
         return self.probe(self.deny(members), case)
 
-    def enabled(self, members: frozenset[str], case: Case, beside: Sequence[str]) -> ProbeResult:
+    def enabled(
+        self, members: frozenset[DecisionId], case: Case, beside: Sequence[DecisionId]
+    ) -> ProbeResult:
         """The plain baseline with these decisions enabled. beside: `config` flags and `lower` decisions that
         are denied too, those that are members apart."""
         return self.probe(self.plain(members, beside), case)
 
-    def plain(self, members: frozenset[str], beside: Sequence[str]) -> Candidate:
+    def plain(self, members: frozenset[DecisionId], beside: Sequence[DecisionId]) -> Candidate:
         """The candidate of `enabled`."""
         denied = frozenset(beside) - members
-        flags = {flag_of(d): self.conservative[flag_of(d)] for d in denied if d.startswith(CONFIG)}
+        flags = {flag_of(d): self.conservative[flag_of(d)] for d in denied if d.kind == CONFIG}
         turned = _no_config(members - frozenset(beside)) | _no_config(denied)
         return replace(Candidate.with_flags(flags), base=Base.PLAIN, members=turned)
 
-    def deny(self, members: frozenset[str]) -> Candidate:
-        flags = {flag_of(m): self.conservative[flag_of(m)] for m in members if m.startswith(CONFIG)}
+    def deny(self, members: frozenset[DecisionId]) -> Candidate:
+        flags = {flag_of(m): self.conservative[flag_of(m)] for m in members if m.kind == CONFIG}
         return replace(Candidate.with_flags(flags), members=_no_config(members))
 
     def _stop_if_exhausted(self) -> None:
@@ -253,5 +255,5 @@ def measured(answer: Measurement | Failed) -> Measurement:
     return Measurement(error=answer.reason) if isinstance(answer, Failed) else answer
 
 
-def _no_config(members: frozenset[str]) -> frozenset[str]:
-    return frozenset(m for m in members if kind_of(m) != "config")
+def _no_config(members: frozenset[DecisionId]) -> frozenset[DecisionId]:
+    return frozenset(m for m in members if m.kind != CONFIG)

@@ -25,6 +25,10 @@ def round_trip(x):
     return x.half().float() * 3
 
 
+def folded(x):
+    return x.abs() * 0
+
+
 def test_fails_on_what_was_compiled():
     x = torch.rand(16)
     torch.testing.assert_close(torch.compile(round_trip)(x), round_trip(x))
@@ -32,6 +36,11 @@ def test_fails_on_what_was_compiled():
 
 def test_fails_by_the_fixture(numbisect_check):
     numbisect_check(round_trip, torch.rand(32))
+
+
+def test_folds_a_constant():
+    x = torch.tensor([1.0, float("nan")])
+    torch.testing.assert_close(torch.compile(folded)(x), folded(x), equal_nan=True)
 
 
 def test_passes(numbisect_check):
@@ -63,7 +72,12 @@ def test_errors(broken):
 """
 
 
-LEAVE = ["TestOfUnittest::test_fails", "test_fails_by_the_fixture", "test_fails_on_what_was_compiled"]
+LEAVE = [
+    "TestOfUnittest::test_fails",
+    "test_fails_by_the_fixture",
+    "test_fails_on_what_was_compiled",
+    "test_folds_a_constant",
+]
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +100,7 @@ def test_each_failure_on_compiled_outputs_leaves_a_bundle_and_no_other_does(
 ) -> None:
     done = pytest_in(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", *processes)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert re.search(r"5 failed, 1 passed, (\d+ warnings, )?1 error", done.stdout), done.stdout
+    assert re.search(r"6 failed, 1 passed, (\d+ warnings, )?1 error", done.stdout), done.stdout
     bundles = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "left").iterdir())
     assert bundles == [f"test_it-py-{name.replace('::', '-')}" for name in LEAVE]
     lines = re.findall(r"^test_it\.py::([\w:]+): numbisect minimize (\S+)$", done.stdout, re.M)
@@ -104,12 +118,12 @@ def test_off_is_the_default_and_leaves_nothing(folder: Path) -> None:
 
 @pytest.mark.live
 def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> None:
-    chosen = ("-k", "on_what_was_compiled")
+    chosen = ("-k", "folds_a_constant")
     done = pytest_in(folder, "--numbisect=minimize", f"--numbisect-dir={tmp_path}", *chosen)
     assert done.returncode == 1
-    assert "torch.compile leaves out a rounding" in done.stdout
-    (line,) = re.findall(r"^test_it\.py::test_fails_on_what_was_compiled: (.*)$", done.stdout, re.M)
-    assert re.fullmatch(r"elided-rounding; (cast|inline|fuse)\S*.*; \S+repro\.py", line), line
+    assert "because of the constant folding of `mul`" in done.stdout
+    (line,) = re.findall(r"^test_it\.py::test_folds_a_constant: (.*)$", done.stdout, re.M)
+    assert re.fullmatch(r"compiled-worse; cfold:aten\.mul\S*.*; \S+repro\.py", line), line
     repro = line.rpartition("; ")[2]
     ended = [run(sys.executable, repro, *given, folder=tmp_path) for given in ([], ["--fixed"])]
     assert [done.returncode for done in ended] == [1, 0]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from bisector import wire
 from bisector.core.case import WHOLE, Case, Slice
-from bisector.core.model import Base, Candidate, Decision, Measurement
+from bisector.core.decision import Decision, DecisionId
+from bisector.core.model import Base, Candidate, Measurement
 from bisector.core.protocol import About, RunProbe
 from tests.core.measurements import CRASH, measured, off_by, output
 
@@ -92,7 +93,7 @@ def test_the_order_in_which_members_are_given_does_not_change_the_text(members: 
 def test_a_measurement_comes_back_from_json_as_it_was() -> None:
     full = Measurement(
         outputs=(off_by(0.5, shape=(4, 25)), output("grad[x]", stride_compiled=(1, 4), max_ulp=3)),
-        decisions=(Decision("fma:sub@mul", "a sentence", "model.py:3"),),
+        decisions=(Decision(DecisionId("fma:sub@mul"), "a sentence", "model.py:3"),),
         vanished=("vec:exp@exp",),
         code="ab12",
         seconds=0.25,

@@ -9,6 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bisector.core.clusters import Cause, cause_of, pattern, rand_index
+from bisector.core.decision import DecisionId
+
+Sets = list[list[str]]
+
+
+def cause(repairs: Sets, causes: Sets, flags: list[dict[str, int]]) -> Cause | None:
+    ids = ([[DecisionId(member) for member in found] for found in sets] for sets in (repairs, causes))
+    return cause_of(*ids, flags)
 
 
 @pytest.mark.parametrize(
@@ -27,26 +35,26 @@ from bisector.core.clusters import Cause, cause_of, pattern, rand_index
     ],
 )
 def test_a_pattern_leaves_out_what_is_of_one_graph(decision: str, wanted: str) -> None:
-    assert pattern(decision) == wanted
+    assert pattern(DecisionId(decision)) == wanted
 
 
 def test_failures_of_scripts_are_not_alike_by_the_number_of_their_graph() -> None:
     ways = [["g1/cast:bfloat16@half"], ["g1/vec:erf@erf"], ["g2/vec:erf@erf_1"]]
-    keys = [found.key for way in ways if (found := cause_of([way], [way], [])) is not None]
+    keys = [found.key for way in ways if (found := cause([way], [way], [])) is not None]
     assert keys == ["cast:bfloat16", "vec:erf", "vec:erf"]
 
 
 def test_what_only_makes_room_for_a_cause_is_no_part_of_its_key() -> None:
-    one = cause_of(
+    one = cause(
         [["cast:float16@half"]], [["cast:float16@half", "inline:prims.convert_element_type@half"]], []
     )
-    other = cause_of([["cast:float16@h_1", "fuse:mul@h_1"]], [["cast:float16@h_1", "fuse:mul@h_1"]], [])
+    other = cause([["cast:float16@h_1", "fuse:mul@h_1"]], [["cast:float16@h_1", "fuse:mul@h_1"]], [])
     assert one is not None and other is not None
     assert one.key == other.key == "cast:float16"
 
 
 def test_where_there_is_nothing_but_room_it_is_the_cause() -> None:
-    found = cause_of([["inline:aten.abs@abs_1"]], [], [])
+    found = cause([["inline:aten.abs@abs_1"]], [], [])
     assert found is not None
     assert found.key == "inline:aten.abs"
 
@@ -56,22 +64,23 @@ def test_a_cause_is_told_by_its_repair_then_by_causes_then_by_flags() -> None:
     flags = [{"inductor.cpp.simdlen": 1}]
     keys = [
         found.key
-        for found in (cause_of(repairs, causes, flags), cause_of([], causes, flags), cause_of([], [], flags))
+        for found in (cause(repairs, causes, flags), cause([], causes, flags), cause([], [], flags))
         if found is not None
     ]
     assert keys == ["layout:channels_last + vec:erf", "layout:x + vec:erf", "inductor.cpp.simdlen=1"]
-    assert cause_of([], [], []) is None
+    assert cause([], [], []) is None
 
 
 def test_causes_that_the_repair_has_no_part_in_do_not_count() -> None:
-    found = cause_of([["vec:erf@erf"]], [["vec:erf@erf"], ["decomp:aten.std@std"]], [])
+    found = cause([["vec:erf@erf"]], [["vec:erf@erf"], ["decomp:aten.std@std"]], [])
     assert found is not None
     assert found.cause == {"vec:erf"}
 
 
 def test_what_is_denied_and_enabled_in_another_graph_goes_by_patterns() -> None:
     cause = Cause(frozenset({"fma"}), frozenset({"fma"}))
-    decisions = ["fma:add@mul_7", "inline:aten.mul@mul_7", "vec:exp@exp", "fuse:a@b", "lower:aten.mul@mul_7"]
+    ids = ("fma:add@mul_7", "inline:aten.mul@mul_7", "vec:exp@exp", "fuse:a@b", "lower:aten.mul@mul_7")
+    decisions = [DecisionId(member) for member in ids]
     assert cause.denied(decisions) == {"fma:add@mul_7"}
     assert cause.enabled(decisions) == {"fma:add@mul_7", "inline:aten.mul@mul_7", "fuse:a@b"}
 

@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from bisector.core.decision import DecisionId
 from bisector.core.fix_source import (
     PASSES,
     PER_GRAPH,
@@ -141,7 +142,7 @@ def test_a_variable_is_no_way_to_set_what_the_subject_sets_itself() -> None:
 def test_what_plain_torch_can_leave_out_it_leaves_out_by_name(
     kind: str, decisions: list[str], fix: PlainFix | None
 ) -> None:
-    assert by_name(kind, decisions) == fix
+    assert by_name(kind, [DecisionId(decision) for decision in decisions]) == fix
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.decision import Decision, DecisionId
 from bisector.core.model import (
-    Decision,
     DivergenceKind,
     Measurement,
     Outcome,
@@ -42,7 +42,7 @@ class Truth:
 
 def problem(truth: Truth, graphs: Sequence[int] = GRAPHS, calls: Sequence[int] = CALLS) -> Problem:
     outputs = tuple(OutputMeasurement(i, f"call[{i}].output[0]", "float32", (1,), 1) for i in calls)
-    decisions = tuple(Decision(f"g{number}/fma:add@mul", "", "") for number in graphs)
+    decisions = tuple(Decision(DecisionId.of("fma", "add", "mul").in_graph(number)) for number in graphs)
     shown = Signature(f"call[{calls[-1]}].output[0]", DivergenceKind.VALUE) if calls else None
     default = ProbeResult(
         Outcome.FAIL, "", Measurement(outputs, decisions), () if shown is None else (shown,)

@@ -17,8 +17,9 @@ import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
+from bisector.core.decision import DecisionId
 from bisector.core.messages import LoadOptions, WorkerOptions
-from bisector.core.model import Candidate, Outcome, kind_of
+from bisector.core.model import Candidate, Outcome
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
 from bisector.session.culprit_search import decide
@@ -190,7 +191,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.mark.live
 @pytest.mark.parametrize(
-    "known", EACH, ids=lambda known: kind_of(known.only)
+    "known", EACH, ids=lambda known: DecisionId(known.only).kind
 )
 def test_one_decision_of_the_kind_is_the_cause_and_the_repair(lab: Lab, known: Known) -> None:
     study = Study(lab, known.call, known.criterion, known.criterion)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bisector.core.decision import DecisionId
 from bisector.core.model import Base, Candidate
 from bisector.inductor import control
 from bisector.inductor.control import Control
@@ -27,7 +28,7 @@ def test_over_the_plain_baseline_a_lowering_that_is_a_member_is_denied() -> None
     assert not asked.ask("lower", "aten.sum", "total")
     assert asked.ask("lower", "aten.mul", "mul")
     assert asked.ask("vec", "loop", "total")
-    assert asked.denied("lower:aten.sum@total")
+    assert asked.denied(DecisionId("lower:aten.sum@total"))
 
 
 def test_a_decision_is_recorded_once_in_order_with_its_first_text() -> None:
@@ -43,7 +44,7 @@ def test_a_decision_is_recorded_once_in_order_with_its_first_text() -> None:
 
 def test_an_answer_without_a_record_is_no_decision() -> None:
     asked = Control(Base.DEFAULT, ["fuse:b@a"])
-    assert not asked.allows("fuse:b@a")
+    assert not asked.allows(DecisionId("fuse:b@a"))
     assert asked.decisions() == ()
     assert asked.vanished() == ("fuse:b@a",)
 
@@ -56,9 +57,9 @@ def test_members_never_asked_about_have_vanished() -> None:
 
 def test_only_what_was_asked_and_refused_counts_as_denied() -> None:
     asked = Control(Base.DEFAULT, ["decomp:aten.std@std"])
-    assert not asked.denied("decomp:aten.std@std")
+    assert not asked.denied(DecisionId("decomp:aten.std@std"))
     asked.ask("decomp", "aten.std", "std")
-    assert asked.denied("decomp:aten.std@std")
+    assert asked.denied(DecisionId("decomp:aten.std@std"))
 
 
 def test_a_candidate_gives_its_base_and_members() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from bisector.core.decision import DecisionId  # noqa: E402
 from bisector.inductor.formula import source_of  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler")  # as in a worker, where the hooks stand around the formulas
@@ -33,11 +34,11 @@ def line_of(source: str) -> str:
     ],
 )
 def test_the_source_of_a_formula_is_a_line_of_torch(decision: str, file: str, head: str) -> None:
-    source = source_of(decision, "cpu")
+    source = source_of(DecisionId(decision), "cpu")
     assert source.startswith(file)
     assert head in line_of(source)
 
 
 @pytest.mark.parametrize("decision", ["lower:aten.no_such_op@x", "decomp:nowhere.op@x", "lower:mul@x"])
 def test_an_op_without_a_formula_has_no_source(decision: str) -> None:
-    assert source_of(decision, "cpu") == ""
+    assert source_of(DecisionId(decision), "cpu") == ""

@@ -17,7 +17,7 @@ import pytest
 from bisector import processes, wire
 from bisector.core.case import WHOLE
 from bisector.core.messages import ProgramOptions
-from bisector.core.model import Base, Candidate, Measurement, kind_of
+from bisector.core.model import Base, Candidate, Measurement
 from bisector.core.printed import PrintedLine
 from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
 from bisector.core.protocol import About, DigestCode, RunProbe
@@ -216,7 +216,7 @@ def test_a_graph_that_comes_from_the_cache_is_compiled_instead(cached: Probe) ->
 
 @pytest.mark.live
 def test_a_decision_in_the_second_graph_is_denied_by_its_name_whatever_its_kind(of_many_kinds: Probe) -> None:
-    of_kind = {kind_of(i): i for i in ids(of_many_kinds()) if i.startswith("g2/")}
+    of_kind = {i.kind: i for i in ids(of_many_kinds()) if i.startswith("g2/")}
     assert {"decomp", "fuse", "pass", "lower", "vec", "inline"} <= set(of_kind)
     # A denied decision that the compile does not meet again is reported as vanished.
     assert {kind: of_many_kinds(i).vanished for kind, i in of_kind.items()} == dict.fromkeys(of_kind, ())

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from bisector.core.criterion import Criterion
+from bisector.core.decision import DecisionId
 from bisector.core.fix_source import DisablePasses, FallBack, SetFlags, UseBackend
 from bisector.inductor.graph.repro_spec import ReproSpec
 from bisector.inductor.graph.settings_source import check_fix, setting_statements
@@ -257,7 +258,7 @@ def test_a_decision_of_the_header_is_found_in_the_function() -> None:
     mul = graph.create_node("call_function", operator.mul, (graph.placeholder("l_x_"), 2.0), name="mul_7")
     graph.output((mul,))
     gm = torch.fx.GraphModule(torch.nn.Module(), graph)
-    text = write_repro(ReproSpec(gm, [torch.ones(2)], [(0.0, 0.0)], decisions=["fma:sub@mul_7"]))
+    text = write_repro(ReproSpec(gm, [torch.ones(2)], [(0.0, 0.0)], decisions=[DecisionId("fma:sub@mul_7")]))
     assert "def fn(x):\n    mul = x * 2.0  # mul_7\n    return (mul,)\n" in text
 
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 import torch.utils.checkpoint
 from torch import fx, nn
 
+from bisector.core.decision import DecisionId
 from bisector.inductor.graph.source import Names, clean_name, function_source, input_names, verify
 from bisector.inductor.graph.values import CannotWrite
 
@@ -333,7 +334,7 @@ def test_a_node_of_a_large_graph_loses_its_number_and_likes_are_numbered_as_they
 def test_what_a_decision_names_is_found_by_a_comment_and_nothing_else_is_called_so() -> None:
     decisions = ["fuse:ceil_3/x@ceil_1", "vec:erf@bwd.matmul_4", "pass:noop@joint", "vec:floor_1@floor_2"]
     gm = late("ceil_1", "ceil_2", "ceil_3", "floor_2")
-    source = function_source(gm, decisions=decisions)
+    source = function_source(gm, decisions=map(DecisionId, decisions))
     assert source.text.splitlines() == [
         "def fn(matmul):",
         "    # matmul: matmul_4",
@@ -351,6 +352,6 @@ def test_a_long_statement_with_a_comment_is_broken() -> None:
     names = [f"an_input_of_long_name_{'abcde'[i] * 8}" for i in range(3)]
     inputs = [graph.placeholder(name) for name in names]
     graph.output((graph.create_node("call_function", torch.addcmul, tuple(inputs), name="total_12"),))
-    text = function_source(fx.GraphModule(nn.Module(), graph), decisions=["fma:x@total_12"]).text
+    text = function_source(fx.GraphModule(nn.Module(), graph), decisions=[DecisionId("fma:x@total_12")]).text
     assert "    total = torch.addcmul(  # total_12\n" in text
     assert max(map(len, text.splitlines())) <= 110

@@ -14,7 +14,7 @@ from .recording import read, record, text_of
 from .runs import RUNS
 
 AGAIN = (
-    "fp16_round_trip",  # minimize, a graph
+    "sort-odd-strides",  # minimize, a graph
     "above-a-helper-that-dynamo-inlines-gives-something-else-where-it-is-traced",  # minimize, a script
     "flags-fp16",
     "form-a-variable-is-set-before-torch-is-imported",  # a second worker

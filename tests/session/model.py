@@ -20,19 +20,11 @@ import pytest
 from bisector import wire
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE, Case
+from bisector.core.decision import Decision, DecisionId
 from bisector.core.evidence import Evidence
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.messages import Reply, WorkerOptions
-from bisector.core.model import (
-    Base,
-    Candidate,
-    Decision,
-    Machine,
-    Measurement,
-    OutputMeasurement,
-    kind_of,
-    node_of,
-)
+from bisector.core.model import Base, Candidate, Machine, Measurement, OutputMeasurement
 from bisector.core.program import CompiledCall, PlainRun
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.shares import Carried, Part, Parts, Shares
@@ -73,7 +65,7 @@ class Model:
     calls: int
     decisions: Sequence[str]
     diverges: Callable[[Decisions, frozenset[str]], bool]
-    flag: Callable[[str], bool] = lambda decision: kind_of(decision) == "fma"
+    flag: Callable[[str], bool] = lambda decision: DecisionId(decision).kind == "fma"
     origin: str = "c0"
     diffuse: tuple[str, ...] = ()
     first: Change = as_it_is
@@ -156,7 +148,7 @@ class Model:
 
     def allowed(self, case: Case, candidate: Candidate) -> Decisions:
         """The decisions that come up and are made."""
-        here = {d for d in self.decisions if node_of(d) in self.kept(case)}
+        here = {d for d in self.decisions if DecisionId(d).node in self.kept(case)}
         if dict(candidate.flags).get(CONTRACTION) == "off":
             here = {d for d in here if not self.flag(d)}
         members = candidate.members
@@ -165,8 +157,8 @@ class Model:
     def probe(self, about: asked.About, candidate: Candidate) -> Measurement:
         if isinstance(problem := self.graph(about.case), asked.Failed):
             return Measurement(error=problem.reason)
-        here = [d for d in self.decisions if node_of(d) in self.kept(about.case)]
-        offered = [Decision(d, f"{d} is made", "") for d in here if kind_of(d) not in about.hooks_off]
+        here = [d for d in map(DecisionId, self.decisions) if d.node in self.kept(about.case)]
+        offered = [Decision(d, f"{d} is made", "") for d in here if d.kind not in about.hooks_off]
         allowed = self.allowed(about.case, candidate)
         compiled = candidate.backend == "inductor"
         diverges = compiled and self.diverges(allowed, frozenset(self.kept(about.case)))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bisector.core.decision import DecisionId
 from bisector.core.fix_source import FallBack
 from bisector.core.protocol import TryOtherInputs
 from bisector.session.fixes import DRAWS, Cost, Elsewhere, Fix, on_other_inputs, ranked
@@ -42,9 +43,9 @@ def test_of_two_flags_that_make_the_same_program_the_one_that_governs_less_comes
 def test_a_repair_that_is_a_flag_stands_once_among_the_fixes() -> None:
     denied = replace(
         CHEAP, id="config:inductor.f@graph", kind="decision", values=None,
-        decisions=("config:inductor.f@graph",),
+        decisions=(DecisionId("config:inductor.f@graph"),),
     )  # fmt: skip
-    with_another = replace(denied, id="both", decisions=(*denied.decisions, "vec:exp@exp"))
+    with_another = replace(denied, id="both", decisions=(*denied.decisions, DecisionId("vec:exp@exp")))
     assert ranked([denied, CHEAP, with_another]) == [CHEAP, with_another]
     assert ranked([denied]) == [denied], "no flag says it"
 

@@ -7,16 +7,10 @@ from dataclasses import replace
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
+from bisector.core.decision import Decision, DecisionId
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.judge import judge
-from bisector.core.model import (
-    Decision,
-    DivergenceKind,
-    Measurement,
-    OutputMeasurement,
-    ProbeResult,
-    Signature,
-)
+from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.protocol import DescribeGraph, Failed, RunTrace, Traced
 from bisector.core.trace import NodeTrace, Reach, Trace
 from bisector.session.following import UNTRACED, Followed, follow
@@ -39,7 +33,7 @@ INFO = GraphInfo(
 
 def measured(diverges: bool, *decisions: str) -> Measurement:
     output = OUT if diverges else OutputMeasurement(0, "output[0]", "float32", (8,), 8)
-    return Measurement((output,), tuple(Decision(d) for d in decisions))
+    return Measurement((output,), tuple(Decision(DecisionId(d)) for d in decisions))
 
 
 def answer(diverges: bool, *nodes: NodeTrace) -> Traced:

@@ -12,6 +12,7 @@ import pytest
 
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
+from bisector.core.decision import DecisionId
 from bisector.core.model import Base, Measurement, Outcome
 from bisector.core.shown import ScriptResult
 from bisector.errors import BadOption
@@ -656,7 +657,7 @@ def test_a_known_cause_ends_a_run_with_its_two_probes(
 ) -> None:
     from bisector.core.clusters import cause_of
 
-    known = cause_of([[FMA]], [[FMA, INLINE]], [])
+    known = cause_of([[DecisionId(FMA)]], [[DecisionId(FMA), DecisionId(INLINE)]], [])
     with modelled(both_needed(), tmp_path, monkeypatch) as session:
         result, found = pipeline.explain(session, lambda study, default: known)
     assert found == known and result["exit_status"] == 0

@@ -14,6 +14,7 @@ import pytest
 
 from bisector import processes
 from bisector.core.case import WHOLE, Case
+from bisector.core.decision import DecisionId
 from bisector.core.model import Outcome
 from bisector.core.protocol import Failed, Repro, TestFile
 from bisector.core.search.minimal import MinimalSet
@@ -147,7 +148,7 @@ def test_a_value_is_code_and_a_comment_is_not() -> None:
 
 
 def test_the_header_and_the_function_speak_of_the_same_decisions() -> None:
-    members = ("vec:a@x", "fma:b@y", "pass:c@z")
+    members = tuple(map(DecisionId, ("vec:a@x", "fma:b@y", "pass:c@z")))
     cause, repair, fix = (MinimalSet((m,), Outcome.FAIL, (Outcome.PASS,)) for m in members)
     answer = Answer(
         "case.py",

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.core.case import WHOLE
+from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Candidate, Outcome
@@ -24,7 +25,7 @@ from bisector.session.study import Study
 
 from .fake_lab import DIVERGES, FakeLab, bytes_that_differ
 
-NAMES = tuple(f"fma:add@n{i}" for i in range(512))
+NAMES = tuple(DecisionId.of("fma", "add", f"n{i}") for i in range(512))
 Repairs = Callable[[frozenset[str]], bool]
 
 
@@ -45,12 +46,12 @@ def study(fake: FakeLab, width: int) -> Study:
 
 
 @in_rounds
-def one_repair(study: Study, names: tuple[str, ...]) -> MinimalSet:
+def one_repair(study: Study, names: tuple[DecisionId, ...]) -> MinimalSet[DecisionId]:
     return minimal_set(names, Inverted(Denied(study, WHOLE)))
 
 
 @in_rounds
-def both_views(study: Study, names: tuple[str, ...]) -> SetsFound:
+def both_views(study: Study, names: tuple[DecisionId, ...]) -> SetsFound[DecisionId]:
     return all_sets(names, Enabled(study, WHOLE, Allowance(), ()), Denied(study, WHOLE), 8)
 
 
@@ -99,7 +100,7 @@ def test_guesses_in_vain_make_the_rounds_narrower() -> None:
         """What it asks next no guess foresees."""
         outcomes: list[Outcome] = []
         while len(outcomes) < 30:
-            outcomes.append(study.denied(frozenset({str(outcomes)})).outcome)
+            outcomes.append(study.denied(frozenset({DecisionId(str(outcomes))})).outcome)
         return len(outcomes)
 
     fake = lab(all_of("nothing"))

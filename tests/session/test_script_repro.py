@@ -14,6 +14,7 @@ import pytest
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
+from bisector.core.decision import DecisionId
 from bisector.core.fix_source import SetFlags, UseBackend, by_name, paste_lines
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import ScriptSpec
@@ -96,7 +97,7 @@ def test_a_printed_line_that_counts_is_compared(ran: Ran) -> None:
     assert (status, said[0]) == (1, DIFFERS)
     assert said[1] == "printed line 2: `strides (1, 1)`, with compilation off `strides (1, 7)`"
     assert ran(PRINTS, lines=(PrintedLine(0),))[0] == 0
-    fix = by_name("decomposition", ["decomp:aten.zeros_like@zeros_like"])
+    fix = by_name("decomposition", [DecisionId("decomp:aten.zeros_like@zeros_like")])
     mended = ran(PRINTS, fix, "--fixed", lines=(PrintedLine(1),))
     assert mended == (0, ["compiled agrees with eager"])
 
@@ -276,7 +277,7 @@ for scale[0] in (1.0, 2.0):
 def test_a_fix_that_changes_the_script_mends_it(
     ran: Ran, script: str, decision: str, paste: str
 ) -> None:
-    fix = by_name("decision", [decision], script)
+    fix = by_name("decision", [DecisionId(decision)], script)
     assert fix is not None
     assert paste_lines(fix) == [f"{paste}; without fullgraph=True"]
     assert ran(script, fix)[0] == 1
@@ -287,4 +288,4 @@ def test_a_fix_that_changes_the_script_mends_it(
     "decision", ["frame:elsewhere@other.py:7", "frame:<lambda>@case.py:3", "fma:sub@mul"]
 )
 def test_what_the_script_cannot_leave_out_has_no_line(decision: str) -> None:
-    assert by_name("decision", [decision], OF_DYNAMO) is None
+    assert by_name("decision", [DecisionId(decision)], OF_DYNAMO) is None

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from bisector.core.decision import DecisionId
 from bisector.core.model import DivergenceKind, Signature
 from bisector.core.trace import NodeTrace
 from bisector.session.search_order import Suspects, suspects
 
-IDS = ["fma:sub@mul", "cast:float16@half", "inline:aten.mul@mul", "inline:aten.exp@exp", "fma:add@bwd.x"]
+IDS = [
+    DecisionId.of("fma", "sub", "mul"),
+    DecisionId.of("cast", "float16", "half"),
+    DecisionId.of("inline", "aten.mul", "mul"),
+    DecisionId.of("inline", "aten.exp", "exp"),
+    DecisionId.of("fma", "add", "bwd.x"),
+]
 
 
 def signature(path: str) -> Signature:

@@ -14,7 +14,6 @@ from ..model import Outcome, ProbeResult
 from ..search.minimal import Members, minimal_set
 from .problem import Problem, Trial
 
-_GRAPH = re.compile(r"g(\d+)/")  # begins a decision ID of a script
 _CALL = re.compile(r"call\[(\d+)\]")  # begins the path of an output of a script
 MOST_RUNS = 12  # of the script, for its calls; a loop in which every call adds its part stays as it is
 
@@ -39,8 +38,8 @@ def fewest_calls(problem: Problem) -> None:
 
 def graphs_of(default: ProbeResult) -> list[str]:
     """The numbers of the graphs in which a decision was taken."""
-    found = {int(m[1]) for d in default.measurement.decisions if (m := _GRAPH.match(d.id))}
-    return [str(number) for number in sorted(found)]
+    found = {d.id.graph for d in default.measurement.decisions}
+    return [str(number) for number in sorted(n for n in found if n is not None)]
 
 
 def calls_of(default: ProbeResult) -> list[str]:

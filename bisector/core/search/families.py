@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..decision import DecisionId
 from ..model import Outcome
 
-Members = tuple[str, ...]
+Members = tuple[DecisionId, ...]
 
 
 @dataclass(frozen=True)

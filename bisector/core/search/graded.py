@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-Members = frozenset[str]
+from ..decision import DecisionId
+
+Members = frozenset[DecisionId]
 # Which part of the divergence is gone when a set is denied, 0 to 1; None where that cannot be told.
 Removed = Callable[[Members], float | None]
 
@@ -21,7 +23,7 @@ class Share:
     that was not asked for or cannot be told.
     """
 
-    decision: str
+    decision: DecisionId
     removed: float
     left: float | None = None
 
@@ -47,7 +49,7 @@ class Graded:
 
 
 def graded(
-    elements: Sequence[str],
+    elements: Sequence[DecisionId],
     removed: Removed,
     most: int,
     largest: int,

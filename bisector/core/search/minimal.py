@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from bisector.core.model import Outcome
 from bisector.core.search.ordered import Transition, first_failing
 
-Members = frozenset[str]
-Test = Callable[[Members], Outcome]
+E = TypeVar("E", bound=str)  # an element of the sets: a decision, or the name of a group or a call
+Members = frozenset[E]
+Test = Callable[[Members[E]], Outcome]
 
 
-class Inverted:
+class Inverted(Generic[E]):
     """A test upside down: a search for repairs is a search for causes upside down."""
 
-    def __init__(self, test: Test) -> None:
+    def __init__(self, test: Test[E]) -> None:
         self._test = test
 
-    def __call__(self, members: Members) -> Outcome:
+    def __call__(self, members: Members[E]) -> Outcome:
         return self._test(members).inverted()
 
 
 @dataclass(frozen=True)
-class MinimalSet:
+class MinimalSet(Generic[E]):
     """A 1-minimal set and the probes that prove it.
 
     alone: the outcome of exactly these members.
@@ -31,12 +33,12 @@ class MinimalSet:
     it could not be judged whether the member is needed.
     """
 
-    members: tuple[str, ...]
+    members: tuple[E, ...]
     alone: Outcome
     without_each: tuple[Outcome, ...]
 
     @property
-    def unseparated(self) -> tuple[str, ...]:
+    def unseparated(self) -> tuple[E, ...]:
         """The members that may be there only because the set without them could not be judged."""
         pairs = zip(self.members, self.without_each, strict=True)
         return tuple(member for member, without in pairs if without is Outcome.UNRESOLVED)
@@ -46,35 +48,35 @@ class MinimalSet:
         """Whether the set works alone and each member is proved to be needed."""
         return not self.unseparated
 
-    def inverted(self) -> MinimalSet:
+    def inverted(self) -> MinimalSet[E]:
         """The same set in the words of the test whose inverse was searched."""
         return MinimalSet(
             self.members, self.alone.inverted(), tuple(outcome.inverted() for outcome in self.without_each)
         )
 
 
-class MemoizedTest:
+class MemoizedTest(Generic[E]):
     """A test that is asked once for each set. `known` holds outcomes that were probed before."""
 
-    def __init__(self, test: Test, known: Iterable[tuple[Iterable[str], Outcome]] = ()) -> None:
+    def __init__(self, test: Test[E], known: Iterable[tuple[Iterable[E], Outcome]] = ()) -> None:
         self._test = test
         self._known = {frozenset(members): outcome for members, outcome in known}
 
-    def __call__(self, members: frozenset[str]) -> Outcome:
+    def __call__(self, members: Members[E]) -> Outcome:
         if members not in self._known:
             self._known[members] = self._test(members)
         return self._known[members]
 
-    def knows(self, members: frozenset[str]) -> bool:
+    def knows(self, members: Members[E]) -> bool:
         return members in self._known
 
 
 def minimal_set(
-    elements: Sequence[str],
-    test: Test,
+    elements: Sequence[E],
+    test: Test[E],
     nothing: Outcome = Outcome.PASS,
-    likely: Sequence[frozenset[str]] = (),
-) -> MinimalSet:
+    likely: Sequence[Members[E]] = (),
+) -> MinimalSet[E]:
     """Find one 1-minimal set that FAILs.
 
     elements: all different, in the order in which the bisection cuts prefixes; members keep that order.
@@ -88,7 +90,7 @@ def minimal_set(
     answer rests on was probed; UNRESOLVED ones can leave members unseparated.
     """
     ask = MemoizedTest(test, [((), nothing), (elements, Outcome.FAIL)])
-    context: list[str] = []
+    context: list[E] = []
     prefix = _narrowed(list(elements), ask, likely)
     widest = 1
     # Here context and prefix together FAIL, so the loop ends when the prefix is used up, if not before.
@@ -102,14 +104,14 @@ def minimal_set(
     return one_minimal(context, ask, chunk=max(1, widest // 2))
 
 
-def _narrowed(elements: list[str], ask: MemoizedTest, likely: Sequence[frozenset[str]]) -> list[str]:
+def _narrowed(elements: list[E], ask: MemoizedTest[E], likely: Sequence[Members[E]]) -> list[E]:
     """The elements of the first likely set that FAILs; all of them where none does."""
     parts = [[e for e in elements if e in some] for some in likely]
     parts = [part for part in parts if 0 < len(part) < len(elements)]
     return next((part for part in parts if ask(frozenset(part)) is Outcome.FAIL), elements)
 
 
-def one_minimal(members: Sequence[str], ask: MemoizedTest, chunk: int = 1) -> MinimalSet:
+def one_minimal(members: Sequence[E], ask: MemoizedTest[E], chunk: int = 1) -> MinimalSet[E]:
     """Drop members of a set that FAILs until none can be dropped.
 
     chunk: how many to try at once at first; more than one pays where many are expected to be needless.
@@ -125,12 +127,12 @@ def one_minimal(members: Sequence[str], ask: MemoizedTest, chunk: int = 1) -> Mi
     return MinimalSet(tuple(kept), ask(frozenset(kept)), without_each)
 
 
-def _turn(ask: MemoizedTest, context: list[str], prefix: list[str]) -> Transition:
+def _turn(ask: MemoizedTest[E], context: list[E], prefix: list[E]) -> Transition:
     """Where the prefixes, each with the context, turn to FAIL."""
     return first_failing(len(prefix), lambda length: ask(frozenset(prefix[:length] + context)))
 
 
-def _without_needless(members: list[str], ask: MemoizedTest, chunk: int) -> list[str]:
+def _without_needless(members: list[E], ask: MemoizedTest[E], chunk: int) -> list[E]:
     """Leave out each run of `chunk` members in turn, for good where the rest still FAILs."""
     start = 0
     while start < len(members):

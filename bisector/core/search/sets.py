@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 from bisector.core.model import Outcome
 
 from ..judge import BudgetSpent
-from .minimal import MinimalSet, Test
+from .minimal import E, MinimalSet, Test
 from .views import Appeared, Causes, Members, Repairs, inside, limit_reached, untried
 
 MOST_TOLD = 3  # decisions of a set that are named
 
 
-def _nothing_new(denied: frozenset[str]) -> Sequence[str]:
+def _nothing_new(denied: frozenset[E]) -> Sequence[E]:
     return ()
 
 
 @dataclass(frozen=True)
-class SetsFound:
+class SetsFound(Generic[E]):
     """The causes and repairs that were found, and what could not be told.
 
     unresolved: sets that, denied, could not be judged; each would be a repair or hide another cause.
@@ -34,11 +35,11 @@ class SetsFound:
     stopped_because: why the search ended before nothing was left to try; None if it did not.
     """
 
-    causes: tuple[MinimalSet, ...] = ()
-    repairs: tuple[MinimalSet, ...] = ()
-    unresolved: tuple[Members, ...] = ()
-    unexplained: tuple[Members, ...] = ()
-    rest_unresolved: tuple[Members, ...] = ()
+    causes: tuple[MinimalSet[E], ...] = ()
+    repairs: tuple[MinimalSet[E], ...] = ()
+    unresolved: tuple[Members[E], ...] = ()
+    unexplained: tuple[Members[E], ...] = ()
+    rest_unresolved: tuple[Members[E], ...] = ()
     stopped_because: str | None = None
 
     @property
@@ -53,19 +54,19 @@ class SetsFound:
         return tuple(text.format(_first_of(sets)) for sets, text in told if sets)
 
 
-def _first_of(sets: Sequence[Members]) -> str:
+def _first_of(sets: Sequence[Members[E]]) -> str:
     first = " and ".join(sets[0]) if len(sets[0]) <= MOST_TOLD else f"{len(sets[0])} decisions"
     return first if len(sets) == 1 else f"{first} (and {len(sets) - 1} more such sets)"
 
 
 def all_sets(
-    elements: Sequence[str],
-    enabled: Test,
-    denied: Test,
+    elements: Sequence[E],
+    enabled: Test[E],
+    denied: Test[E],
     limit: int,
-    likely: Sequence[frozenset[str]] = (),
-    appeared: Appeared = _nothing_new,
-) -> SetsFound:
+    likely: Sequence[frozenset[E]] = (),
+    appeared: Appeared[E] = _nothing_new,
+) -> SetsFound[E]:
     """Find every minimal cause and every minimal repair, at most `limit` of each (a gap counts as a repair).
 
     enabled(S): only S enabled over the plain baseline. denied(S): S denied over the default compile. The
@@ -103,12 +104,12 @@ def all_sets(
 
 
 def repairs_only(
-    elements: Sequence[str],
-    denied: Test,
+    elements: Sequence[E],
+    denied: Test[E],
     limit: int,
-    likely: Sequence[frozenset[str]] = (),
-    appeared: Appeared = _nothing_new,
-) -> SetsFound:
+    likely: Sequence[frozenset[E]] = (),
+    appeared: Appeared[E] = _nothing_new,
+) -> SetsFound[E]:
     """Find minimal repairs, at most `limit`, where no plain baseline can be built.
 
     The caller has probed denied(nothing) FAIL and denied(all) PASS. Every repair is found unless one is
@@ -127,7 +128,7 @@ def repairs_only(
     )
 
 
-def _search_both(causes: Causes, repairs: Repairs, limit: int) -> str | None:
+def _search_both(causes: Causes[E], repairs: Repairs[E], limit: int) -> str | None:
     """Try hitting sets of the causes until none is left; return why it stopped before, if it did."""
     while True:
         unsettled = repairs.unresolved + causes.unexplained
@@ -154,7 +155,7 @@ def _search_both(causes: Causes, repairs: Repairs, limit: int) -> str | None:
 
 
 def _took_its_place(
-    causes: Causes, repairs: Repairs, hitting: frozenset[str], instead: frozenset[str]
+    causes: Causes[E], repairs: Repairs[E], hitting: frozenset[E], instead: frozenset[E]
 ) -> bool:
     """Whether what appeared when `hitting` was denied explains that it did not repair: it makes a cause, or
     denying it as well repairs."""

@@ -7,15 +7,16 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from typing import Generic
 
 from bisector.core.model import Outcome
 
-from .minimal import Inverted, MemoizedTest, MinimalSet, Test, minimal_set, one_minimal
+from .minimal import E, Inverted, MemoizedTest, MinimalSet, Test, minimal_set, one_minimal
 
 
 def minimal_hitting_sets(
-    sets: Sequence[Sequence[str]], blocked: Sequence[frozenset[str]] = ()
-) -> Iterator[frozenset[str]]:
+    sets: Sequence[Sequence[E]], blocked: Sequence[frozenset[E]] = ()
+) -> Iterator[frozenset[E]]:
     """Yield the minimal hitting sets of `sets`, smaller ones first, always in the same order.
 
     blocked: no set that contains one of these is yielded.
@@ -26,8 +27,8 @@ def minimal_hitting_sets(
     targets = [frozenset(members) for members in sets]
     serial = count()
     # Size at least, then the deeper one (it is nearer to an answer), then the one found first.
-    queue = [(_least_more(frozenset(), targets), 0, next(serial), frozenset[str]())]
-    seen: set[frozenset[str]] = set()
+    queue = [(_least_more(frozenset(), targets), 0, next(serial), frozenset[E]())]
+    seen: set[frozenset[E]] = set()
     while queue:
         *_, chosen = heapq.heappop(queue)
         missed = next((i for i, target in enumerate(targets) if not target & chosen), None)
@@ -43,16 +44,16 @@ def minimal_hitting_sets(
 
 
 def _can_be_minimal(
-    chosen: frozenset[str], targets: Sequence[frozenset[str]], blocked: Sequence[frozenset[str]]
+    chosen: frozenset[E], targets: Sequence[frozenset[E]], blocked: Sequence[frozenset[E]]
 ) -> bool:
     """Whether each member hits a set that no other member hits; once lost, a larger set cannot regain it."""
     if any(block <= chosen for block in blocked):
         return False
-    hit_by_one = frozenset[str]().union(*(t & chosen for t in targets if len(t & chosen) == 1))
+    hit_by_one = frozenset[E]().union(*(t & chosen for t in targets if len(t & chosen) == 1))
     return hit_by_one == chosen
 
 
-def _least_more(chosen: frozenset[str], targets: Sequence[frozenset[str]]) -> int:
+def _least_more(chosen: frozenset[E], targets: Sequence[frozenset[E]]) -> int:
     """How many more members are needed at least: sets not hit that share nothing need one each."""
     used = set(chosen)
     needed = 0
@@ -63,22 +64,22 @@ def _least_more(chosen: frozenset[str], targets: Sequence[frozenset[str]]) -> in
     return needed
 
 
-Members = tuple[str, ...]
+Members = tuple[E, ...]
 # The elements that exist only while these are denied; known ones may be among them.
-Appeared = Callable[[frozenset[str]], Sequence[str]]
+Appeared = Callable[[frozenset[E]], Sequence[E]]
 
 
-class Causes:
+class Causes(Generic[E]):
     """What is known over the plain baseline."""
 
-    def __init__(self, elements: list[str], enabled: Test, likely: Sequence[frozenset[str]]) -> None:
+    def __init__(self, elements: list[E], enabled: Test[E], likely: Sequence[frozenset[E]]) -> None:
         self.elements = elements  # shared with the repairs, which add what appears
         self._likely = likely
         self._enabled = MemoizedTest(enabled, [((), Outcome.PASS), (elements, Outcome.FAIL)])
-        self.found: list[MinimalSet] = []
-        self.unexplained: list[Members] = []
+        self.found: list[MinimalSet[E]] = []
+        self.unexplained: list[Members[E]] = []
 
-    def find_outside(self, hitting: frozenset[str]) -> bool:
+    def find_outside(self, hitting: frozenset[E]) -> bool:
         """Add a cause that has no member in `hitting`, so a new one; False if there is none to be seen."""
         rest = outside(self.elements, hitting)
         if self._enabled(frozenset(rest)) is not Outcome.FAIL:
@@ -87,35 +88,35 @@ class Causes:
         return True
 
 
-class Repairs:
+class Repairs(Generic[E]):
     """What is known over the default compile. Searched upside down: there a repair is a set that FAILs."""
 
     def __init__(
-        self, elements: list[str], denied: Test, likely: Sequence[frozenset[str]], appeared: Appeared
+        self, elements: list[E], denied: Test[E], likely: Sequence[frozenset[E]], appeared: Appeared[E]
     ) -> None:
         self._elements = elements
         self._appeared = appeared
         self._likely = likely
         known = [((), Outcome.PASS), (elements, Outcome.FAIL)]
         self._inverted = MemoizedTest(Inverted(denied), known)
-        self.found: list[MinimalSet] = []
-        self.unresolved: list[Members] = []
-        self.rest_unresolved: list[Members] = []
+        self.found: list[MinimalSet[E]] = []
+        self.unresolved: list[Members[E]] = []
+        self.rest_unresolved: list[Members[E]] = []
         self.unexpected = False
 
-    def denied(self, members: frozenset[str]) -> Outcome:
+    def denied(self, members: frozenset[E]) -> Outcome:
         return self._inverted(members).inverted()
 
-    def knows(self, members: frozenset[str]) -> bool:
+    def knows(self, members: frozenset[E]) -> bool:
         return self._inverted.knows(members)
 
-    def grow(self, denied: frozenset[str]) -> frozenset[str]:
+    def grow(self, denied: frozenset[E]) -> frozenset[E]:
         """Take what exists only while these are denied into the elements; returns what is new of it."""
         fresh = [e for e in self._appeared(denied) if e not in self._elements]
         self._elements += fresh
         return frozenset(fresh)
 
-    def add_inside(self, repairing: frozenset[str]) -> None:
+    def add_inside(self, repairing: frozenset[E]) -> None:
         """Add a minimal repair within a set that repairs."""
         members = inside(self._elements, repairing)
         repair = one_minimal(members, self._inverted).inverted()
@@ -125,7 +126,7 @@ class Repairs:
 
     def search(self, limit: int) -> str | None:
         """Find repairs that avoid a hitting set of those found, until none is left; return why it stopped."""
-        indispensable: list[frozenset[str]] = []  # each repair, found or not, has a member of each
+        indispensable: list[frozenset[E]] = []  # each repair, found or not, has a member of each
         while True:
             avoided = untried(self.found, blocked=indispensable, tried=self.rest_unresolved)
             if avoided is None:
@@ -144,19 +145,19 @@ class Repairs:
 
 
 def untried(
-    found: Sequence[MinimalSet], blocked: Sequence[frozenset[str]], tried: Sequence[Members]
-) -> frozenset[str] | None:
+    found: Sequence[MinimalSet[E]], blocked: Sequence[frozenset[E]], tried: Sequence[Members[E]]
+) -> frozenset[E] | None:
     """The smallest minimal hitting set of the found sets that was not tried and contains no blocked one."""
     hitting_sets = minimal_hitting_sets([minimal.members for minimal in found], blocked)
     past = {frozenset(members) for members in tried}
     return next((hitting for hitting in hitting_sets if hitting not in past), None)
 
 
-def inside(elements: Sequence[str], members: frozenset[str]) -> Members:
+def inside(elements: Sequence[E], members: frozenset[E]) -> Members[E]:
     return tuple(element for element in elements if element in members)
 
 
-def outside(elements: Sequence[str], members: frozenset[str]) -> Members:
+def outside(elements: Sequence[E], members: frozenset[E]) -> Members[E]:
     return tuple(element for element in elements if element not in members)
 
 

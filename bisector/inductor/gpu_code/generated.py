@@ -24,6 +24,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from ...core.decision import DecisionId
 from .. import compiling, naming, source_capture
 from ..capture.record import Call
 from ..control import Control, activate
@@ -57,7 +58,7 @@ class Kernel:
 @dataclass(frozen=True)
 class GeneratedCode:
     kernels: list[Kernel]
-    decisions: list[str]
+    decisions: list[DecisionId]
 
 
 _values: WeakKeyDictionary[Any, dict[str, Value]] = WeakKeyDictionary()  # by kernel, while it is written

@@ -20,6 +20,7 @@ import torch
 
 from ... import wire
 from ...core.contracted import Contraction, ContractionsAsked, ContractionsFound, Site
+from ...core.decision import DecisionId
 from ...core.messages import LoadOptions
 from .. import hooks
 from ..capture import load
@@ -130,18 +131,16 @@ def _identity(kernel: Kernel, contraction: Contraction) -> Identity:
 
 def _levers(
     code: GeneratedCode, kernel: Kernel, consumer: Value | None, product: Value | None
-) -> Iterator[str]:
+) -> Iterator[DecisionId]:
     """Decisions that may be the contraction: that of the product, and those of the kernel; all of them where
     it is not known which calls are joined, as in a reduction."""
     nodes = {value.node for value in kernel.values.values()}
     for decision in code.decisions:
-        kind, _, rest = decision.partition(":")
-        detail, _, node = rest.rpartition("@")
-        of_kernel = detail.startswith(IN_KERNEL) and node in nodes
-        of_product = product is not None and node == product.node
-        of_sum = consumer is not None and detail.startswith(consumer.handle)
+        of_kernel = decision.place.startswith(IN_KERNEL) and decision.node in nodes
+        of_product = product is not None and decision.node == product.node
+        of_sum = consumer is not None and decision.place.startswith(consumer.handle)
         unknown = product is None or consumer is None
-        if kind == "fma" and (unknown or of_kernel or (of_product and of_sum)):
+        if decision.kind == "fma" and (unknown or of_kernel or (of_product and of_sum)):
             yield decision
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from ...core.decision import DecisionId
 from ...core.fix_source import PlainFix
 from ..tensors import grad_flags
 
@@ -60,7 +61,7 @@ class ReproSpec:
     fix: PlainFix | None = None
     header: Sequence[str] = ()
     file: str = "repro.py"
-    decisions: Sequence[str] = ()
+    decisions: Sequence[DecisionId] = ()
 
     @property
     def grad_flags(self) -> list[bool]:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from ...core.decision import DecisionId
 from ...errors import first_line
 from ..naming import named_by
 from ..tensors import as_list, fresh, grad_flags, same_values
@@ -59,7 +60,7 @@ class FunctionSource:
 
 
 def function_source(
-    gm: fx.GraphModule, name: str = "fn", decisions: Iterable[str] = ()
+    gm: fx.GraphModule, name: str = "fn", decisions: Iterable[DecisionId] = ()
 ) -> FunctionSource:
     """The function of a Dynamo graph. decisions: IDs that will be read beside it.
 

@@ -23,7 +23,7 @@ from torch._inductor.virtualized import V, ops
 from torch.fx import Node
 
 from ...core import kinds
-from ...core.model import Decision
+from ...core.decision import Decision
 from .. import naming
 from ..control import Control, current
 from ..tensors import dtype_name

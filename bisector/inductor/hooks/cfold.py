@@ -22,7 +22,7 @@ from torch._inductor.fx_passes import joint_graph
 from torch.fx import GraphModule, Node
 
 from ...core import kinds
-from ...core.model import Decision
+from ...core.decision import Decision
 from .. import naming
 from ..control import current
 from . import decomp, stages, tags

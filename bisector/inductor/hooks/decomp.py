@@ -29,7 +29,7 @@ from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from ...core import kinds
-from ...core.model import Decision
+from ...core.decision import Decision, DecisionId
 from .. import naming
 from ..control import current
 from .patching import require, wrap
@@ -111,8 +111,8 @@ def _decision(op: OpOverload, node: str) -> Decision:
     return Decision(_id(op, node), text, where)
 
 
-def _id(op: OpOverload, node: str) -> str:
-    return f"decomp:{op.overloadpacket}@{node}"
+def _id(op: OpOverload, node: str) -> DecisionId:
+    return DecisionId.of(KIND.name, str(op.overloadpacket), node)
 
 
 def _site(graph_so_far: Graph | None) -> str | None:

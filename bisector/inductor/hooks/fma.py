@@ -22,7 +22,7 @@ from torch._inductor.virtualized import V
 from torch.fx import Node
 
 from ...core import kinds
-from ...core.model import Decision
+from ...core.decision import Decision
 from .. import naming
 from ..control import current
 from . import cpp_ops, tags

@@ -23,7 +23,7 @@ from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrate
 import bisector
 
 from ...core import kinds
-from ...core.model import Decision
+from ...core.decision import Decision, DecisionId
 from ..control import current
 from .patching import wrap
 
@@ -51,7 +51,7 @@ def _decision(code: types.CodeType, does: str, where: str) -> Decision | None:
         return None
     name = getattr(code, "co_qualname", code.co_name).replace(".<locals>", "")
     place = f"{os.path.basename(file)}:{code.co_firstlineno}"
-    return Decision(f"{KIND.name}:{name}@{place}", f"Dynamo {does} `{name}`{where}", place)
+    return Decision(DecisionId.of(KIND.name, name, place), f"Dynamo {does} `{name}`{where}", place)
 
 
 def _compiled(original: Callable[..., ConvertFrameReturn]) -> Callable[..., ConvertFrameReturn]:

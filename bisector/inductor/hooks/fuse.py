@@ -18,6 +18,7 @@ from torch._inductor.scheduler import Scheduler
 from torch.fx import Node
 
 from ...core import kinds
+from ...core.decision import Decision, DecisionId
 from ...core.model import Base
 from .. import naming
 from ..control import Control, current
@@ -95,17 +96,12 @@ def _shares(a: Any, b: Any) -> bool:
     return _reads(a, {dep.name for dep in b.read_writes.reads})
 
 
-def _parts(pair: _Pair) -> tuple[str, str]:
+def _id(pair: _Pair) -> DecisionId:
     node, other = pair
-    return f"{naming.handle(other)}{naming.suffix(node)}", naming.node_name(node)
-
-
-def _id(pair: _Pair) -> str:
-    detail, node = _parts(pair)
-    return f"fuse:{detail}@{node}"
+    return DecisionId.of(KIND.name, f"{naming.handle(other)}{naming.suffix(node)}", naming.node_name(node))
 
 
 def _ask(control: Control, pair: _Pair) -> None:
     node, other = pair
     text = f"{tags.described(node)} and {tags.described(other)} share a kernel"
-    control.ask(KIND.name, *_parts(pair), text, naming.where_of(node))
+    control.take(Decision(_id(pair), text, naming.where_of(node)))

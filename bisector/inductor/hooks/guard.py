@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from torch._C._dynamo.eval_frame import set_guard_complete_hook
 
 from ...core import kinds
-from ...core.model import Decision
+from ...core.decision import Decision, DecisionId
 from ..control import current
 
 KIND = kinds.GUARD
@@ -61,6 +61,6 @@ def _ask(hit: bool) -> bool:
     if hit:
         runs = f"call {call.number}, of `{call.name}`, runs code that an earlier call compiled"
         text = f"{runs}; {call.changed()}"
-        hit = control.take(Decision(f"{KIND.name}:{call.name}@call{call.number}", text))
+        hit = control.take(Decision(DecisionId.of(KIND.name, call.name, f"call{call.number}"), text))
     call.compiled |= not hit
     return hit

@@ -19,7 +19,7 @@ from torch._inductor import pattern_matcher
 from torch.fx import Graph, Node
 
 from ...core import kinds
-from ...core.model import Decision
+from ...core.decision import Decision
 from .. import naming
 from ..control import Control, current
 from . import stages, tags

@@ -15,7 +15,7 @@ from torch.fx import Graph, GraphModule
 from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
 from ...core import kinds
-from ...core.model import Decision
+from ...core.decision import Decision, DecisionId
 from ..control import current
 from . import stages
 from .patching import wrap
@@ -69,7 +69,7 @@ def _ask(original: Callable[..., Any]) -> Callable[..., Any]:
         if name in _CUSTOM or name.startswith("pass_pattern_") or _has_instances(name):
             return original(self, pass_fn)
         text = f"the pass {name} changes the {graph_word} graph"
-        decision = Decision(f"pass:{name}@{graph_word}", text)
+        decision = Decision(DecisionId.of(KIND.name, name, graph_word), text)
         # Whether a denied pass would have changed anything is not known: a member was listed before.
         if control.refuses(decision):
             return None

@@ -9,7 +9,7 @@ subject has it. `split` and `cudagraph` are not tried: no CPU program comes to t
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch.fx import GraphModule
 
 from ...core import kinds
+from ...core.decision import DecisionId
 from ...core.kinds import Kind
 from .. import compiling, control, source_capture
 from ..control import Control
@@ -162,7 +163,7 @@ def _reason(kind: str, listing: Control, base: str, source: Callable[[Control], 
     return next((reason for reason in found if reason is not None), None)
 
 
-def why_ineffective(members: list[str], base: str, source: Callable[[Control], str]) -> str | None:
+def why_ineffective(members: Iterable[DecisionId], base: str, source: Callable[[Control], str]) -> str | None:
     """None if denying the members changes the source from `base`, else why their hook must be off."""
     try:
         changed = source(Control(members=members)) != base

@@ -20,7 +20,7 @@ from torch._inductor.loop_body import LightTracer
 from torch._inductor.virtualized import NullHandler, V
 from torch.fx import Node
 
-from ...core.model import Decision
+from ...core.decision import Decision, DecisionId
 from .. import naming
 from ..control import current
 from .patching import require, wrap
@@ -174,7 +174,7 @@ def is_low_precision(dtype: torch.dtype | None) -> bool:
 def decision(kind: str, node: Node, text: str, detail: str | None = None) -> Decision:
     """The decision `kind:detail@node`; detail: the node's op where there is no other."""
     detail = naming.op_detail(node) if detail is None else detail
-    return Decision(f"{kind}:{detail}@{naming.node_name(node)}", text, naming.where_of(node))
+    return Decision(DecisionId.of(kind, detail, naming.node_name(node)), text, naming.where_of(node))
 
 
 def described(node: Node) -> str:

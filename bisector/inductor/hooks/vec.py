@@ -25,6 +25,7 @@ from torch._inductor.virtualized import V
 from torch.fx import Node
 
 from ...core import kinds
+from ...core.decision import DecisionId
 from ...core.model import Base
 from .. import naming
 from ..control import Control, current
@@ -67,8 +68,8 @@ def _ask_op(control: Control, name: str, node: Node) -> bool:
     return control.take(tags.decision(KIND.name, node, text, _op_detail(name, node)))
 
 
-def _op_id(name: str, node: Node) -> str:
-    return f"vec:{_op_detail(name, node)}@{naming.node_name(node)}"
+def _op_id(name: str, node: Node) -> DecisionId:
+    return DecisionId.of(KIND.name, _op_detail(name, node), naming.node_name(node))
 
 
 def _op_detail(name: str, node: Node) -> str:

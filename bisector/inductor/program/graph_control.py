@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from torch._guards import CompileContext
 
+from ...core.decision import Decision, DecisionId
 from ...core.kinds import KINDS
-from ...core.model import Base, Decision, kind_of
+from ...core.model import Base
 from ..control import Control
 
 _OF_CALLS = frozenset(kind.name for kind in KINDS.values() if kind.of_calls)
@@ -47,12 +48,12 @@ class ProgramControl(Control):
         super().__init__(base, members, rung)
         self._graphs = graphs
 
-    def _named(self, decision_id: str) -> str:
-        if kind_of(decision_id) in _OF_CALLS:
+    def _named(self, decision_id: DecisionId) -> DecisionId:
+        if decision_id.kind in _OF_CALLS:
             return decision_id
-        return f"g{self._graphs.current()}/{decision_id}"
+        return decision_id.in_graph(self._graphs.current())
 
-    def allows(self, decision_id: str) -> bool:
+    def allows(self, decision_id: DecisionId) -> bool:
         return super().allows(self._named(decision_id))
 
     def take(self, decision: Decision) -> bool:
@@ -67,6 +68,6 @@ class ProgramControl(Control):
             self.take(decision)
         return True
 
-    def denied(self, decision_id: str) -> bool:
+    def denied(self, decision_id: DecisionId) -> bool:
         named = self._named(decision_id)
         return named in self._seen and not super().allows(named)

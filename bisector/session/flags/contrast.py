@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.decision import DecisionId
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.search.minimal import Members, MinimalSet
 from bisector.core.search.sets import all_sets
@@ -59,12 +60,12 @@ class Between(DecisionTest):
         self.default, self.good, self.bad, self.as_is = default, good, bad, as_is
         self.elements = [config_id(name) for name in good]
 
-    def candidate(self, members: Members) -> Candidate:
+    def candidate(self, members: Members[DecisionId]) -> Candidate:
         changed = {flag_of(member) for member in members}
         values = {name: self.good[name] if name in changed else value for name, value in self.bad.items()}
         return Candidate.with_flags({n: v for n, v in values.items() if v != self.as_is[n]})
 
-    def ask(self, members: Members) -> ProbeResult:
+    def ask(self, members: Members[DecisionId]) -> ProbeResult:
         return super().ask(members) if self.candidate(members).flags else self.default
 
     @property
@@ -73,13 +74,13 @@ class Between(DecisionTest):
         return Outcome.FAIL if self.bad == {n: self.as_is[n] for n in self.bad} else Outcome.PASS
 
 
-def contrast(between: Between, name: str, likely: Sequence[Members] = ()) -> Contrast:
+def contrast(between: Between, name: str, likely: Sequence[Members[DecisionId]] = ()) -> Contrast:
     """Search both ways. Each set works alone, and each of its members was left out once.
 
     likely: sets that are worth a probe each before any bisection.
     """
     whole = frozenset(between.elements)
-    diverging, agreeing = frozenset[str](), whole
+    diverging, agreeing = frozenset[DecisionId](), whole
     for members, wanted in ((diverging, Outcome.FAIL), (agreeing, Outcome.PASS)):
         if (found := between.ask(members)).outcome is not wanted:
             own = wanted is between.target
@@ -110,7 +111,7 @@ def brought_back(study: Study, walk: FlagWalk, case: Case, default: ProbeResult)
     return contrast(between, CONSERVATIVE, [s for s in likely if s])
 
 
-def _settings(sets: Sequence[MinimalSet], values: Settings) -> tuple[Settings, ...]:
+def _settings(sets: Sequence[MinimalSet[DecisionId]], values: Settings) -> tuple[Settings, ...]:
     confirmed = [found.members for found in sets if found.confirmed]
     return tuple({flag_of(m): values[flag_of(m)] for m in members} for members in confirmed)
 
@@ -168,11 +169,11 @@ def _proved(session: Session, divergence: Divergence, sides: Sides, name: str) -
     return replace(found, repairs=repairs, causes=causes, unknown=unknown)
 
 
-def _members(settings: Settings) -> Members:
+def _members(settings: Settings) -> Members[DecisionId]:
     return frozenset(map(config_id, settings))
 
 
-def _holds(again: Between, members: Members, wanted: Outcome) -> bool:
+def _holds(again: Between, members: Members[DecisionId], wanted: Outcome) -> bool:
     """Whether the members give this outcome there, and neither end of the comparison does both."""
     ends = again.ask(frozenset()).outcome, again.ask(frozenset(again.elements)).outcome
     return ends == (Outcome.FAIL, Outcome.PASS) and again.ask(members).outcome is wanted

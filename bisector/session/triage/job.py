@@ -16,7 +16,8 @@ from typing import Any
 from bisector import processes
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause, pattern
-from bisector.core.model import OF_STATUS, Candidate, Measurement, Outcome, kind_of
+from bisector.core.decision import DecisionId
+from bisector.core.model import OF_STATUS, Candidate, Measurement, Outcome
 from bisector.errors import AnotherHead, NumbisectError
 from bisector.runner.rundir import RunDirectory
 
@@ -105,7 +106,7 @@ def belongs_to(study: Study, default: Measurement, known: Sequence[Cause]) -> Ca
     return next((cause for cause in known if _confirmed(study, decisions, cause)), None)
 
 
-def _confirmed(study: Study, decisions: Sequence[str], cause: Cause) -> bool:
+def _confirmed(study: Study, decisions: Sequence[DecisionId], cause: Cause) -> bool:
     if not cause.repair and not cause.cause:
         fixed = study.probe(Candidate.with_flags(dict(cause.flags)))
         return fixed.outcome is Outcome.PASS
@@ -117,7 +118,7 @@ def _confirmed(study: Study, decisions: Sequence[str], cause: Cause) -> bool:
     if cause.cause:
         if not (enabled := cause.enabled(decisions)):
             return False
-        formulas = [d for d in enabled if kind_of(d) == PLACE]  # on in the plain baseline, as it is
+        formulas = [d for d in enabled if d.kind == PLACE]  # on in the plain baseline, as it is
         asked.append((study.plain(enabled, formulas), Outcome.FAIL))
     # One after the other: most known causes are refuted by the first.
     return all(study.probe(candidate, WHOLE).outcome is wanted for candidate, wanted in asked)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bisector.core.clusters import Cause, cause_of
+from bisector.core.decision import DecisionId
 from bisector.core.model import Outcome
 
 
@@ -70,8 +71,8 @@ class Looked:
         """With what a run found. known: the cluster that it belongs to."""
         flags = [fix for fix in _confirmed(result, "fixes") if fix["kind"] == "flag" and fix["set"]]
         cause = known or cause_of(
-            [repair["decisions"] for repair in _confirmed(result, "repairs")],
-            [found["decisions"] for found in _confirmed(result, "causes")],
+            [[*map(DecisionId, repair["decisions"])] for repair in _confirmed(result, "repairs")],
+            [[*map(DecisionId, found["decisions"])] for found in _confirmed(result, "causes")],
             [fix["set"] for fix in flags],
         )
         return replace(

@@ -193,7 +193,7 @@ def main() -> None:
 @options(_BUILDS_ARE, _PROBING, _WATCHING, _OUTPUT)
 def minimize(target: str, **given: Any) -> int:
     """The whole job: verdict, flags, causes, repairs, minimal case, repro and report."""
-    from bisector.session.probe_commands import probing
+    from bisector.session.commands import probing
 
     return probing("minimize", target, given)
 
@@ -206,10 +206,10 @@ def minimize(target: str, **given: Any) -> int:
 def flags(target: str | None, **given: Any) -> int:
     """Which flags matter for TARGET; without TARGET, the catalogue of numerics flags."""
     if target is None:
-        from .session.flags.curated import list_flags
+        from .session.flags.flags_command import list_flags
 
         return list_flags(given)
-    from bisector.session.probe_commands import walk_flags
+    from bisector.session.commands import walk_flags
 
     return walk_flags(target, given)
 
@@ -219,7 +219,7 @@ def flags(target: str | None, **given: Any) -> int:
 @options(_PROBING, _WATCHING, _OUTPUT)
 def check(target: str, **given: Any) -> int:
     """The verdict alone: exits 0 where compiled agrees, 1 where it diverges, 125 where it cannot tell."""
-    from bisector.session.probe_commands import probing
+    from bisector.session.commands import probing
 
     return probing("check", target, given)
 
@@ -311,9 +311,9 @@ def report(run: str, form: str, in_browser: bool, **given: Any) -> int:
 @options(_OUTPUT)
 def resume(run: str, **given: Any) -> int:
     """Go on where a run stopped; probes in its journal are not run again."""
-    from bisector.session import past_runs
+    from bisector.session import commands
 
-    return past_runs.resume(run, given)
+    return commands.resume(run, given)
 
 
 @main.command()

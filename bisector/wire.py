@@ -15,6 +15,7 @@ from cattrs.strategies import configure_union_passthrough
 from bisector.core.decision import DecisionId
 from bisector.core.messages import Envelope
 from bisector.core.model import Json
+from bisector.core.options import Options, Question
 from bisector.core.protocol import REQUESTS, Failed, Request
 
 T = TypeVar("T")
@@ -34,6 +35,11 @@ _CONVERTER = _converter()
 def dump(value: Any) -> Json:
     """A dataclass of `core` as what json.dumps takes."""
     return _CONVERTER.unstructure(value)
+
+
+def dump_command(asked: Options | Question) -> dict[str, Json]:
+    """What a command was asked, with the command's name: what a file of a run holds, and `load` reads."""
+    return {"command": asked.command, **dump(asked)}
 
 
 def load(kind: type[T], raw: Json) -> T:

@@ -21,8 +21,11 @@ from bisector import processes
 from tests.live_run import LiveRun, live_run
 from tests.warm import warm_modules, warm_python
 
-# Folders whose tests take seconds each; those of the others take milliseconds.
-LONG = ("network", "e2e", "inductor", "builds", "attached", "session", "runner", "subject", "faults", "tests")
+# Folders with tests that take seconds each, those of the longest files first.
+LONG = (
+    "network", "replay", "faults", "e2e", "attached", "inductor", "builds", "subject", "gpu", "session",
+    "runner", "tests",
+)  # fmt: skip
 KERNELS = "TORCHINDUCTOR_CACHE_DIR"
 _made: list[str] = []
 

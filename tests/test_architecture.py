@@ -24,7 +24,7 @@ WORKER_LIBRARIES = {"torch", "triton"}
 # What prints: the rest of the session finds the answer, and knows nothing of how it is told.
 PRINTING = tuple(
     f"bisector.session.{name}"
-    for name in ("output", "past_runs", "triage", "glossary", "display", "doctor", "flags.curated")
+    for name in ("output", "past_runs", "triage", "glossary", "display", "doctor", "flags.flags_command")
 )
 SERVING = "bisector.inductor.serving"  # the processes; what is done in them knows nothing of them
 
@@ -134,8 +134,8 @@ def test_the_check_sees_the_modules() -> None:
         ("bisector.inductor.serving.worker", "import bisector.subject"),
         ("bisector.inductor.capture.load", "from bisector.attached import scope"),
         ("bisector.attached.direct", "from bisector.inductor.serving import worker"),
-        ("bisector.attached.direct", "from bisector.session import probe_commands"),
-        ("bisector.session.probe_commands", "from bisector.attached import direct"),
+        ("bisector.attached.direct", "from bisector.session import commands"),
+        ("bisector.session.commands", "from bisector.attached import direct"),
         ("bisector.inductor.probing", "from .serving.holders import Holders"),
         ("bisector.inductor.capture.load", "from .. import serving"),
         ("bisector.session", "from bisector import cli"),

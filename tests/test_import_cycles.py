@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import cache
 
 import pytest
 
@@ -23,6 +24,7 @@ ORDER = """
     cli
     __main__
     """
+LONGEST = 19  # modules in a chain of imports; this falls with each module that is taken out of one
 FOLDERS = [name for name, path in MODULES.items() if path.name == "__init__.py"]
 
 
@@ -92,6 +94,17 @@ def reachable(graph: Graph, start: str) -> set[str]:
     return found
 
 
+def longest_chain(graph: Graph) -> tuple[str, ...]:
+    """The most modules of which each imports the next; the graph has no cycles."""
+
+    @cache
+    def from_here(module: str) -> tuple[str, ...]:
+        below = [from_here(other) for other in sorted(graph[module])]
+        return (module, *max(below, key=len, default=()))
+
+    return max(map(from_here, graph), key=len)
+
+
 @pytest.fixture(scope="module")
 def graph() -> Graph:
     return graph_of_modules()
@@ -99,6 +112,10 @@ def graph() -> Graph:
 
 def test_no_module_imports_itself_by_way_of_others(graph: Graph) -> None:
     assert cycles(graph) == []
+
+
+def test_a_reader_follows_no_longer_chain_of_imports_than_this(graph: Graph) -> None:
+    assert len(longest_chain(graph)) <= LONGEST
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -159,3 +176,7 @@ def test_a_folder_is_one_part_of_the_folder_that_it_is_in() -> None:
     made = {"x.sub.a": {"x.c"}, "x.c": {"x.sub.b"}, "x.sub.b": {"y.d"}}
     assert cycles(made) == []
     assert cycles(within("x", made)) == [["c", "sub"]]
+
+
+def test_the_longest_of_several_chains_is_found() -> None:
+    assert longest_chain({"a": {"b", "d"}, "b": {"c"}, "c": {"d"}, "d": set()}) == ("a", "b", "c", "d")

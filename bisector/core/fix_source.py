@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .decision import DecisionId
+from .fixes import EDITS, CompileAnew, DisablePasses, FallBack, LeaveToPython, PlainFix, SetFlags, UseBackend
 from .kinds import FRAME, GUARD
 from .model import Json
 
 # The flag whose variable sets flags of single graphs, by their number (torch/_dynamo/graph_id_filter.py).
 PER_GRAPH = "dynamo.debug_inductor_config_override"
-PASSES = "inductor.disabled_passes"
 EVERY_GRAPH = ">=0"
 # First word of a flag's name to the module that holds it.
 MODULES = {
@@ -38,61 +38,6 @@ _UNCACHED = "torch._inductor.config.force_disable_caches = True"
 _BROKEN = "; without fullgraph=True"
 _KEYS = ", ".join(f"torch._C.DispatchKey.{key}" for key in ("CompositeImplicitAutograd", "Autograd"))
 _OPERATOR = re.compile(r"(?:aten|prims|quantized|torchvision)\.\w+(?:\.\w+)?")
-
-
-@dataclass(frozen=True)
-class SetFlags:
-    """Set flags to other values. values: by flag (`inductor.cpp.simdlen`)."""
-
-    values: Mapping[str, Json]
-
-
-@dataclass(frozen=True)
-class DisablePasses:
-    """Leave out graph passes. passes: names as torch._inductor.config.disabled_passes takes them."""
-
-    passes: tuple[str, ...]
-
-    @property
-    def values(self) -> dict[str, Json]:
-        """The same as a flag."""
-        return {PASSES: ",".join(self.passes)}
-
-
-@dataclass(frozen=True)
-class FallBack:
-    """Run operators (`aten.mul`) by their ATen kernels, wherever they are called.
-
-    decomposed: they are decomposed before lowering, and have to be kept from it.
-    """
-
-    operators: tuple[str, ...]
-    decomposed: bool = False
-
-
-@dataclass(frozen=True)
-class UseBackend:
-    """Give torch.compile another backend (`aot_eager`)."""
-
-    backend: str
-
-
-@dataclass(frozen=True)
-class LeaveToPython:
-    """Decorate functions of the script with `torch.compiler.disable`. lines: name -> line of its `def`."""
-
-    lines: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class CompileAnew:
-    """Forget what is compiled before calls of the script. calls: their numbers, from 1, with the function."""
-
-    calls: Mapping[int, str]
-
-
-PlainFix = SetFlags | DisablePasses | FallBack | UseBackend | LeaveToPython | CompileAnew
-EDITS = (LeaveToPython, CompileAnew)
 
 
 def by_name(kind: str, decisions: Iterable[DecisionId], script: str = "") -> PlainFix | None:

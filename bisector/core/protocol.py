@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
+from bisector.core.fixes import PlainFix
+
 from .case import Case
 from .criterion import Criterion, Tolerance
 from .decision import DecisionId
 from .evidence import Evidence
-from .fix_source import PlainFix
 from .graphinfo import GraphInfo
 from .model import Candidate, Json, Measurement, Outcome
 from .recorded import Recorded

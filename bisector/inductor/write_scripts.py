@@ -13,8 +13,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from bisector.core.fixes import PlainFix, UseBackend
+
 from ..core.criterion import Criterion
-from ..core.fix_source import PlainFix, Statements, UseBackend, statements, uncached_lines
+from ..core.fix_source import Statements, statements, uncached_lines
 from ..core.protocol import Repro, ScriptSpec, TestFile
 from .execute import Outputs, Subject, eager_program, run, seed
 from .graph.parts import Parts, comment, imports_source, joined_blocks, parts_of

@@ -6,16 +6,14 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bisector import wire
+from bisector.core.options import COMPILER, FIXED, Question
 from bisector.errors import BadOption, BadTarget, MissingTool
 
 from ..builds.bounds import BoundKind, parse_bound
 
-INTRODUCED, FIXED, COMPILER = "introduced", "fixed", "compiler"
 # Where uv and pip look first, too: the variables by which users name an index of their own.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 # What says where builds are, and means nothing where none is asked.
@@ -38,84 +36,40 @@ def check_packages() -> None:
         raise MissingTool(f"to ask builds of PyTorch needs {', '.join(missing)}; {INSTALL}")
 
 
-@dataclass(frozen=True)
-class Question:
-    """target: the repro, empty while `minimize` has none yet. good: None walks back over releases until one
-    agrees. looked_for: whether the build that `introduced` the divergence, the one that `fixed` it, or which
-    C++ `compiler` shows it. compilers: those that are asked then, by name or path.
-    index_urls: of releases, and of nightlies after it. cache_bytes: what the environments may take. prefetch:
-    builds that are fetched before they are asked. cpu_stubs: stubs stand in for NVIDIA's libraries.
-    pytorch_repo: a clone of PyTorch, for commits as bounds and for those between two nightlies. timeout_s:
-    for one run of the repro.
-    """
+def checked(asked: Question) -> Question:
+    """The same question. Raises BadOption for bounds that leave no range, before anything is fetched."""
+    if asked.compilers:
+        _check_compilers(asked)
+        return asked
+    if asked.cpu_stubs:
+        from bisector.builds import stubs  # reads ELF files: not imported where nobody asks for stubs
 
-    target: str
-    good: str | None
-    bad: str
-    looked_for: str = INTRODUCED
-    index_urls: tuple[str, ...] = ()
-    repeat: int = 1
-    timeout_s: float = 600.0
-    budget_s: float | None = None
-    cache_bytes: int = 20 << 30
-    prefetch: int = 1
-    cpu_stubs: bool = False
-    pytorch_repo: str | None = None
-    compilers: tuple[str, ...] = ()
-    command: str = "builds"
+        stubs.check_machine()
+    bounds = [parse_bound(bound) for bound in (asked.good, asked.bad) if bound is not None]
+    commits = [bound for bound in bounds if bound.kind is BoundKind.COMMIT]
+    if asked.pytorch_repo is not None and len(commits) == 1:
+        raise BadOption(f"{commits[0]} is a commit; name a second one, or two builds")
+    if asked.pytorch_repo is None and commits:
+        raise BadOption(f"{commits[0]}: for commits, name a clone of PyTorch with --pytorch-repo")
+    if asked.good is not None and parse_bound(asked.good) == parse_bound(asked.bad):
+        raise BadOption(f"--good and --bad are both {asked.good}; name two builds")
+    if asked.good is None and asked.looked_for == FIXED:
+        raise BadOption("--find-fix needs --good, the later build that agrees; name it, such as latest")
+    return asked
 
-    def __post_init__(self) -> None:
-        """Raises BadOption for bounds that leave no range, before anything is fetched."""
-        if self.compilers:
-            self._check_compilers()
-            return
-        if self.cpu_stubs:
-            from bisector.builds import stubs  # reads ELF files: not imported where nobody asks for stubs
 
-            stubs.check_machine()
-        bounds = [parse_bound(bound) for bound in (self.good, self.bad) if bound is not None]
-        commits = [bound for bound in bounds if bound.kind is BoundKind.COMMIT]
-        if self.pytorch_repo is not None and len(commits) == 1:
-            raise BadOption(f"{commits[0]} is a commit; name a second one, or two builds")
-        if self.pytorch_repo is None and commits:
-            raise BadOption(f"{commits[0]}: for commits, name a clone of PyTorch with --pytorch-repo")
-        if self.good is not None and parse_bound(self.good) == parse_bound(self.bad):
-            raise BadOption(f"--good and --bad are both {self.good}; name two builds")
-        if self.good is None and self.looked_for == FIXED:
-            raise BadOption("--find-fix needs --good, the later build that agrees; name it, such as latest")
+def _check_compilers(asked: Question) -> None:
+    if asked.good is not None or asked.looked_for != COMPILER or asked.bad != BoundKind.INSTALLED.value:
+        raise BadOption("--cxx asks of the installed build alone; leave out --good, --bad and --find-fix")
+    if len(set(asked.compilers)) < 2:
+        raise BadOption("--cxx: name at least two compilers, each with a --cxx of its own")
+    if missing := [name for name in asked.compilers if shutil.which(name) is None]:
+        raise BadOption(f"--cxx {missing[0]}: no such program; install it, or name another")
 
-    def _check_compilers(self) -> None:
-        if self.good is not None or self.looked_for != COMPILER or self.bad != BoundKind.INSTALLED.value:
-            raise BadOption("--cxx asks of the installed build alone; leave out --good, --bad and --find-fix")
-        if len(set(self.compilers)) < 2:
-            raise BadOption("--cxx: name at least two compilers, each with a --cxx of its own")
-        if missing := [name for name in self.compilers if shutil.which(name) is None]:
-            raise BadOption(f"--cxx {missing[0]}: no such program; install it, or name another")
 
-    @property
-    def of_commits(self) -> bool:
-        """Whether both bounds are commits, so that no index is read."""
-        return parse_bound(self.bad).kind is BoundKind.COMMIT
-
-    @property
-    def before(self) -> str | None:
-        """The older bound, as it was written."""
-        return self.good if self.looked_for == INTRODUCED else self.bad
-
-    @property
-    def after(self) -> str:
-        """The newer bound, as it was written."""
-        newer = self.bad if self.looked_for == INTRODUCED else self.good
-        assert newer is not None, "a question for a fix has both bounds"
-        return newer
-
-    def to_json(self) -> dict[str, Any]:
-        """What a file of a run holds; `from_json` makes an equal question of it."""
-        return {"command": self.command, **wire.dump(self)}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Question:
-        return wire.load(cls, raw)
+def of_commits(asked: Question) -> bool:
+    """Whether both bounds are commits, so that no index is read."""
+    return parse_bound(asked.bad).kind is BoundKind.COMMIT
 
 
 def question(target: str, given: Mapping[str, Any]) -> Question:
@@ -126,7 +80,7 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
         advice = "name a repro, or the folder of a run that has one"
         raise BadTarget(f"{target}: no repro there; {advice}")
     of_compilers = given["compilers"] and given["looked_for"] != FIXED
-    return Question(
+    asked = Question(
         target=str(repro.resolve()),
         good=given["good"],
         bad=given["bad"],
@@ -141,6 +95,7 @@ def question(target: str, given: Mapping[str, Any]) -> Question:
         pytorch_repo=_clone(given),
         compilers=tuple(given["compilers"]),
     )
+    return checked(asked)
 
 
 def of_range(given: Mapping[str, Any]) -> Question | None:
@@ -161,7 +116,7 @@ def of_range(given: Mapping[str, Any]) -> Question | None:
     good, dots, bad = text.partition("..")
     if not dots:
         raise BadOption(f"--builds {text}: not a range; write GOOD..BAD, such as 2.10..installed")
-    return Question(
+    asked = Question(
         target="",
         good=good or None,
         bad=bad or BoundKind.INSTALLED.value,
@@ -169,6 +124,7 @@ def of_range(given: Mapping[str, Any]) -> Question | None:
         cpu_stubs=given["cpu_stubs"],
         pytorch_repo=_clone(given),
     )
+    return checked(asked)
 
 
 def _index_urls(given: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import reprlib
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -17,14 +18,13 @@ from typing import Any
 
 import yaml
 
-from bisector import wire
-from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, NARROW, Criterion
+from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, NARROW
+from bisector.core.options import Against, Options
 from bisector.errors import BadOption
 
-from .build_question import Question
+from .build_question import of_range
 
 PROBE_S = 120.0  # for a graph of few calls
-_SHAPING = frozenset({"config", "device", "dynamic", "train", "seed", "entry"})
 FAMILIES = ("inductor", "functorch", "dynamo", "backends", "env")
 _KEYS: dict[str, Any] = {
     "criterion": (str, dict), "config": dict, "train": bool, "dynamic": bool, "seed": int, "repeat": int
@@ -34,89 +34,10 @@ _DTYPES = (*DTYPE_TOLERANCES, *INTEGERS, *NARROW)
 Tolerances = Mapping[str, tuple[float, float]]
 
 
-@dataclass(frozen=True)
-class Against:
-    """A configuration to compare the target's own with. name: of its file; settings: flag -> value."""
-
-    name: str
-    settings: Mapping[str, Any]
-
-
 def probe_timeout(calls: int) -> float:
     """Seconds that a probe of a graph may take: a training step compiles in a quarter of a second for each
     call of its forward graph, and this allows for a busy machine and for a graph with all values returned."""
     return max(PROBE_S, float(calls))
-
-
-@dataclass(frozen=True)
-class Options:
-    """One invocation of a probing command.
-
-    command: minimize, flags or check. rtol, atol: both or neither. max_ulp, cosine: as in `Criterion`.
-    profile: the name of what gave the tolerances by dtype. config: baseline flags by the names users write.
-    dynamic, train: None leaves it to the script. timeout_s: one probe, None for what `probe_timeout` says.
-    budget_s: the whole run, None for any time. memory_bytes: one probe, None for no limit. against: of
-    `flags` alone. as_test: of `minimize` alone, whether to write a test too. builds: of `minimize` alone,
-    what to ask of builds about its repro. trust: whether the target may be unpickled. call: of the recorded
-    calls, from 1, the one to examine. every: of `minimize` alone, whether the other calls that diverge are
-    explained too. minimal: of `minimize` alone, whether the case is made smaller. trace: the file of the
-    profile.
-    """
-
-    target: str
-    command: str = "minimize"
-    rtol: float | None = None
-    atol: float | None = None
-    max_ulp: int | None = None
-    cosine: float | None = None
-    profile: str | None = None
-    tolerances: Mapping[str, tuple[float, float]] | None = None
-    signed_zero: bool = False
-    config: Mapping[str, Any] = field(default_factory=dict)
-    device: str | None = None
-    dynamic: bool | None = None
-    train: bool | None = None
-    seed: int | None = None
-    repeat: int = 1
-    jobs: int = 1
-    timeout_s: float | None = None
-    budget_s: float | None = None
-    memory_bytes: int | None = None
-    entry: str | None = None
-    call: int | None = None
-    every: bool = False
-    trust: bool = False
-    folder: str | None = None
-    against: Against | None = None
-    as_test: bool = False
-    minimal: bool = True
-    builds: Question | None = None
-    trace: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """What a file of a run holds; `from_json` makes equal options of it."""
-        return {"command": self.command, **wire.dump(self)}
-
-    @property
-    def criterion(self) -> Criterion | None:
-        """What the user holds outputs to; None where that is left to the script."""
-        by_hand = Criterion(signed_zero=self.signed_zero, strides=True, source="command line")
-        if self.rtol is not None and self.atol is not None:
-            return replace(by_hand, everywhere=(self.rtol, self.atol))
-        if self.max_ulp is not None or self.cosine is not None:
-            return replace(by_hand, max_ulp=self.max_ulp, cosine=self.cosine)
-        if self.tolerances is None:
-            return None
-        by_dtype = {dtype: (tolerance,) for dtype, tolerance in self.tolerances.items()}
-        return replace(by_hand, by_dtype=by_dtype, source=f"profile {self.profile}")
-
-    def shaping(self) -> dict[str, Any]:
-        """Those that shape the answers to what a worker is asked."""
-        return {name: value for name, value in asdict(self).items() if name in _SHAPING}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Options:
-        return wire.load(cls, raw)
 
 
 def parse_setting(text: str) -> tuple[str, Any] | None:
@@ -258,3 +179,75 @@ def _tolerance(name: str, dtype: str, value: Any) -> float:
         hint = "write a finite number that is not negative, such as 1.0e-3"
         raise BadOption(f"--profile {name}: {dtype} cannot be held to {shown}; {hint}")
     return float(value)
+
+# A probe that takes more than this share of the memory, times the lanes, would drive the machine to swap.
+MEMORY_SHARE = 0.8
+
+
+def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Options:
+    """The options of one run. Raises BadOption for what does not go together."""
+    if (given["rtol"] is None) != (given["atol"] is None):
+        raise BadOption("--rtol and --atol go together: give both")
+    measures = [name for name in ("rtol", "max_ulp", "cosine") if given[name] is not None]
+    if len(measures) > 1:
+        names = " and ".join(f"--{name.replace('_', '-')}" for name in measures[:2])
+        raise BadOption(f"{names} each say what agrees: give one")
+    if given["entry"] is not None and given["call"] is not None:
+        raise BadOption("--entry and --call each name the call to examine: leave one out")
+    profile = load(given["profile"]) if given["profile"] else Profile("")
+    if given.get("every") and given["json_path"] == "-":
+        raise BadOption("--all gives more than one result: name a file for --json, or leave it out")
+    if given.get("json_lines") and given["json_path"] == "-":
+        raise BadOption("--json-lines and --json - both write to stdout: name a file for --json")
+    given = _completed(given, profile.options)
+    jobs = given["jobs"] or len(os.sched_getaffinity(0))
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Options(
+        target=target,
+        command=command,
+        rtol=given["rtol"],
+        atol=given["atol"],
+        max_ulp=given["max_ulp"],
+        cosine=given["cosine"],
+        profile=profile.name or None,
+        tolerances=profile.tolerances,
+        signed_zero=given["signed_zero"] or profile.signed_zero,
+        config=dict(given["config"]),
+        device=given["device"],
+        dynamic=given["dynamic"],
+        train=given["train"],
+        seed=given["seed"],
+        repeat=given["repeat"],
+        jobs=jobs,
+        timeout_s=given["timeout"],
+        budget_s=given["budget"],
+        memory_bytes=int(total * MEMORY_SHARE / jobs),
+        entry=given["entry"],
+        call=given["call"],
+        every=given.get("every", False),
+        trust=given["trust"],
+        folder=os.getcwd(),
+        against=_against(given.get("against")),
+        as_test=given.get("as_test", False),
+        builds=of_range(given),
+        minimal=not given.get("no_minimize", False),
+        trace=given.get("trace"),
+    )
+
+
+def _completed(given: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, Any]:
+    """What the command line says, and where it says nothing, the profile; their settings together."""
+    told = {**given, "repeat": given["repeat"] or profile.get("repeat", 1)}
+    told |= {name: profile.get(name) for name in ("train", "dynamic", "seed") if given[name] is None}
+    return told | {"config": {**profile.get("config", {}), **dict(given["config"])}}
+
+
+def _against(path: str | None) -> Against | None:
+    """The settings of a YAML file, `FLAG: VALUE` a line. Raises BadOption for any other file."""
+    if path is None:
+        return None
+    hint = "write lines like `inductor.cpp.simdlen: 1`"
+    read = read_yaml("--against", path, "name a YAML file of flags", hint)
+    if not isinstance(read, dict) or not read or not all(isinstance(name, str) for name in read):
+        raise BadOption(f"--against {path}: no flags in it; {hint}")
+    return Against(Path(path).name, {full_name(name): value for name, value in read.items()})

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
+from bisector.core.answer import Preflight
 from bisector.core.backends import INDUCTOR
 from bisector.core.case import Case
-from bisector.core.fix_source import UseBackend
+from bisector.core.confirmed import Confirmed
+from bisector.core.fixes import Conclusion, Fix, UseBackend
+from bisector.core.flags import FlagWalk
 from bisector.core.graphinfo import Axis, GraphInfo
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Json
 from bisector.core.reduction.script import said_of
+from bisector.core.smaller import Reduced
 
 from . import fixes
-from .confirmation import Confirmed
 from .divergence import Capability, Divergence
-from .fixes import Fix
-from .flags.walk import FlagWalk
-from .preflight import Preflight
-from .reducing import Reduced
 from .study import Study
 
 MOST_TRIED = 6  # fixes by flags that are tried again, and on other inputs, a few seconds each
-
-
-@dataclass(frozen=True)
-class Conclusion:
-    """fixes: best first, each with whether it is confirmed. minimal: the graph of the minimal case,
-    None of a script."""
-
-    fixes: tuple[tuple[Fix, bool], ...]
-    minimal: GraphInfo | None
-    notes: tuple[str, ...]
-    stopped_because: str | None = None
 
 
 def flag_fixes(walk: FlagWalk, confirmed: Confirmed | None) -> tuple[tuple[Fix, bool], ...]:

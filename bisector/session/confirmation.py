@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE
+from bisector.core.confirmed import Confirmed, Decided, HeldRepair, Repair, SecondOpinion
 from bisector.core.decision import Decision, DecisionId
 from bisector.core.fix_source import python_literal
 from bisector.core.judge import proof, removed_fraction
@@ -15,57 +16,13 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
 from bisector.runner.lab import Lab
 
-from .culprit_search import Decided
 from .divergence import Divergence
 from .search_order import PLACE, finest, listed
 from .study import Study
 
-HeldRepair = tuple[MinimalSet[DecisionId], ProbeResult]
 OTHER_INPUTS = "a second run of the script gave other inputs; seed it, or use --seed"
 MOST_MEMBERS = 8  # of a set whose members are tried one by one a second time
 WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a function of torch's own source
-
-
-@dataclass(frozen=True)
-class Repair:
-    """A repair of the case that was searched, and what it does to the whole subject."""
-
-    found: MinimalSet[DecisionId]
-    confirmed: bool
-    removed_fraction: float
-
-
-@dataclass(frozen=True)
-class SecondOpinion:
-    """Outcomes in the second worker, on the whole subject: of the default compile, and of each repair."""
-
-    default: Outcome
-    repairs: tuple[Outcome, ...]
-
-
-@dataclass(frozen=True)
-class Confirmed:
-    """The sets that were found, each with whether it is confirmed.
-
-    places: fallbacks that repair where nothing finer does. decisions: those that are named, with torch's own
-    file and line where a formula is to blame. second: None where the second worker could not be asked.
-    held: the repairs that repair the whole there; a fix need not be minimal, a repair must be. refuted: of
-    the fixes by flags those that do not repair there. family: the default compile and that with a family
-    denied, None where none was asked about. not_shown: why nothing could be confirmed, empty where
-    it could. backends: lower ones that agree there.
-    """
-
-    repairs: tuple[Repair, ...] = ()
-    causes: tuple[tuple[MinimalSet[DecisionId], bool], ...] = ()
-    places: tuple[DecisionId, ...] = ()
-    decisions: tuple[Decision, ...] = ()
-    second: SecondOpinion | None = None
-    held: tuple[HeldRepair, ...] = ()
-    refuted: frozenset[str] = frozenset()
-    family: tuple[ProbeResult, ProbeResult] | None = None
-    not_shown: str = ""
-    backends: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
 
 
 def confirm(

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, Criterion, Tolerance
+from bisector.core.options import Options
 from bisector.core.recorded import RecordedCall
-
-from .command_line import Options
 
 
 def criterion_of_call(options: Options, own: Mapping[str, tuple[Tolerance, ...]]) -> Criterion:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from bisector.core.case import Case
+from bisector.core.confirmed import Decided
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
 from bisector.core.decision import Decision, DecisionId
 from bisector.core.judge import BudgetSpent, removed_fraction
@@ -23,29 +24,6 @@ from .study import Study, config_id
 MOST_SETS = 8
 # Where many decisions each suffice, the sets grow without end; what one allowance finds is reported.
 MOST_PROBES = 100
-
-
-@dataclass(frozen=True)
-class Decided:
-    """Sets over one case: the one searched, which the causes are confirmed on.
-
-    places: fallbacks that repair where no finer decision does. beside: the flags that stand in as decisions
-    and the lowerings whose formula is to blame, which the plain baseline denies too. checks: the ends that
-    did not hold, each in a sentence for the report. graded: what each carries, where no single one repairs.
-    """
-
-    case: Case
-    decisions: tuple[Decision, ...] = ()
-    sets: SetsFound[DecisionId] = field(default_factory=SetsFound[DecisionId])
-    places: tuple[DecisionId, ...] = ()
-    beside: tuple[DecisionId, ...] = ()
-    checks: tuple[str, ...] = ()
-    graded: Graded | None = None
-
-    @property
-    def members(self) -> list[DecisionId]:
-        """The decisions of all causes and repairs."""
-        return [member for found in (*self.sets.causes, *self.sets.repairs) for member in found.members]
 
 
 @in_rounds

@@ -10,35 +10,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bisector.core.answer import Answer
 from bisector.core.case import WHOLE, Case
 from bisector.core.clusters import patterns
+from bisector.core.confirmed import Confirmed, Decided
 from bisector.core.decision import DecisionId
-from bisector.core.fix_source import PASSES, PER_GRAPH
+from bisector.core.fix_source import PER_GRAPH
+from bisector.core.fixes import PASSES
+from bisector.core.followed import Followed
 from bisector.core.judge import BudgetSpent
+from bisector.core.mechanisms import Mechanism
 from bisector.core.model import Candidate
 from bisector.core.protocol import Request
 from bisector.core.reduction.reduce import Pass, reduce
 from bisector.core.reduction.script import fewest_calls, fewest_graphs, said_of
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.smaller import Anchor, Reduced, Scope, Start
 from bisector.core.verdict import VerdictClass
+from bisector.session.flags.catalogue import of_call, of_script
 
 from . import following, reproducing, starting
-from .answer import Answer
 from .concluding import conclude, flags_to_confirm
-from .confirmation import Confirmed, confirm, confirm_also, told
-from .culprit_search import Decided, decide, grade, one_repair
+from .confirmation import confirm, confirm_also, told
+from .culprit_search import decide, grade, one_repair
 from .divergence import Capability, Divergence
 from .family_search import family_of_whole, is_diffuse, seen_again, smallest_on_whole
 from .findings import Findings
-from .flags.curated import of_call, of_script
 from .flags.walk import on_whole, walk
-from .following import Followed
-from .mechanisms import TO_THE_BIT, Mechanism, mechanisms
+from .mechanisms import TO_THE_BIT, mechanisms
 from .preflight import test_hooks, try_backends
-from .reducing import Anchor, Reduced, anchored_by, nearest, reduce_case
+from .reducing import anchored_by, nearest, reduce_case
 from .run import Session
 from .search_order import Suspects, listed, suspects
-from .starting import NOTHING_SMALLER, REFUTED_ON_WHOLE, Scope, Start
+from .starting import NOTHING_SMALLER, REFUTED_ON_WHOLE
 from .study import Study, config_id
 
 NOT_SMALLER = "the case was not made smaller (--no-minimize)"

@@ -12,14 +12,14 @@ from bisector.core.decision import Decision, DecisionId
 from bisector.core.graphinfo import layer_of
 from bisector.core.judge import proof, removed_square
 from bisector.core.kinds import KINDS
+from bisector.core.mechanisms import Carries, FoundFamily, Mechanism
 from bisector.core.model import Outcome, ProbeResult
-from bisector.core.search.families import Family, Members, Tried, family
+from bisector.core.search.families import Members, Tried, family
 from bisector.core.search.minimal import Inverted, MinimalSet, minimal_set
 from bisector.core.shares import Part, Parts
 from bisector.core.trace import Trace
 
 from .following import followable
-from .mechanisms import Mechanism
 from .questions import Denied
 from .rounds import in_rounds
 from .search_order import PLACE
@@ -30,46 +30,6 @@ MOST_GROUPS = 4  # of decisions
 ALIKE = 0.05  # of two shares of one divergence
 MOST_GONE = 0.3  # of the difference: less than this is left without the one node that makes it
 ALMOST = 0.999  # what does not repair never removes all
-
-
-@dataclass(frozen=True)
-class Carries:
-    """What the errors of a part of the graph carry to the outputs that diverge: by themselves, and what all
-    others do; None where that was not told. places: the decisions of the family there, or of an operation
-    the nodes at which errors arise. made_by: patterns of the decisions that make an operation differ."""
-
-    name: str
-    places: int
-    alone: float | None
-    without: float | None
-    made_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class FoundFamily:
-    """layers: in the order of the graph. operations, nodes: those that carry most first. confirmed: the
-    second worker saw the whole diverge, and without the family agree, or as much of it removed."""
-
-    family: Family
-    layers: tuple[Carries, ...] = ()
-    operations: tuple[Carries, ...] = ()
-    nodes: tuple[Carries, ...] = ()
-    confirmed: bool = False
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of its decisions."""
-        return tuple(dict.fromkeys(member.kind for member in self.family.members))
-
-    @property
-    def adds_up(self) -> bool | None:
-        """Whether the operations' shares sum to the whole, as those of independent errors do; None where they
-        are not known."""
-        shares = [part.alone for part in self.operations if part.alone is not None]
-        return abs(sum(shares) - 1.0) <= TOLERANCE if len(shares) > 1 else None
-
-
-TOLERANCE = 0.15  # of a sum of shares
 
 
 def family_of_whole(

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE
+from bisector.core.confirmed import Confirmed, Decided
 from bisector.core.decision import DecisionId
+from bisector.core.fixes import Conclusion
+from bisector.core.flags import FlagWalk
+from bisector.core.followed import Followed
+from bisector.core.mechanisms import FoundFamily
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.smaller import Neighbour, Reduced, Start
 from bisector.core.trace import Trace
 from bisector.core.verdict import Verdict
 
 from . import reproducing
-from .answer import Answer
-from .concluding import Conclusion, flag_fixes
-from .confirmation import Confirmed
-from .culprit_search import Decided
+from .concluding import flag_fixes
 from .divergence import Divergence
-from .family_search import FoundFamily
-from .flags.walk import FlagWalk
-from .following import Followed
-from .preflight import Preflight
-from .reducing import Neighbour, Reduced
 from .reproducing import Reproduced
-from .starting import Start
 
 MECHANISM = "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging"
 

@@ -6,27 +6,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
-from bisector.core.fix_source import (
-    DisablePasses,
-    FallBack,
-    PlainFix,
-    SetFlags,
-    UseBackend,
-    by_name,
-    paste_lines,
-)
+from bisector.core.fix_source import by_name, paste_lines
+from bisector.core.fixes import Cost, DisablePasses, Elsewhere, FallBack, Fix, SetFlags, UseBackend
+from bisector.core.flags import FlagTrial, FlagWalk
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed
 from bisector.core.reduction.inputs import other_shapes
 from bisector.core.search.minimal import MinimalSet
 
-from .flags.walk import FlagTrial, FlagWalk
 from .following import arising
 from .study import Study, flag_of
 
@@ -41,42 +33,6 @@ DRAWN_ELEMENTS = 2**21
 # polynomial of ten steps; moved rounding leaves an error as large as it was.
 MOSTLY_GONE = 0.25
 SHAPES_TRIED = 4  # most graphs take another length of their first axis or of the next
-
-
-@dataclass(frozen=True)
-class Fix:
-    """One fix. values: the settings of a flag fix. plain: what `repro.py --fixed` does and reports say in
-    lines to paste, None where plain torch cannot express it. cost: None where it was not timed.
-    others: how it does on other inputs, None where it was not tried. kinds: of the decisions that the flags
-    of a flag fix govern. program: equal for fixes that make the same program, None where that is not known.
-    decisions: those that it denies, none for a flag or a backend.
-    """
-
-    id: str
-    kind: str
-    values: Mapping[str, Any] | None
-    residual_max_abs: float
-    removed_fraction: float
-    plain: PlainFix | None
-    cost: Cost | None = None
-    others: Elsewhere | None = None
-    kinds: frozenset[str] = frozenset()
-    program: str | None = None
-    decisions: tuple[DecisionId, ...] = ()
-
-    @property
-    def perturbs(self) -> bool:
-        """Whether it fails on other inputs and does no more than to move rounding, as far as is known."""
-        return self.others is not None and self.others.perturbs
-
-    @property
-    def program_or_id(self) -> str:
-        """Equal for fixes that are known to make the same program."""
-        return self.program or self.id
-
-    def same_as(self, others: Iterable[Fix]) -> Fix | None:
-        """The first of the others that makes the same program."""
-        return next((o for o in others if self.program is not None and o.program == self.program), None)
 
 
 def residual(result: ProbeResult) -> float:
@@ -205,20 +161,6 @@ def _settings_of(fix: Fix) -> frozenset[str] | None:
     return frozenset(map(flag_of, fix.decisions)) if kinds == {"config"} else None
 
 
-@dataclass(frozen=True)
-class Cost:
-    """slowdown: run time with the fix over that without, the median of rounds; spread: their quartiles."""
-
-    slowdown: float
-    spread: tuple[float, float]
-
-    @property
-    def ranked(self) -> float:
-        """The slowdown to rank by: 1 where the quartiles have it between them, since that is noise."""
-        low, high = self.spread
-        return 1.0 if low <= 1.0 <= high else self.slowdown
-
-
 def cost(study: Study, candidate: Candidate) -> Cost | None:
     """The cost of a candidate on the whole subject; None where it could not be timed."""
     answer = study.slowdown(candidate, WHOLE, TIMED_S)
@@ -226,28 +168,6 @@ def cost(study: Study, candidate: Candidate) -> Cost | None:
         return None
     low, middle, high = statistics.quantiles(answer.ratios, n=4, method="inclusive")
     return Cost(middle, (low, high))
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """One fix on other inputs.
-
-    tried: inputs that were run. diverging: those that diverge by default. held: of these, where the fix
-    makes all agree. failed: inputs that diverge with the fix.
-    nearer: the nodes whose error on equal inputs the fix takes away, or most of it: it mends what they give
-    to the divergence, and something is left. None where that was not looked at.
-    """
-
-    tried: int = 0
-    diverging: int = 0
-    held: int = 0
-    failed: int = 0
-    nearer: tuple[str, ...] | None = None
-
-    @property
-    def perturbs(self) -> bool:
-        """Whether the fix is known to do no more than to move rounding: it fails and takes no part away."""
-        return self.failed > 0 and not self.nearer
 
 
 def elsewhere(study: Study, candidates: Sequence[Candidate]) -> list[Elsewhere | None]:

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.followed import Followed, followed_graph
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed, RunTrace
 from bisector.core.shares import Shares
-from bisector.core.trace import GRADIENT, NodeTrace, Reach, Trace, amplifier, origin
+from bisector.core.trace import GRADIENT, Reach, Trace, amplifier, origin
 
-from .followed_graph import FollowedGraph, followed_graph
 from .study import Study
 
 _DEFAULT = Candidate()
 UNTRACED = "the origin and the amplifier are not established"
-
-
-@dataclass(frozen=True)
-class Followed:
-    """trace: what was seen, None where nothing was. graph: the same with what is known of the case's nodes.
-    notes: why not, or what the trace leaves open."""
-
-    trace: Trace | None = None
-    graph: FollowedGraph | None = None
-    origin: NodeTrace | None = None
-    amplifier: NodeTrace | None = None
-    notes: tuple[str, ...] = ()
 
 
 def follow(study: Study, case: Case, default: ProbeResult) -> Followed:

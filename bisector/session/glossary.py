@@ -7,12 +7,13 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from bisector.core.decision import DecisionId
+from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS, Kind
 from bisector.errors import BadOption
 from bisector.report.words import CLASS_SENTENCES, conjunction, short_decision
+from bisector.session.flags.catalogue import BACKENDS, catalogue
 
 from .display import to_stdout
-from .flags.curated import BACKENDS, Flag, catalogue
 from .output import width
 
 NEAR = 3  # words that are named where one is unknown

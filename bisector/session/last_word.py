@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from bisector.core.answer import Answer, UnderFix
 from bisector.core.criterion import Criterion
-from bisector.core.fix_source import PlainFix, UseBackend
+from bisector.core.fixes import Fix, PlainFix, UseBackend
 from bisector.core.model import Outcome
 from bisector.core.program import PlainRun
 from bisector.core.shown import CALL, ScriptResult, differing_places
 
-from .answer import Answer, UnderFix
-from .fixes import Fix
 from .reproducing import MOST_FIXES
 from .run import Session
 from .witness import script_of

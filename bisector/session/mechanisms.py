@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.core.case import Case
-from bisector.core.clusters import pattern, patterns
+from bisector.core.clusters import pattern
 from bisector.core.criterion import Criterion
-from bisector.core.decision import DecisionId, Pattern
+from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.kinds import KINDS
+from bisector.core.mechanisms import Found, Mechanism
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, Signature
 from bisector.core.reduction.nodes import downstream
 from bisector.core.reduction.regions import region
@@ -33,33 +34,6 @@ AFTER = (1, 2, 4)  # calls from the operation on, for its gradient: that of a su
 
 
 TO_THE_BIT = Criterion((0.0, 0.0))
-
-
-@dataclass(frozen=True)
-class Found:
-    """The part of the graph in which one operation differs to the bit, its compile, and the decisions that,
-    denied there, give eager's bits."""
-
-    case: Case
-    default: ProbeResult
-    repair: frozenset[DecisionId]
-
-
-@dataclass(frozen=True)
-class Mechanism:
-    """Of one sort of operation: the names in the trace at which errors arise, what these carry to the outputs
-    by themselves, and what makes one of them differ; None where by itself it does not differ, or no decisions
-    give it eager's bits."""
-
-    operation: str
-    nodes: tuple[str, ...]
-    share: float
-    found: Found | None
-
-    @property
-    def patterns(self) -> frozenset[Pattern]:
-        """Of the decisions of the repair: a decision is of a pattern wherever it is taken."""
-        return patterns(self.found.repair) if self.found is not None else frozenset()
 
 
 @in_rounds

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bisector.core.answer import AlsoDiverges, Answer, Relation
 from bisector.core.clusters import pattern
 from bisector.core.decision import DecisionId
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Outcome
+from bisector.core.options import Options
 
-from .answer import AlsoDiverges, Answer, Relation
-from .command_line import Options
 from .divergence import Divergence, Other
 from .run import Session
 from .study import Study

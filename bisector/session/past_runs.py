@@ -1,15 +1,10 @@
-"""`numbisect resume` and `numbisect report`: an earlier run, of whichever command.
-
-What it takes to go on with a run is imported where its kind is known.
-"""
+"""`numbisect report`: an earlier run, of whichever command, printed again or shown in a browser."""
 
 from __future__ import annotations
 
 import json
-import os
 import webbrowser
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,39 +13,9 @@ from bisector.report.blocks import Detail
 from bisector.runner import rundir
 from bisector.runner.rundir import PAGE
 
-from .build_question import Question
-from .command_line import Options
 from .display import to_stdout
 from .output import as_markdown, as_page, as_text
 from .triage.store import is_triage
-
-
-def resume(path: str, given: Mapping[str, Any]) -> int:
-    """Go on with an earlier run, under its own options; a budget is for what is left."""
-    if is_triage(path):
-        from .triage import triage_command
-
-        paths, asked = triage_command.reopened(path, given["budget"])
-        again = {**given, "out": path, "watch": (), "jobs": None, "ray": None}
-        return triage_command.work(paths, asked, again)
-    run, raw = rundir.reopen(path)
-    if given["again"]:
-        run.start_over()
-    if raw.get("command") == "builds":
-        from .builds import builds_command
-
-        return builds_command.search(run, Question.from_json({**raw, "budget_s": given["budget"]}), given)
-    from .probe_commands import run_pipeline
-
-    options = Options.from_json({**raw, "budget_s": given["budget"], "trace": None})
-    return run_pipeline(run, _from_here(options), given)
-
-
-def _from_here(options: Options) -> Options:
-    """With a target that is found from this folder: it was named from the one in which the run began."""
-    if options.folder is None or options.folder == os.getcwd():
-        return options
-    return replace(options, target=str(Path(options.folder) / options.target))
 
 
 def show(path: str) -> int:

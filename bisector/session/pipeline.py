@@ -10,12 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bisector.core.answer import Answer
 from bisector.core.backends import INDUCTOR, RUNGS_ABOVE
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.criterion import Criterion
+from bisector.core.flags import Contrast
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Measurement, Outcome
+from bisector.core.options import Against
 from bisector.core.printed import PrintedLine, complaint
 from bisector.core.protocol import Request
 from bisector.core.recorded import RecordedCall
@@ -25,13 +28,11 @@ from bisector.core.verdict import BY_VALUES, Rule, Verdict, VerdictClass
 from bisector.errors import INTERRUPTED
 
 from . import environment, fixes
-from .answer import Answer
 from .chosen_call import Seen, chosen_call, held_to_as_a_script, is_a_script, seen_in_script
-from .command_line import Against
 from .concluding import with_proof
 from .divergence import Capability, Divergence, ScriptWriter
 from .explaining import Explanation
-from .flags.contrast import Contrast, against, brought_back
+from .flags.contrast import against, brought_back
 from .following import follow
 from .last_word import LastWord
 from .nondeterminism import notes_on_runs

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bisector.core import backends
+from bisector.core.answer import Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.compared import Compared
 from bisector.core.kinds import KINDS
@@ -18,18 +17,6 @@ from . import following
 from .divergence import Capability, Divergence
 from .starting import MANY_ELEMENTS
 from .study import Study
-
-
-@dataclass(frozen=True)
-class Preflight:
-    """hooks: which work here. first_bad_backend: the first that diverges, None where that is not known, for
-    the reason rung_unknown; agreeing: those before the script's own that agree, `eager` last, with their
-    default compile."""
-
-    hooks: HooksTested
-    first_bad_backend: str | None
-    rung_unknown: str
-    agreeing: Mapping[str, ProbeResult]
 
 
 def wanted_first(study: Study, call: RecordedCall) -> list[Request[Any]]:

@@ -10,21 +10,19 @@ from dataclasses import dataclass, field
 
 from bisector.core.case import Case
 from bisector.core.decision import DecisionId
-from bisector.core.graphinfo import Axis
+from bisector.core.fixes import Fix
 from bisector.core.judge import BudgetSpent, worst
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import neighbours, reduce
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.smaller import AlsoSeen, Anchor, Neighbour, Reduced
 from bisector.core.verdict import VerdictClass
 
-from .fixes import Fix
 from .rounds import in_rounds
 from .search_order import finest, listed
 from .study import Study
 
-# That each member of a repair is needed is asked of repairs up to this size: a probe for each member.
-NEEDED_EACH = 3
 MOST_ANCHORS = 3  # repairs; each one costs a probe for every case that the reducer takes
 # One diverging element in this many is the work of a step; rounding alone shows in most elements.
 FEW = 100
@@ -36,51 +34,10 @@ MOST_OF_EACH = 3  # repairs and flags; each may take a probe
 CONTEXT = 2  # lines around one that differs
 
 
-@dataclass(frozen=True)
-class Anchor:
-    """What holds a smaller case to the same bug: every one of these repairs must go on repairing it, and
-    none may do so without one of its members. All repairs are asked for, not the best alone, since a case
-    that needs fewer decisions to go wrong has other repairs missing."""
-
-    repairs: tuple[frozenset[DecisionId], ...]
-
-    def demands(self) -> list[tuple[frozenset[DecisionId], Outcome]]:
-        """Sets to deny, with the outcome that a case must give."""
-        asked: dict[frozenset[DecisionId], Outcome] = dict.fromkeys(self.repairs, Outcome.PASS)
-        for repair in self.repairs:
-            if 1 < len(repair) <= NEEDED_EACH:
-                asked.update({repair - {m}: Outcome.FAIL for m in sorted(repair)})
-        return list(asked.items())
-
-    def nodes(self) -> frozenset[str]:
-        """The nodes of the graph that the repairs decide about."""
-        return frozenset(m.forward_node for r in self.repairs for m in r)
-
-
 def anchored_by(repairs: Sequence[MinimalSet[DecisionId]]) -> Anchor | None:
     """An anchor of the finest of these repairs, those that are confirmed; None where none is."""
     confirmed = [frozenset(r.members) for r in finest(repairs) if r.confirmed]
     return Anchor(tuple(confirmed[:MOST_ANCHORS])) if confirmed else None
-
-
-@dataclass(frozen=True)
-class AlsoSeen:
-    """A smaller case that shows another divergence than the one under study: kept aside, never taken."""
-
-    what: str
-    case: Case
-
-
-@dataclass
-class Reduced:
-    """The smallest case found, its default compile, why it is not smaller if a budget ended it, and what else
-    diverged on the way, the latest of each sort. uncut: see `Problem.uncut`."""
-
-    case: Case
-    default: ProbeResult
-    uncut: dict[Axis, int]
-    also_seen: Sequence[AlsoSeen] = ()
-    stopped_because: str | None = None
 
 
 @in_rounds
@@ -197,20 +154,6 @@ class _StillInteresting:
             what = "it diverges in the same way, but what repairs the target does not repair it"
             self.also_seen["unrepaired"] = AlsoSeen(what, case)
         return Outcome.UNRESOLVED, ()
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """differs_by: what must change in the minimal case. diff: the generated code of the two, as a unified
-    difference of the lines that differ; empty where the code is the same, or is not known."""
-
-    differs_by: str
-    diff: tuple[str, ...] = ()
-
-    @property
-    def changed(self) -> int:
-        """Lines that are in one of the two alone."""
-        return sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in self.diff)
 
 
 def nearest(

@@ -10,19 +10,19 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from bisector.core.answer import Answer
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
 from bisector.core.decision import DecisionId
 from bisector.core.evidence import FALLBACK_RANDOM
+from bisector.core.fixes import Fix
 from bisector.core.model import Measurement
 from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteTest
 from bisector.core.verdict import VerdictClass
 from bisector.runner import rundir
 
 from . import fixes
-from .answer import Answer
 from .divergence import ReproWriter
-from .fixes import Fix
 from .plain_runs import SCRIPT, PendingRun
 from .run import Session
 from .study import Study

@@ -8,23 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bisector.core.answer import Answer, Relation
 from bisector.core.decision import DecisionId
 from bisector.core.fix_source import paste_lines
+from bisector.core.fixes import Fix
+from bisector.core.flags import Contrast, FlagTrial
+from bisector.core.followed import FollowedGraph
 from bisector.core.judge import compared_in
+from bisector.core.mechanisms import Carries, FoundFamily
 from bisector.core.model import OutputMeasurement
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.smaller import Neighbour
 from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Rule
 from bisector.runner.rundir import NEIGHBOUR, PAGE
-
-from .answer import Answer, Relation
-from .family_search import Carries, FoundFamily
-from .fixes import Fix
-from .flags.contrast import Contrast
-from .flags.walk import FlagTrial
-from .followed_graph import FollowedGraph
-from .reducing import Neighbour
 
 _SAME_CAUSE = {Relation.SAME: True, Relation.ANOTHER: False, Relation.UNKNOWN: None}
 

@@ -16,6 +16,7 @@ from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
 from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, WorkerOptions
 from bisector.core.model import Base, Json, Measurement
+from bisector.core.options import Options
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import Failed, Request, RunProbe, RunVerdict
 from bisector.core.recorded import RecordedCall
@@ -30,14 +31,15 @@ from ..processes import Started, temporary_folder
 from ..subject.targets import recognise, source_of
 from ..tracing import SILENT, Trace
 from . import environment
-from .command_line import PROBE_S, Options, probe_timeout
+from .command_line import PROBE_S, probe_timeout
 from .criteria import criterion_of_call
 from .plain_runs import PlainRuns
 from .study import Study
 
 if TYPE_CHECKING:
     # Each is made of what uses a session.
-    from .answer import Answer
+    from bisector.core.answer import Answer
+
     from .witness import Script
 
 STAGES = ("capture", "localise", "causes", "fixes", "minimize", "builds")

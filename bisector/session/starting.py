@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
-
 from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
+from bisector.core.followed import Followed
+from bisector.core.mechanisms import Found
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.recorded import SEARCHED_WHOLE, RecordedCall
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.reduce import narrow, reduce_graph
 from bisector.core.reduction.regions import regions
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.smaller import Anchor, Reduced, Scope, Start
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import VerdictClass
 
-from .following import Followed, followable
-from .mechanisms import Found
-from .reducing import Anchor, Reduced, reduce_case
+from .following import followable
+from .reducing import reduce_case
 from .rounds import in_rounds
 from .search_order import PLACE
 from .study import Study
 
 # Inputs of more elements make each probe slow by itself; they are cut down before the search.
 MANY_ELEMENTS = 2**20
-
-
-class Scope(enum.Enum):
-    """How the case that a search begins with lies in the subject."""
-
-    WHOLE = "whole"
-    PART = "part"  # all calls, on a part of the inputs
-    REGION = "region"  # some of the calls
-    GRAPHS = "graphs"  # of a script some of the graphs, the others uncompiled
 
 
 NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
@@ -45,20 +35,6 @@ REFUTED_ON_WHOLE = {
         "no flag that repairs the script with some of its graphs compiled repairs the whole",
     ),
 }
-
-
-@dataclass(frozen=True)
-class Start:
-    """case, default: where the search begins, which diverges as the whole does, and its default compile.
-
-    reductions: what was made smaller on the way here. notes: what is said of it.
-    """
-
-    case: Case
-    default: ProbeResult
-    scope: Scope = Scope.WHOLE
-    reductions: tuple[Reduced, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def region_of(

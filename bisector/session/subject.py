@@ -15,6 +15,7 @@ from bisector.core.criterion import Criterion, Tolerance
 from bisector.core.evidence import Evidence
 from bisector.core.judge import NOTHING_COMPARED, judge, severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
+from bisector.core.options import Options
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import Failed, Request, RunVerdict
 from bisector.core.recorded import Recorded, RecordedCall
@@ -23,7 +24,6 @@ from bisector.errors import BadOption
 from bisector.runner.lab import Lab
 
 from ..subject.targets import source_of
-from .command_line import Options
 from .criteria import held_at_their_size
 from .divergence import Divergence, DivergingCall, DivergingScript, Other, verdict_of_call
 from .run import Session

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from bisector import wire
+from bisector.core.options import Options
 from bisector.errors import BadOption
 from bisector.session.build_question import of_range
-from bisector.session.command_line import Options
 
 GIVEN = {"builds": None, "index_urls": (), "pytorch_repo": None, "cpu_stubs": False}
 
@@ -48,4 +49,4 @@ def test_what_is_asked_of_builds_is_read_back_from_the_run(tmp_path: Path) -> No
     where = {"index_urls": ("one", "two"), "pytorch_repo": str(tmp_path)}
     asked = of_range(GIVEN | {"builds": "2.10.."} | where)
     options = Options("case.py", builds=asked)
-    assert Options.from_json(json.loads(json.dumps(options.to_json()))) == options
+    assert wire.load(Options, json.loads(json.dumps(wire.dump_command(options)))) == options

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from bisector.session.command_line import Options
-from bisector.session.triage.job import job_command
+from bisector.core.options import Options
+from bisector.session.triage.driving import job_command
 from bisector.session.triage.store import Store
 from bisector.subject.targets import Failure, found
 from tests.command import numbisect

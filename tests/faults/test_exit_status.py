@@ -16,7 +16,7 @@ from bisector import cli
 from bisector.core.judge import BudgetSpent
 from bisector.errors import BadTarget, CannotWrite, MissingTool, NumbisectError, OutOfTime, WorkerLost
 from bisector.runner import rundir
-from bisector.session import probe_commands
+from bisector.session import commands
 
 OWN: list[BaseException] = [
     ValueError("a\nb"),
@@ -43,7 +43,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]
                 rundir.create("case.py", str(run_directory), {})
             raise error
 
-        monkeypatch.setattr(probe_commands, "probing", work)
+        monkeypatch.setattr(commands, "probing", work)
         monkeypatch.setattr(sys, "argv", ["numbisect", command, "case.py"])
         with pytest.raises(SystemExit) as left:
             cli.main()
@@ -76,7 +76,7 @@ def test_an_error_of_our_own_is_no_answer_and_names_a_crash_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if command == "flags":
-        monkeypatch.setattr(probe_commands, "walk_flags", lambda target, given: probe_commands.probing())
+        monkeypatch.setattr(commands, "walk_flags", lambda target, given: commands.probing())
     assert ended(error, command) == status
     said = capsys.readouterr().err
     assert said.count("\n") == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bisector import wire
 from bisector.core.judge import BudgetSpent
 from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.model import Machine
@@ -139,7 +140,7 @@ def test_a_script_for_the_cpu_needs_a_compiler_on_a_machine_with_a_gpu_too(
     script = "import torch\n@torch.compile\ndef f(x): return x + 1\nf(torch.ones(4))\n"
     (tmp_path / "script.py").write_text(script)
     options = Options(str(tmp_path / "script.py"))
-    run = rundir.create(options.target, str(tmp_path / "run"), options.to_json())
+    run = rundir.create(options.target, str(tmp_path / "run"), wire.dump_command(options))
     monkeypatch.setenv("CXX", str(tmp_path / "none"))
     with pytest.raises(MissingTool, match=r"no C\+\+ compiler"):
         session = Session(run, options, lambda stage, text: None)

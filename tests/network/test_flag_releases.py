@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
+from bisector.core.flags import Flag
 from bisector.inductor.flags.installed import of_settings
-from bisector.session.flags.curated import Flag, catalogue
+from bisector.session.flags.catalogue import catalogue
 
 pytestmark = pytest.mark.network
 

@@ -25,6 +25,7 @@ from bisector.core.evidence import Evidence
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.messages import Reply, WorkerOptions
 from bisector.core.model import Base, Candidate, Machine, Measurement, OutputMeasurement
+from bisector.core.options import Options
 from bisector.core.program import CompiledCall, PlainRun
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.shares import Carried, Part, Parts, Shares
@@ -33,7 +34,6 @@ from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
 from bisector.runner import lab, rundir
 from bisector.session import environment, last_word
-from bisector.session.command_line import Options
 from bisector.session.run import Session
 from tests.core.measurements import SCRIPT_AGREES
 

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bisector import wire
 from bisector.core.model import Candidate, ProbeResult
+from bisector.core.options import Options
 from bisector.runner import rundir
-from bisector.session.command_line import Options
 from bisector.session.run import Session
 from bisector.session.study import Study
 from tests.scripts.planted import PLANT
@@ -57,7 +58,7 @@ def studied(
     script = folder / "script.py"
     script.write_text(program)
     options = Options(str(script), jobs=jobs, rtol=tolerance, atol=tolerance)
-    run = rundir.create(str(script), str(folder / "run"), options.to_json())
+    run = rundir.create(str(script), str(folder / "run"), wire.dump_command(options))
     session = Session(run, options, lambda stage, text: None)
     try:
         yield session, session.study(session.lab.hello().calls[0])

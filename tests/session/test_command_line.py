@@ -15,9 +15,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bisector import wire
 from bisector.cli import main
-from bisector.session.build_question import Question
-from bisector.session.command_line import Against, Options, parse_setting
+from bisector.core.options import Against, Options, Question
+from bisector.session.command_line import parse_setting
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -65,14 +66,14 @@ def _is_finite(options: Options) -> bool:
 
 @given(options=_options().filter(_is_finite))
 def test_options_come_back_from_a_file_as_they_were(options: Options) -> None:
-    assert Options.from_json(json.loads(json.dumps(options.to_json()))) == options
+    assert wire.load(Options, json.loads(json.dumps(wire.dump_command(options)))) == options
 
 
 @given(question=_QUESTIONS)
 def test_a_question_about_builds_comes_back_from_a_file_as_it_was(question: Question) -> None:
-    raw = json.loads(json.dumps(question.to_json()))
+    raw = json.loads(json.dumps(wire.dump_command(question)))
     assert raw["command"] == "builds", "by which `resume` knows what it goes on with"
-    assert Question.from_json(raw) == question
+    assert wire.load(Question, raw) == question
 
 
 @given(text=st.text())

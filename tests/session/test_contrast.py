@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from bisector.core.case import WHOLE
+from bisector.core.flags import Contrast
 from bisector.core.model import Candidate, Measurement, Outcome
 from bisector.core.protocol import RunProbe
-from bisector.session.flags.contrast import Between, Contrast, contrast
+from bisector.session.flags.contrast import Between, contrast
 from tests.session.fake_lab import DIVERGES, FakeLab, bytes_that_differ
 
 Settings = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bisector.core.criterion import Criterion, Tolerance
-from bisector.session.command_line import Options
+from bisector.core.options import Options
 from bisector.session.criteria import criterion_of_script
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from bisector.core.fixes import Elsewhere
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.model import Candidate, Measurement, Outcome
 from bisector.core.protocol import DescribeGraph, Draw, Draws, Failed, RunTrace, Traced, TryOtherInputs
 from bisector.core.trace import NodeTrace, Trace
-from bisector.session.fixes import DRAWS, Elsewhere, elsewhere
+from bisector.session.fixes import DRAWS, elsewhere
 from tests.session.fake_lab import FakeLab
 
 Errors = dict[str, float]  # of each node that rounds otherwise than eager

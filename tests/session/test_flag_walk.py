@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from bisector.core.case import WHOLE
+from bisector.core.flags import Flag, FlagWalk
 from bisector.core.model import Measurement
 from bisector.core.protocol import DigestCode, GeneratedCode, RunProbe, Setting
 from bisector.session.fixes import from_flags
-from bisector.session.flags.curated import Flag
-from bisector.session.flags.walk import FlagWalk, walk
+from bisector.session.flags.walk import walk
 from tests.session.fake_lab import DIVERGES, FakeLab, bytes_that_differ
 
 Flags = frozenset[str]

@@ -8,12 +8,13 @@ from dataclasses import replace
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.decision import Decision, DecisionId
+from bisector.core.followed import Followed
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.judge import judge
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.protocol import DescribeGraph, Failed, RunTrace, Traced
 from bisector.core.trace import NodeTrace, Reach, Trace
-from bisector.session.following import UNTRACED, Followed, follow
+from bisector.session.following import UNTRACED, follow
 from tests.session.fake_lab import FakeLab
 
 OUT = OutputMeasurement(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.core.case import WHOLE
+from bisector.core.decision import DecisionId
 from bisector.core.model import Candidate, Outcome
 from bisector.session.culprit_search import decide
 from tests.core.helpers import as_sets
@@ -36,7 +37,7 @@ def test_a_lowering_whose_plain_formula_diverges_is_the_cause_and_the_repair(tmp
         plain = study.enabled(frozenset(), WHOLE, [])
         assert plain.outcome is Outcome.FAIL, "the plain baseline would say nothing here"
         found = decide(study, WHOLE, default, [])
-        blamed = "lower:aten.sum@sum_1"
+        blamed = DecisionId("lower:aten.sum@sum_1")
         assert found.beside == (blamed,)
         assert frozenset({blamed}) in as_sets(found.sets.causes)
         assert all(blamed in repair.members for repair in found.sets.repairs)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
 from bisector.report.words import CLASS_SENTENCES
-from bisector.session.flags.curated import Flag, catalogue
+from bisector.session.flags.catalogue import catalogue
 from bisector.session.glossary import explain
 
 

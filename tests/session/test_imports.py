@@ -17,7 +17,7 @@ def _loaded(module: str) -> set[str]:
     return set(done.stdout.split()) & set(HEAVY)
 
 
-@pytest.mark.parametrize("module", ["bisector.cli", "bisector.session.probe_commands"])
+@pytest.mark.parametrize("module", ["bisector.cli", "bisector.session.commands"])
 def test_a_command_that_probes_imports_nothing_for_builds_or_triage(module: str) -> None:
     assert _loaded(module) == set()
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from bisector import wire
+from bisector.core.options import Options, Question
 from bisector.runner import rundir
 from bisector.runner.rundir import RunDirectory
-from bisector.session import past_runs
+from bisector.session import commands, past_runs
 from bisector.session.builds import builds_command
-from bisector.session.command_line import Options
 from bisector.session.run import keep_script
 from tests.report import samples
 from tests.session.model import Model, modelled
@@ -26,7 +27,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     Path("script.py").write_text(f"# coding: latin-1\n{STUDIED}\n", encoding="latin-1")
-    made = rundir.create("script.py", None, Options("script.py").to_json())
+    made = rundir.create("script.py", None, wire.dump_command(Options("script.py")))
     keep_script(made, Path("script.py"))
     made.write_json(made.result, {**samples.agrees(), "target": "script.py"})
     return made
@@ -65,9 +66,10 @@ def test_the_search_over_builds_keeps_its_script(
     found: list[str | None] = []
     monkeypatch.setattr(builds_command, "run", lambda folder, *more: found.append(folder.script_text()))
     monkeypatch.setattr(builds_command, "written", lambda *given: 0)
-    asked = builds_command.Question("script.py", None, "2.13")
+    asked = Question("script.py", None, "2.13")
     given = {"quiet": True, "verbose": False, "no_color": True}
-    builds_command.search(rundir.create("script.py", str(tmp_path / "b"), asked.to_json()), asked, given)
+    run = rundir.create("script.py", str(tmp_path / "b"), wire.dump_command(asked))
+    builds_command.search(run, asked, given)
     assert found == [run.script_text()]
 
 
@@ -101,14 +103,14 @@ def test_a_run_that_is_gone_on_with_from_another_folder_finds_its_script(
     run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = Path.cwd()
-    run.write_json(run.options, Options("script.py", folder=str(here)).to_json())
+    run.write_json(run.options, wire.dump_command(Options("script.py", folder=str(here))))
     found: list[str] = []
     monkeypatch.setattr(
-        "bisector.session.probe_commands.run_pipeline",
+        "bisector.session.commands.run_pipeline",
         lambda run, options, given: found.append(options.target) or 0,
     )
     given = {"again": False, "budget": None}
-    past_runs.resume(str(run.path), given)
+    commands.resume(str(run.path), given)
     monkeypatch.chdir(tmp_path)
-    past_runs.resume(str(run.path), given)
+    commands.resume(str(run.path), given)
     assert found == ["script.py", str(here / "script.py")]

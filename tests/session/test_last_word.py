@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
+from bisector.core.answer import Answer
 from bisector.core.criterion import Criterion
-from bisector.core.fix_source import SetFlags
+from bisector.core.fixes import Fix, SetFlags
 from bisector.core.model import Outcome
 from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
 from bisector.core.shown import ScriptResult
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.session import last_word
-from bisector.session.answer import Answer
-from bisector.session.fixes import Fix
 from tests.core.measurements import SCRIPT_AGREES, off_by, output
 
 FIXES = tuple((Fix(name, "flag", None, 1.0, 0.0, SetFlags({name: 1})), True) for name in ("first", "second"))

@@ -9,7 +9,8 @@ import pytest
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate, Outcome
 from bisector.core.search.minimal import MinimalSet
-from bisector.session.reducing import Neighbour, nearest
+from bisector.core.smaller import Neighbour
+from bisector.session.reducing import nearest
 from tests.session.planted import studied
 
 pytestmark = pytest.mark.usefixtures("warm_workers")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from bisector import wire
 from bisector.core.judge import BudgetSpent
+from bisector.core.options import Options
 from bisector.errors import INTERRUPTED, AnotherHead, OutOfTime
 from bisector.runner import rundir
-from bisector.session import probe_commands
-from bisector.session.command_line import Options
+from bisector.session import commands
 
 OTHERS = {"others": [{"call": n, "same_cause": same} for n, same in ((2, None), (3, True), (4, False))]}
 
@@ -28,10 +29,10 @@ def test_ctrl_c_ends_all_runs_and_not_the_one_at_hand(
         assert not options.every
         return INTERRUPTED if options.call == interrupted else 3
 
-    monkeypatch.setattr(probe_commands, "run_pipeline", run_pipeline)
+    monkeypatch.setattr(commands, "run_pipeline", run_pipeline)
     options = Options("script.py", every=True)
-    run = rundir.create("script.py", str(tmp_path / "run"), options.to_json())
-    assert probe_commands._explain_others(run, options, OTHERS, {}, 0) == status
+    run = rundir.create("script.py", str(tmp_path / "run"), wire.dump_command(options))
+    assert commands._explain_others(run, options, OTHERS, {}, 0) == status
     assert asked == begun
 
 
@@ -55,9 +56,9 @@ def test_a_call_that_cannot_be_explained_is_told_and_the_others_still_are(
             raise error
         return 3
 
-    monkeypatch.setattr(probe_commands, "run_pipeline", run_pipeline)
+    monkeypatch.setattr(commands, "run_pipeline", run_pipeline)
     options = Options("script.py", every=True)
-    run = rundir.create("script.py", str(tmp_path / "run"), options.to_json())
-    assert probe_commands._explain_others(run, options, OTHERS, {}, 0) == 0, "the answer of the first call"
+    run = rundir.create("script.py", str(tmp_path / "run"), wire.dump_command(options))
+    assert commands._explain_others(run, options, OTHERS, {}, 0) == 0, "the answer of the first call"
     assert asked == [2, 4]
     assert capsys.readouterr().err == f"numbisect: call 2 is not explained: {told}\n"

@@ -14,11 +14,11 @@ from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
 from bisector.core.decision import DecisionId
 from bisector.core.model import Base, Measurement, Outcome
+from bisector.core.options import Against
 from bisector.core.shown import ScriptResult
 from bisector.errors import BadOption
 from bisector.report import sections, sentences, terminal
 from bisector.session import pipeline
-from bisector.session.command_line import Against
 from bisector.session.run import Clock, Session
 from tests.session.model import CONTRACTION, Model, killed, modelled, output
 

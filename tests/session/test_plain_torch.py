@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.core.decision import DecisionId
 from bisector.core.model import Candidate, Outcome
 from bisector.core.search.minimal import MinimalSet
 from bisector.session.fixes import from_repairs, in_plain_torch
@@ -43,11 +44,12 @@ squares, larger = torch.compile(fn)(a)
 def test_a_line_is_told_only_where_it_repairs_as_the_denial_does(
     tmp_path: Path, script: str, tolerance: float, decision: str, told: Outcome
 ) -> None:
+    member = DecisionId(decision)
     with studied(tmp_path, script, tolerance=tolerance) as (_, study):
         assert study.probe(Candidate()).outcome is Outcome.FAIL
-        denied = study.denied(frozenset({decision}))
+        denied = study.denied(frozenset({member}))
         assert denied.outcome is Outcome.PASS
-        [fix] = from_repairs([(MinimalSet((decision,), Outcome.PASS, ()), denied)])
+        [fix] = from_repairs([(MinimalSet((member,), Outcome.PASS, ()), denied)])
         [held] = in_plain_torch(study, [fix])
         assert fix.plain is not None
         assert (held.plain is not None) is (told is Outcome.PASS)

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from bisector.core.case import WHOLE
+from bisector.core.confirmed import Decided
+from bisector.core.decision import DecisionId
 from bisector.core.judge import proof
 from bisector.core.model import Candidate, Outcome
 from bisector.core.search.sets import SetsFound
-from bisector.session.culprit_search import Decided, decide
+from bisector.session.culprit_search import decide
 from tests.core.helpers import any_of, as_sets, ddmin
 from tests.session.model import Model, modelled
 from tests.session.planted import planted
@@ -104,7 +106,7 @@ SOFTMAX = SMALL.replace("torch.tanh(x @ w) * 2", "torch.softmax(x, 1)").replace(
 
 @pytest.mark.live
 def test_a_decision_that_vanishes_with_another_is_not_proved_to_be_part_of_a_repair(tmp_path: Path) -> None:
-    whole, part = "decomp:aten._softmax@x", "vec:exp@x"
+    whole, part = DecisionId("decomp:aten._softmax@x"), DecisionId("vec:exp@x")
     with planted(tmp_path, SOFTMAX) as program:
         study = program.plant([{part}], seen=True)
         both = study.denied(frozenset({whole, part}))

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, NARROW
+from bisector.core.options import Options
 from bisector.core.recorded import RecordedCall
 from bisector.errors import BadOption
 from bisector.session import command_line
-from bisector.session.command_line import Options
 from bisector.session.criteria import criterion_of_call
 
 CALL = RecordedCall(0, 0, "f", 1, False, {"*": (0.5, 0.5)}, "digest", 1, ("cpu",), {}, "inductor")

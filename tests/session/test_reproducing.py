@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from bisector import processes
+from bisector.core.answer import Answer
 from bisector.core.case import WHOLE, Case
+from bisector.core.confirmed import Repair
 from bisector.core.decision import DecisionId
 from bisector.core.model import Outcome
 from bisector.core.protocol import Failed, Repro, TestFile
@@ -22,8 +24,6 @@ from bisector.errors import CannotWrite
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
 from bisector.session import reproducing
-from bisector.session.answer import Answer
-from bisector.session.confirmation import Repair
 from bisector.session.divergence import GraphWriter
 from bisector.session.fixes import from_repairs
 from bisector.session.plain_runs import SCRIPT, PendingRun, PlainRuns, ScriptEnd

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from bisector.core import protocol as asked
+from bisector.core.answer import Answer
 from bisector.core.criterion import Criterion
 from bisector.core.program import PROGRAM
 from bisector.core.recorded import Recorded
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.runner.lab import Lab
 from bisector.session import divergence, pipeline, subject
-from bisector.session.answer import Answer
 from bisector.session.divergence import RUNS_OF_A_SCRIPT, ScriptWriter
 from bisector.session.run import Session
 from tests.session.model import REPRO, Model, modelled, output

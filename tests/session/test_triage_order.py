@@ -11,8 +11,8 @@ import pytest
 
 from bisector.core.clusters import Cause
 from bisector.core.model import Outcome
+from bisector.core.options import Options
 from bisector.errors import BadOption, BadTarget
-from bisector.session.command_line import Options
 from bisector.session.run import Clock
 from bisector.session.triage.driving import Triage
 from bisector.session.triage.outcome import Looked, clustered

@@ -17,9 +17,10 @@ import pytest
 from bisector import processes
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
-from bisector.core.fix_source import SetFlags
+from bisector.core.fixes import SetFlags
 from bisector.core.growth import ROUNDED_RUNS
 from bisector.core.model import Outcome
+from bisector.core.options import Options
 from bisector.core.printed import PrintedLine
 from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun
 from bisector.core.script_verdict import NOT_BY_ROUNDING
@@ -27,7 +28,6 @@ from bisector.core.shown import ScriptResult
 from bisector.processes import Started
 from bisector.runner.journal import Journal
 from bisector.session import script_runs
-from bisector.session.command_line import Options
 from bisector.session.witness import Script, Witness
 from tests.core.measurements import AGREES as MEASURED
 from tests.core.measurements import off_by, output

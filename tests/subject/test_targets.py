@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bisector import wire
+from bisector.core.options import Options, Question
 from bisector.core.own_folders import RUN_OPTIONS, TRIAGE_OPTIONS
 from bisector.errors import BadTarget
-from bisector.session.build_question import Question
-from bisector.session.command_line import Options
 from bisector.subject.targets import Failure, Skipped, TargetKind, found, recognise
 
 
@@ -94,10 +94,10 @@ def test_links_that_lead_round_are_not_followed(tmp_path: Path) -> None:
 def _of_numbisect(folder: Path) -> None:
     """A folder of runs and a triage, as a triage of this folder leaves them."""
     run = files(folder / "numbisect-runs" / "case-1", "repro.py", "report.md", "case-1.py")
-    (run / RUN_OPTIONS).write_text(json.dumps(Options("case.py").to_json()))
+    (run / RUN_OPTIONS).write_text(json.dumps(wire.dump_command(Options("case.py"))))
     files(run / "call-2", "repro.py")
     builds = files(folder / "numbisect-runs" / "builds-1", "script.py")
-    (builds / RUN_OPTIONS).write_text(json.dumps(Question("case.py", None, "2.13").to_json()))
+    (builds / RUN_OPTIONS).write_text(json.dumps(wire.dump_command(Question("case.py", None, "2.13"))))
     store = files(folder / "numbisect-triage", TRIAGE_OPTIONS, "triage.md")
     files(store / "failures" / "0123" / "run", "repro.py")
     files(store / "clusters" / "fma", "repro.py", "report.md")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from ...core.fix_source import UseBackend
+from bisector.core.fixes import UseBackend
+
 from .inputs_source import arguments_source, list_source
 from .ops_source import autocast_source
 from .repro_spec import ReproSpec

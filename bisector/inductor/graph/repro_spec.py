@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from bisector.core.fixes import PlainFix
+
 from ...core.decision import DecisionId
-from ...core.fix_source import PlainFix
 from ..tensors import grad_flags
 
 Tolerance = tuple[float, float]  # rtol, atol

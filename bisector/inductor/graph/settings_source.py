@@ -14,15 +14,9 @@ import torch._dynamo.config
 import torch._functorch.config
 import torch._inductor.config
 
-from ...core.fix_source import (
-    MODULES,
-    DisablePasses,
-    FallBack,
-    PlainFix,
-    SetFlags,
-    Statements,
-    flag_statements,
-)
+from bisector.core.fixes import DisablePasses, FallBack, PlainFix, SetFlags
+
+from ...core.fix_source import MODULES, Statements, flag_statements
 from .repro_spec import ReproSpec
 from .values import CannotWrite, value_source
 

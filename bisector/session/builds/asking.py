@@ -13,11 +13,11 @@ from bisector.builds.line import Source
 from bisector.builds.predicate import BuildResult, CannotInstall, ask
 from bisector.core.judge import BudgetSpent
 from bisector.core.model import Outcome
+from bisector.core.options import FIXED, Question
 from bisector.runner.journal import Journal, key_of
 
 from ...builds import history
 from .. import environment
-from ..build_question import FIXED, Question
 
 WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}
 

@@ -9,10 +9,10 @@ from bisector.builds.line import Line
 from bisector.core.judge import BudgetSpent
 from bisector.core.ladder import Bracket, Step, climb, walked_back
 from bisector.core.model import Outcome
+from bisector.core.options import FIXED, INTRODUCED, Question
 from bisector.errors import BadOption
 
 from ...builds.bounds import parse_bound
-from ..build_question import FIXED, INTRODUCED, Question
 from .asking import WORDS, BuildTest
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses

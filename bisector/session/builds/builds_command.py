@@ -8,17 +8,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bisector import wire
 from bisector.builds.line import Known
+from bisector.core.answer import Answer
 from bisector.core.ladder import Step
 from bisector.core.model import Machine, Outcome
+from bisector.core.options import FIXED, Question
 from bisector.core.verdict import VerdictClass, decided
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory, create
 
 from .. import environment
-from ..answer import Answer
-from ..build_question import FIXED, Question, question
+from ..build_question import question
 from ..display import Display
 from ..output import shown_path, written
 from ..result import to_json
@@ -124,7 +126,7 @@ def _not_established(searched: Searched) -> list[str]:
 def builds(target: str, given: Mapping[str, Any]) -> int:
     """`numbisect builds TARGET`; returns the exit status."""
     asked = question(target, given)
-    return search(create(target, given["out"], asked.to_json()), asked, given)
+    return search(create(target, given["out"], wire.dump_command(asked)), asked, given)
 
 
 def search(folder: RunDirectory, asked: Question, given: Mapping[str, Any]) -> int:

@@ -15,6 +15,7 @@ from bisector.builds.line import Known, Line, Source
 from bisector.builds.overlay import Overlay
 from bisector.builds.predicate import CannotInstall, Interpreter, installed
 from bisector.core.model import Outcome
+from bisector.core.options import INTRODUCED, Question
 from bisector.errors import NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
@@ -24,7 +25,7 @@ from ...builds.commits import CommitLine, Overlaid
 from ...builds.environments import Environments, Fetching
 from ...builds.history import main_commit, opened
 from .. import environment
-from ..build_question import INTRODUCED, Question
+from ..build_question import of_commits
 from .asking import BuildTest, TriedBuild
 from .bisecting import FOUND, NOTHING, Found, bisect
 from .changed_defaults import ChangedDefaults, changed_defaults
@@ -83,7 +84,7 @@ class Search:
         """Raises BadOption and MissingTool for what the user can see to."""
         if self.question.compilers:
             return self._of_compilers()
-        if self.question.of_commits:
+        if of_commits(self.question):
             return self._of_commits()
         repo = opened(self.question.pytorch_repo) if self.question.pytorch_repo else None
         line, source = self._index()

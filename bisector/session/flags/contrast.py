@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
+from bisector.core.flags import Contrast, FlagWalk, Settings
 from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.options import Against
 from bisector.core.search.minimal import Members, MinimalSet
 from bisector.core.search.sets import all_sets
 from bisector.errors import BadOption, NumbisectError
 
-from ..command_line import Against
 from ..confirmation import other_call
 from ..divergence import Divergence
 from ..questions import DecisionTest
 from ..rounds import in_rounds
 from ..run import Session
 from ..study import Study, config_id, flag_of
-from .walk import FlagWalk
 
 # More sets of settings than this tell the user nothing; the search stops there and says so.
 MOST_SETS = 4
 CONSERVATIVE = "conservative values"  # of every flag that acts
-Settings = Mapping[str, Any]  # flag -> value
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """What makes the difference between two configurations.
-
-    name: of the one that the target's own was compared with. target: FAIL where the target's own diverges,
-    PASS where it is the other that does.
-    repairs: smallest sets of settings that make the diverging configuration agree, as the agreeing one has
-    them. causes: smallest sets that make the agreeing one diverge, as the diverging one has them.
-    unknown: why there are none, or might be more; None if all were found.
-    """
-
-    name: str
-    target: Outcome
-    repairs: tuple[Settings, ...] = ()
-    causes: tuple[Settings, ...] = ()
-    unknown: str | None = None
 
 
 class Between(DecisionTest):

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from bisector import wire
 from bisector.core.model import Outcome
+from bisector.core.options import Options
 from bisector.report.rendered import shown
 
-from ...processes import Started, how_it_ended, start
-from ..command_line import Options
+from ...processes import Started, how_it_ended, module, start
 from ..run import Clock
 from .outcome import Looked, clustered
 from .store import Store
@@ -52,14 +53,24 @@ class LocalPool:
         self._threads.shutdown(cancel_futures=True)
 
     def _run(self, request: Path) -> str | None:
-        with open(request.parent / "job.log", "ab") as log:
-            process = start(self._command(request), log=log)
-            self._processes.add(process)
-            try:
-                status = process.wait(None).status  # a job keeps its own limits
-                return None if status is None else ended(status, request)
-            finally:
-                self._processes.discard(process)
+        return run_job(self._command(request), request, self._processes)
+
+
+def job_command(request: Path) -> list[str]:
+    """What runs the job of a request as a process of its own."""
+    return module("bisector.session.triage.job", str(request))
+
+
+def run_job(command: Sequence[str], request: Path, running: set[Started]) -> str | None:
+    """Runs a job to its end; returns why it died, or None. running: the process is in it meanwhile."""
+    with open(request.parent / "job.log", "ab") as log:
+        process = start(command, log=log)
+        running.add(process)
+        try:
+            status = process.wait(None).status  # a job keeps its own limits
+            return None if status is None else ended(status, request)
+        finally:
+            running.discard(process)
 
 
 def ended(status: int, request: Path) -> str | None:
@@ -123,7 +134,7 @@ class Triage:
         known = [cluster.cause.to_json() for cluster in clustered(self.store.known().values())]
         left = self.clock.left_s()
         options = replace(self.options, target=looked.target, command=command, budget_s=left)
-        asked: Mapping[str, Any] = {"known": known, "options": options.to_json()}
+        asked: Mapping[str, Any] = {"known": known, "options": wire.dump_command(options)}
         request = self.store.request(looked, asked)
         self.running[self.pool.submit(request)] = looked
 

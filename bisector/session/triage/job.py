@@ -13,16 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bisector import processes
+from bisector import wire
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause, pattern
 from bisector.core.decision import DecisionId
 from bisector.core.model import OF_STATUS, Candidate, Measurement, Outcome
+from bisector.core.options import Options
 from bisector.errors import AnotherHead, NumbisectError
 from bisector.runner.rundir import RunDirectory
 
 from .. import pipeline
-from ..command_line import Options
 from ..output import write_reports
 from ..run import Session
 from ..search_order import PLACE
@@ -31,18 +31,13 @@ from .outcome import Looked, probes_run, signature
 from .store import RUN
 
 
-def job_command(request: Path) -> list[str]:
-    """What runs this module as a process of its own."""
-    return processes.module("bisector.session.triage.job", str(request))
-
-
 def main(request: Path) -> None:
     """Writes the failure's file anew, whole or not at all."""
     raw = json.loads(request.read_text(encoding="utf-8"))
     folder, looked = request.parent, Looked.from_json(raw["looked"])
     run = RunDirectory(folder / RUN)  # one for all looks at a failure: what was asked is not asked again
     run.path.mkdir(exist_ok=True)
-    options = Options.from_json(raw["options"])
+    options = wire.load(Options, raw["options"])
     session = _session(run, options)
     try:
         if options.command == "check":

@@ -16,7 +16,7 @@ from typing import Any
 
 from bisector.errors import MissingTool
 
-from .job import main as run_job
+from .driving import job_command, run_job
 
 ANSWERS_WITHIN_S = 10.0
 RETRIES = 3  # of a job whose node died
@@ -66,11 +66,11 @@ def _connected(address: str) -> Any:
 
 
 def _run(request: str) -> str | None:
-    """On a node, in a process that is Ray's: it dies with its node, and what it started dies with it."""
-    if not Path(request).is_file():
+    """On a node, as a process of one that is Ray's: it dies with its node."""
+    file = Path(request)
+    if not file.is_file():
         return f"{request} is not on this node; put --out on a file system that all nodes share"
-    run_job(Path(request))
-    return None
+    return run_job(job_command(file), file, set())
 
 
 def _ended(done: Future[str | None]) -> str | None:

@@ -14,22 +14,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bisector import wire
 from bisector.core.model import Outcome
+from bisector.core.options import Options
 from bisector.core.own_folders import TRIAGE_OPTIONS
 from bisector.errors import INTERRUPTED, BadOption, BadTarget
 from bisector.report import triage as report
 from bisector.runner.head import head_of
 from bisector.runner.rundir import PAGE
+from bisector.session.command_line import parse_options
 
 from ...subject.targets import Skipped, found
 from .. import environment
-from ..command_line import Options
 from ..display import Display, to_stdout
 from ..output import write_json
-from ..probe_commands import parse_options
 from ..run import Clock
-from .driving import LocalPool, Pool, Progress, Triage, now
-from .job import job_command
+from .driving import LocalPool, Pool, Progress, Triage, job_command, now
 from .on_ray import RayPool
 from .outcome import Cluster, Looked, clustered
 from .store import Store
@@ -76,7 +76,7 @@ def run(
     for path in named:
         if not path.exists() and not path.is_symlink():
             raise BadTarget(f"{path}: no such file or folder; name what the fuzzer wrote")
-    asked = {"paths": [str(path.resolve()) for path in named], "options": options.to_json()}
+    asked = {"paths": [str(path.resolve()) for path in named], "options": wire.dump_command(options)}
     folder = Path(given["out"])
     if given["again"]:
         Store(folder.resolve()).start_over()
@@ -201,4 +201,4 @@ def summary_of(path: str) -> dict[str, Any]:
 def reopened(path: str, budget_s: float | None) -> tuple[list[str], Options]:
     """What an earlier triage was asked: its paths, and the options of one failure."""
     raw = json.loads((Path(path) / TRIAGE_OPTIONS).read_text())
-    return raw["paths"], Options.from_json({**raw["options"], "budget_s": budget_s})
+    return raw["paths"], wire.load(Options, {**raw["options"], "budget_s": budget_s})

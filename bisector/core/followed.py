@@ -1,11 +1,23 @@
-"""The graph that was followed, call by call: its place in the model, and what the two runs gave there."""
+"""The compiled run followed node by node: where the divergence arises and grows, call by call."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bisector.core.graphinfo import GraphInfo
-from bisector.core.trace import NodeTrace, Trace
+from .graphinfo import GraphInfo
+from .trace import NodeTrace, Trace
+
+
+@dataclass(frozen=True)
+class Followed:
+    """trace: what was seen, None where nothing was. graph: the same with what is known of the case's nodes.
+    notes: why not, or what the trace leaves open."""
+
+    trace: Trace | None = None
+    graph: FollowedGraph | None = None
+    origin: NodeTrace | None = None
+    amplifier: NodeTrace | None = None
+    notes: tuple[str, ...] = ()
 
 # Relative size of one unit in the last place, just above a power of two.
 _ULP = {"float64": 2.0**-52, "float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}

@@ -7,22 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bisector.core.criterion import Criterion
-from bisector.core.decision import Decision, DecisionId
-from bisector.core.graphinfo import GraphInfo
-from bisector.core.model import Measurement, Outcome
-from bisector.core.search.graded import Graded
-from bisector.core.search.minimal import MinimalSet
-from bisector.core.trace import NodeTrace
-from bisector.core.verdict import Verdict
-
-from .confirmation import Repair, SecondOpinion
-from .family_search import FoundFamily
+from .confirmed import Repair, SecondOpinion
+from .criterion import Criterion
+from .decision import Decision, DecisionId
 from .fixes import Fix
-from .flags.contrast import Contrast
-from .flags.walk import FlagWalk
-from .followed_graph import FollowedGraph
-from .reducing import Neighbour
+from .flags import Contrast, FlagWalk
+from .followed import FollowedGraph
+from .graphinfo import GraphInfo
+from .mechanisms import FoundFamily
+from .model import Measurement, Outcome, ProbeResult
+from .protocol import HooksTested
+from .search.graded import Graded
+from .search.minimal import MinimalSet
+from .smaller import Neighbour
+from .trace import NodeTrace
+from .verdict import Verdict
 
 
 class Relation(enum.Enum):
@@ -162,3 +161,15 @@ class Answer:
             or any(confirmed for fix, confirmed in self.fixes if fix.kind != "backend")
             or (self.family is not None and self.family.confirmed and self.family.family.repairs)
         )
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """hooks: which work here. first_bad_backend: the first that diverges, None where that is not known, for
+    the reason rung_unknown; agreeing: those before the script's own that agree, `eager` last, with their
+    default compile."""
+
+    hooks: HooksTested
+    first_bad_backend: str | None
+    rung_unknown: str
+    agreeing: Mapping[str, ProbeResult]

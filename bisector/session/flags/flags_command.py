@@ -1,6 +1,4 @@
-"""The curated flags of configs/flags.yaml, joined with what the installed torch says of them, and as a table
-for a terminal.
-"""
+"""`numbisect flags` without a target: the curated flags, with what the installed torch says of each."""
 
 from __future__ import annotations
 
@@ -8,63 +6,23 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
 
-import yaml
 from rich.padding import Padding
 from rich.text import Text
 
 from bisector import processes
-from bisector.core.backends import INDUCTOR, is_beyond
-from bisector.core.kinds import KINDS
+from bisector.core.flags import Flag
 from bisector.errors import BadOption, MissingTool
 from bisector.report.literal import on_page
 
 from ..display import to_stdout
 from ..environment import IMPORT_S
 from ..output import width, write_json
+from .catalogue import BACKENDS, catalogue, families
 
-_PULL = "https://github.com/pytorch/pytorch/pull/"
-_BLOB = "https://github.com/pytorch/pytorch/blob/v{}/{}"
 ABSENT: Mapping[str, Any] = {"type": None, "default": None, "value": None, "env": None, "implied_by": None}
 DEVICES = ("cpu", "cuda")
-_READ_AT = "2.13.0"  # the release whose files the catalogue refers to where it names no other
-# The first backend that reads a module's flags.
-_RUNGS = {"compile": "eager", "dynamo": "eager", "functorch": "aot_eager"}
-BACKENDS = {"cpp": "C++ code", "triton": "Triton code", "aten": "library calls"}
-
-
-@dataclass(frozen=True)
-class Flag:
-    """One entry of configs/flags.yaml, which says what each field means."""
-
-    name: str
-    family: str
-    conservative: Any
-    effect: str
-    backend: str
-    since: str
-    reference: str
-    kinds: tuple[str, ...] = ()
-    values: tuple[Any, ...] = ()
-    device: str | None = None
-    outside_code: bool = False
-    performance: bool = False
-
-    @property
-    def of_script(self) -> bool:
-        """Whether it governs nothing but what is decided where a whole script runs."""
-        return bool(self.kinds) and all(KINDS[kind].rungs for kind in self.kinds)
-
-    @property
-    def url(self) -> str:
-        """The public page that the reference stands for."""
-        if self.reference.startswith("#"):
-            return _PULL + self.reference[1:]
-        release, colon, path = self.reference.partition(":")
-        return _BLOB.format(release, path) if colon else _BLOB.format(_READ_AT, self.reference)
 
 
 @dataclass(frozen=True)
@@ -73,35 +31,6 @@ class CatalogueFilter:
 
     family: str | None = None
     device: str | None = None
-
-
-@cache
-def _read() -> tuple[Flag, ...]:
-    text = resources.files("bisector.configs").joinpath("flags.yaml").read_text()
-    entries: list[dict[str, Any]] = yaml.safe_load(text)
-    return tuple(Flag(**e | {k: tuple(e.get(k, ())) for k in ("kinds", "values")}) for e in entries)
-
-
-def catalogue(devices: Sequence[str] | None = None) -> list[Flag]:
-    """The curated flags, in the order of the file; of these what concerns the devices, if they are given."""
-    return [f for f in _read() if devices is None or f.device is None or f.device in devices]
-
-
-def of_call(devices: Sequence[str]) -> list[Flag]:
-    """What acts on a captured graph: not what Dynamo alone, or a cache, does where a script runs."""
-    return [flag for flag in catalogue(devices) if not flag.of_script]
-
-
-def of_script(devices: Sequence[str], rung: str) -> list[Flag]:
-    """What acts on a script whose backend is that rung."""
-    def read_by(flag: Flag) -> str:
-        return _RUNGS.get(flag.name.partition(".")[0], INDUCTOR)
-
-    return [flag for flag in catalogue(devices) if not is_beyond(read_by(flag), rung)]
-
-
-def families() -> list[str]:
-    return list(dict.fromkeys(flag.family for flag in _read()))
 
 
 def rows(asked: CatalogueFilter) -> list[dict[str, Any]]:

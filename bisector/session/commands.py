@@ -1,0 +1,121 @@
+"""minimize, flags, check and resume: from the parsed command line to the exit status."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bisector import wire
+from bisector.core.judge import BudgetSpent
+from bisector.core.options import Options, Question
+from bisector.errors import INTERRUPTED, BadOption, NumbisectError
+from bisector.runner import rundir
+
+from ..subject.targets import recognise
+from . import pipeline
+from .build_question import checked
+from .command_line import parse_options
+from .display import Display, complain
+from .output import shown_path, written
+from .run import Session
+from .triage.store import is_triage
+
+PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
+
+
+def probing(command: str, target: str, given: Mapping[str, Any]) -> int:
+    """A new run of minimize, flags or check; returns the exit status."""
+    recognise(Path(target), given["trust"])
+    options = parse_options(command, target, given)
+    run = rundir.create(target, given["out"], wire.dump_command(options))
+    return run_pipeline(run, options, given)
+
+
+def walk_flags(target: str, given: Mapping[str, Any]) -> int:
+    """`numbisect flags TARGET`. Raises BadOption for an option of the catalogue."""
+    if given["family"]:
+        raise BadOption(f"--family is for the catalogue; leave it out, or leave out {target}")
+    return probing("flags", target, given)
+
+
+def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str, Any]) -> int:
+    """Runs or goes on with the command of these options; returns the exit status."""
+    lines = given.get("json_lines", False)
+    with Display(given["quiet"], given["verbose"], given["no_color"], options.budget_s, lines) as display:
+        session = Session(run, options, display.progress)
+        result: dict[str, Any] | None = None
+        try:
+            result = PIPELINES[options.command](session)
+            session.close()
+            if options.builds is not None:
+                from .builds import builds_command  # needs git, requests and more, which `check` does not
+
+                result = builds_command.beside(run, options.builds, result, display.progress)
+        except KeyboardInterrupt:
+            display.say(f"interrupted; go on with: numbisect resume {shown_path(run.path)}")
+            result = pipeline.interrupted(session, result)
+            if result is None:
+                return INTERRUPTED
+        finally:
+            session.close()
+    if lines:
+        display.learned({"stage": "result", "result": result})
+    status = written(run, result, given)
+    others_too = options.every and status != INTERRUPTED
+    return _explain_others(run, options, result, given, status) if others_too else status
+
+
+def _explain_others(
+    run: rundir.RunDirectory,
+    options: Options,
+    result: Mapping[str, Any],
+    given: Mapping[str, Any],
+    status: int,
+) -> int:
+    """Each other call that diverges, but for those of the same cause, in a run within the run. The budget is
+    for each of them; one that cannot be explained is told, and takes nothing from the others.
+
+    Returns the exit status: that of the first call, or INTERRUPTED.
+    """
+    for other in result["others"]:
+        if other["same_cause"] is True:
+            continue
+        number = other["call"]
+        asked = replace(options, call=number, every=False, builds=None, trace=None)
+        try:
+            within = rundir.within(run, number, wire.dump_command(asked))
+            if run_pipeline(within, asked, {**given, "json_path": None}) == INTERRUPTED:
+                return INTERRUPTED
+        except (NumbisectError, BudgetSpent) as error:
+            complain(f"call {number} is not explained: {error}")
+    return status
+
+
+def resume(path: str, given: Mapping[str, Any]) -> int:
+    """Go on with an earlier run, under its own options; a budget is for what is left."""
+    if is_triage(path):
+        from .triage import triage_command
+
+        paths, asked = triage_command.reopened(path, given["budget"])
+        again = {**given, "out": path, "watch": (), "jobs": None, "ray": None}
+        return triage_command.work(paths, asked, again)
+    run, raw = rundir.reopen(path)
+    if given["again"]:
+        run.start_over()
+    if raw.get("command") == "builds":
+        from .builds import builds_command
+
+        question = checked(wire.load(Question, {**raw, "budget_s": given["budget"]}))
+        return builds_command.search(run, question, given)
+    options = wire.load(Options, {**raw, "budget_s": given["budget"], "trace": None})
+    return run_pipeline(run, _from_here(options), given)
+
+
+def _from_here(options: Options) -> Options:
+    """With a target that is found from this folder: it was named from the one in which the run began."""
+    if options.folder is None or options.folder == os.getcwd():
+        return options
+    return replace(options, target=str(Path(options.folder) / options.target))

@@ -65,8 +65,8 @@ FAULTS = (
         "a denied cast to bfloat16 is undone by the one that follows it (cast)",
         HOOKS,
         "inductor/hooks/cast.py",
-        "    _forget_inverse(op.kernel, low, dtype)\n    return low",
-        "    if dtype is torch.float16:\n        _forget_inverse(op.kernel, low, dtype)\n    return low",
+        "if tag is None or control.allows(_decision(tag.node, dtype).id):",
+        "if tag is None or dtype is torch.bfloat16 or control.allows(_decision(tag.node, dtype).id):",
         (_ARITHMETIC, _GRAPH),
     ),
     Fault(

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 INLINE, FMA = "inline:aten.mul@mul_1", "fma:sub@mul_1"
 HALF_INLINE, HALF_CAST = "inline:prims.convert_element_type@half", "cast:float16@half"
+BRAIN_CAST = "cast:bfloat16@bfloat16"
 FUSE = "fuse:rounded@half"
+RoundTrip = Callable[[torch.Tensor], tuple[torch.Tensor, ...]]
 
 
 @pytest.fixture
@@ -40,6 +42,11 @@ def unrolled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def round_trip(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     rounded = x.half().float()
+    return rounded, rounded * 3
+
+
+def brain_round_trip(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    rounded = x.bfloat16().float()
     return rounded, rounded * 3
 
 
@@ -86,12 +93,13 @@ def test_a_sum_over_a_loop_is_a_consumer_too() -> None:
     assert "numbisect_rounded" in compile_only(unrolled, inputs, deny("fma:sum_1@mul")).source
 
 
-def test_the_cast_of_a_round_trip_is_decisive() -> None:
-    eager = list(round_trip(*fraction()))
-    default = compile_and_run(round_trip, fraction(), Control())
-    assert HALF_CAST in default.ids
+@pytest.mark.parametrize(("function", "cast"), [(round_trip, HALF_CAST), (brain_round_trip, BRAIN_CAST)])
+def test_the_cast_of_a_round_trip_is_decisive(function: RoundTrip, cast: str) -> None:
+    eager = list(function(*fraction()))
+    default = compile_and_run(function, fraction(), Control())
+    assert cast in default.ids
     assert not default.agrees_with(eager)
-    assert compile_and_run(round_trip, fraction(), deny(HALF_CAST)).agrees_with(eager)
+    assert compile_and_run(function, fraction(), deny(cast)).agrees_with(eager)
 
 
 def test_an_elided_cast_needs_its_producer_in_the_same_kernel() -> None:
@@ -124,20 +132,15 @@ def test_a_buffer_that_is_local_to_a_kernel_is_rounded_for_what_reads_it_there()
     assert not compile_and_run(normalized, args, deny(*others)).agrees_with(expected)
 
 
-def brain_round_trip(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    rounded = x.bfloat16().float()
-    return rounded, rounded * 3
-
-
 @pytest.mark.parametrize(
     ("function", "fuse", "cast"),
     [
         (round_trip, FUSE, HALF_CAST),
-        (brain_round_trip, "fuse:rounded@bfloat16", "cast:bfloat16@bfloat16"),
+        (brain_round_trip, "fuse:rounded@bfloat16", BRAIN_CAST),
     ],
 )
 def test_a_stored_buffer_is_rounded_for_its_fused_user_unless_the_cast_is_elided(
-    function: Callable[..., tuple[torch.Tensor, ...]], fuse: str, cast: str
+    function: RoundTrip, fuse: str, cast: str
 ) -> None:
     eager = list(function(*fraction()))
     assert compile_and_run(function, fraction(), allow(fuse)).agrees_with(eager)

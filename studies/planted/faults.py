@@ -209,8 +209,8 @@ FAULTS = (
         "a call that runs compiled code again has the number of the call before it (guard)",
         HOOKS,
         "inductor/hooks/guard.py",
-        'f"{KIND.name}:{call.name}@call{call.number}"',
-        'f"{KIND.name}:{call.name}@call{call.number - 1}"',
+        'DecisionId.of(KIND.name, call.name, f"call{call.number}")',
+        'DecisionId.of(KIND.name, call.name, f"call{call.number - 1}")',
         (_PROGRAM, "tests/session/test_script_search.py"),
     ),
     Fault(

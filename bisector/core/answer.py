@@ -10,11 +10,11 @@ from typing import Any
 from .confirmed import Repair, SecondOpinion
 from .criterion import Criterion
 from .decision import Decision, DecisionId
-from .fixes import Fix
+from .fix import Fix
 from .flags import Contrast, FlagWalk
 from .followed import FollowedGraph
 from .graphinfo import GraphInfo
-from .mechanisms import FoundFamily
+from .mechanism import FoundFamily
 from .model import Measurement, Outcome, ProbeResult
 from .protocol import HooksTested
 from .search.graded import Graded

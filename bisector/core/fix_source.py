@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .decision import DecisionId
-from .fixes import EDITS, CompileAnew, DisablePasses, FallBack, LeaveToPython, PlainFix, SetFlags, UseBackend
+from .fix import EDITS, CompileAnew, DisablePasses, FallBack, LeaveToPython, PlainFix, SetFlags, UseBackend
 from .kinds import FRAME, GUARD
 from .model import Json
 

@@ -7,18 +7,6 @@ from dataclasses import dataclass
 from .graphinfo import GraphInfo
 from .trace import NodeTrace, Trace
 
-
-@dataclass(frozen=True)
-class Followed:
-    """trace: what was seen, None where nothing was. graph: the same with what is known of the case's nodes.
-    notes: why not, or what the trace leaves open."""
-
-    trace: Trace | None = None
-    graph: FollowedGraph | None = None
-    origin: NodeTrace | None = None
-    amplifier: NodeTrace | None = None
-    notes: tuple[str, ...] = ()
-
 # Relative size of one unit in the last place, just above a power of two.
 _ULP = {"float64": 2.0**-52, "float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
 
@@ -53,6 +41,18 @@ class FollowedGraph:
 
     nodes: tuple[FollowedNode, ...]
     outputs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """trace: what was seen, None where nothing was. graph: the same with what is known of the case's nodes.
+    notes: why not, or what the trace leaves open."""
+
+    trace: Trace | None = None
+    graph: FollowedGraph | None = None
+    origin: NodeTrace | None = None
+    amplifier: NodeTrace | None = None
+    notes: tuple[str, ...] = ()
 
 
 def followed_graph(info: GraphInfo, trace: Trace) -> FollowedGraph:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from bisector.core.fixes import PlainFix
+from bisector.core.fix import PlainFix
 
 from .case import Case
 from .criterion import Criterion, Tolerance

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from bisector.core.fixes import PlainFix, UseBackend
+from bisector.core.fix import PlainFix, UseBackend
 
 from ..core.criterion import Criterion
 from ..core.fix_source import Statements, statements, uncached_lines

@@ -10,7 +10,7 @@ from bisector.core.answer import Preflight
 from bisector.core.backends import INDUCTOR
 from bisector.core.case import Case
 from bisector.core.confirmed import Confirmed
-from bisector.core.fixes import Conclusion, Fix, UseBackend
+from bisector.core.fix import Conclusion, Fix, UseBackend
 from bisector.core.flags import FlagWalk
 from bisector.core.graphinfo import Axis, GraphInfo
 from bisector.core.judge import BudgetSpent

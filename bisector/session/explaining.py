@@ -15,11 +15,11 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.clusters import patterns
 from bisector.core.confirmed import Confirmed, Decided
 from bisector.core.decision import DecisionId
+from bisector.core.fix import PASSES
 from bisector.core.fix_source import PER_GRAPH
-from bisector.core.fixes import PASSES
 from bisector.core.followed import Followed
 from bisector.core.judge import BudgetSpent
-from bisector.core.mechanisms import Mechanism
+from bisector.core.mechanism import Mechanism
 from bisector.core.model import Candidate
 from bisector.core.protocol import Request
 from bisector.core.reduction.reduce import Pass, reduce
@@ -27,7 +27,7 @@ from bisector.core.reduction.script import fewest_calls, fewest_graphs, said_of
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Anchor, Reduced, Scope, Start
 from bisector.core.verdict import VerdictClass
-from bisector.session.flags.catalogue import of_call, of_script
+from bisector.session.flags.curated import of_call, of_script
 
 from . import following, reproducing, starting
 from .concluding import conclude, flags_to_confirm

@@ -12,7 +12,7 @@ from bisector.core.decision import Decision, DecisionId
 from bisector.core.graphinfo import layer_of
 from bisector.core.judge import proof, removed_square
 from bisector.core.kinds import KINDS
-from bisector.core.mechanisms import Carries, FoundFamily, Mechanism
+from bisector.core.mechanism import Carries, FoundFamily, Mechanism
 from bisector.core.model import Outcome, ProbeResult
 from bisector.core.search.families import Members, Tried, family
 from bisector.core.search.minimal import Inverted, MinimalSet, minimal_set

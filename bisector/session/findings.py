@@ -8,10 +8,10 @@ from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE
 from bisector.core.confirmed import Confirmed, Decided
 from bisector.core.decision import DecisionId
-from bisector.core.fixes import Conclusion
+from bisector.core.fix import Conclusion
 from bisector.core.flags import FlagWalk
 from bisector.core.followed import Followed
-from bisector.core.mechanisms import FoundFamily
+from bisector.core.mechanism import FoundFamily
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour, Reduced, Start

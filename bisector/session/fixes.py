@@ -11,8 +11,8 @@ from itertools import islice
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
+from bisector.core.fix import Cost, DisablePasses, Elsewhere, FallBack, Fix, SetFlags, UseBackend
 from bisector.core.fix_source import by_name, paste_lines
-from bisector.core.fixes import Cost, DisablePasses, Elsewhere, FallBack, Fix, SetFlags, UseBackend
 from bisector.core.flags import FlagTrial, FlagWalk
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.protocol import Failed

@@ -11,7 +11,7 @@ from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS, Kind
 from bisector.errors import BadOption
 from bisector.report.words import CLASS_SENTENCES, conjunction, short_decision
-from bisector.session.flags.catalogue import BACKENDS, catalogue
+from bisector.session.flags.curated import BACKENDS, catalogue
 
 from .display import to_stdout
 from .output import width

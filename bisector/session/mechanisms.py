@@ -15,7 +15,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.kinds import KINDS
-from bisector.core.mechanisms import Found, Mechanism
+from bisector.core.mechanism import Found, Mechanism
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, Signature
 from bisector.core.reduction.nodes import downstream
 from bisector.core.reduction.regions import region

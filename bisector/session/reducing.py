@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from bisector.core.case import Case
 from bisector.core.decision import DecisionId
-from bisector.core.fixes import Fix
+from bisector.core.fix import Fix
 from bisector.core.judge import BudgetSpent, worst
 from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult
 from bisector.core.reduction.problem import Problem, Trial

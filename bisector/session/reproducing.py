@@ -15,7 +15,7 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
 from bisector.core.decision import DecisionId
 from bisector.core.evidence import FALLBACK_RANDOM
-from bisector.core.fixes import Fix
+from bisector.core.fix import Fix
 from bisector.core.model import Measurement
 from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteTest
 from bisector.core.verdict import VerdictClass

@@ -10,12 +10,12 @@ from typing import Any
 
 from bisector.core.answer import Answer, Relation
 from bisector.core.decision import DecisionId
+from bisector.core.fix import Fix
 from bisector.core.fix_source import paste_lines
-from bisector.core.fixes import Fix
 from bisector.core.flags import Contrast, FlagTrial
 from bisector.core.followed import FollowedGraph
 from bisector.core.judge import compared_in
-from bisector.core.mechanisms import Carries, FoundFamily
+from bisector.core.mechanism import Carries, FoundFamily
 from bisector.core.model import OutputMeasurement
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet

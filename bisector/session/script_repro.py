@@ -11,8 +11,8 @@ from string import Template
 
 from bisector.core.case import Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
+from bisector.core.fix import CompileAnew, LeaveToPython, PlainFix
 from bisector.core.fix_source import Statements, compile_arguments, python_literal, statements
-from bisector.core.fixes import CompileAnew, LeaveToPython, PlainFix
 from bisector.core.printed import AS_WRITTEN, NOTHING, NUMBER, PRINTED_ALIKE, PrintedLine
 from bisector.core.protocol import ScriptSpec
 

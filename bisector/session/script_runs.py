@@ -15,8 +15,8 @@ from typing import Any
 
 import bisector
 from bisector import processes, wire
+from bisector.core.fix import SetFlags
 from bisector.core.fix_source import late_lines
-from bisector.core.fixes import SetFlags
 from bisector.core.messages import SCRIPT_S
 from bisector.core.printed import MOST_LINES, digest_of_rest
 from bisector.core.program import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
 from bisector.core.followed import Followed
-from bisector.core.mechanisms import Found
+from bisector.core.mechanism import Found
 from bisector.core.model import Candidate, Outcome, ProbeResult
 from bisector.core.recorded import SEARCHED_WHOLE, RecordedCall
 from bisector.core.reduction.inputs import take_part

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from bisector.core.backends import first_bad, last_rung, rungs_before
 from bisector.core.channel import Channel, to_call, to_words
 from bisector.core.criterion import Criterion
+from bisector.core.fix import CompileAnew, LeaveToPython, PlainFix, SetFlags
 from bisector.core.fix_source import compile_arguments, late_lines, statements
-from bisector.core.fixes import CompileAnew, LeaveToPython, PlainFix, SetFlags
 from bisector.core.growth import ROUNDED_RUNS, is_made_by_rounding
 from bisector.core.model import Outcome
 from bisector.core.own_difference import own_difference

@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from bisector.core.decision import DecisionId
+from bisector.core.fix import PASSES, DisablePasses, FallBack, PlainFix, SetFlags, UseBackend
 from bisector.core.fix_source import PER_GRAPH, by_name, compile_arguments, paste_lines, statements
-from bisector.core.fixes import PASSES, DisablePasses, FallBack, PlainFix, SetFlags, UseBackend
 
 OVERRIDE = "TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS"
 VARIABLES = {

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from bisector.core.fix import PASSES, DisablePasses, FallBack, SetFlags, UseBackend
 from bisector.core.fix_source import PER_GRAPH, paste_lines
-from bisector.core.fixes import PASSES, DisablePasses, FallBack, SetFlags, UseBackend
 from tests.replay.recording import read, replayed
 from tests.replay.runs import PASTED, RUNS
 from tests.scripts.pasted import NOTHING, PROGRAM, TARGET

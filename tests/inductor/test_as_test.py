@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from bisector.core.fixes import SetFlags, UseBackend
+from bisector.core.fix import SetFlags, UseBackend
 from bisector.inductor.graph.repro_spec import ReproSpec
 from bisector.inductor.graph.values import CannotWrite
 from bisector.inductor.write_scripts import name_of_test, write_test

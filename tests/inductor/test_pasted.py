@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bisector.core.fix import FallBack
 from bisector.core.fix_source import paste_lines
-from bisector.core.fixes import FallBack
 from bisector.core.model import Measurement
 from bisector.core.protocol import RunPasted, WarmUp
 from tests.inductor.workers import ABOUT, answers, working

@@ -16,7 +16,7 @@ import torch
 
 from bisector.core.criterion import Criterion
 from bisector.core.decision import DecisionId
-from bisector.core.fixes import DisablePasses, FallBack, SetFlags, UseBackend
+from bisector.core.fix import DisablePasses, FallBack, SetFlags, UseBackend
 from bisector.inductor.graph.repro_spec import ReproSpec
 from bisector.inductor.graph.settings_source import check_fix, setting_statements
 from bisector.inductor.graph.values import CannotWrite

@@ -19,7 +19,7 @@ import pytest
 
 from bisector.core.flags import Flag
 from bisector.inductor.flags.installed import of_settings
-from bisector.session.flags.catalogue import catalogue
+from bisector.session.flags.curated import catalogue
 
 pytestmark = pytest.mark.network
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from bisector.core.fix import FallBack, SetFlags
 from bisector.core.fix_source import paste_lines
-from bisector.core.fixes import FallBack, SetFlags
 
 FAST = "inductor.cpp.enable_floating_point_contract_flag"
 INLINE = "inline:aten.mul@mul"

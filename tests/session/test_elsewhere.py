@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bisector.core.fixes import Elsewhere
+from bisector.core.fix import Elsewhere
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.model import Candidate, Measurement, Outcome
 from bisector.core.protocol import DescribeGraph, Draw, Draws, Failed, RunTrace, Traced, TryOtherInputs

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bisector.core.decision import DecisionId
-from bisector.core.fixes import Cost, Elsewhere, FallBack, Fix
+from bisector.core.fix import Cost, Elsewhere, FallBack, Fix
 from bisector.core.protocol import TryOtherInputs
 from bisector.session.fixes import DRAWS, on_other_inputs, ranked
 from tests.session.test_elsewhere import Lab

@@ -16,7 +16,7 @@ from packaging.version import Version
 from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
-from bisector.session.flags.catalogue import catalogue, families
+from bisector.session.flags.curated import catalogue, families
 from bisector.session.flags.flags_command import CatalogueFilter, rows
 
 FAMILIES = {

@@ -8,7 +8,7 @@ from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
 from bisector.report.words import CLASS_SENTENCES
-from bisector.session.flags.catalogue import catalogue
+from bisector.session.flags.curated import catalogue
 from bisector.session.glossary import explain
 
 

@@ -15,8 +15,8 @@ import pytest
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
 from bisector.core.decision import DecisionId
+from bisector.core.fix import SetFlags, UseBackend
 from bisector.core.fix_source import by_name, paste_lines
-from bisector.core.fixes import SetFlags, UseBackend
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import ScriptSpec
 from bisector.session.reproducing import OWN_HEADER

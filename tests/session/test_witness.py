@@ -17,7 +17,7 @@ import pytest
 from bisector import processes
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
-from bisector.core.fixes import SetFlags
+from bisector.core.fix import SetFlags
 from bisector.core.growth import ROUNDED_RUNS
 from bisector.core.model import Outcome
 from bisector.core.options import Options

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from bisector.core.fixes import UseBackend
+from bisector.core.fix import UseBackend
 
 from .inputs_source import arguments_source, list_source
 from .ops_source import autocast_source

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from bisector.core.fixes import PlainFix
+from bisector.core.fix import PlainFix
 
 from ...core.decision import DecisionId
 from ..tensors import grad_flags

@@ -14,7 +14,7 @@ import torch._dynamo.config
 import torch._functorch.config
 import torch._inductor.config
 
-from bisector.core.fixes import DisablePasses, FallBack, PlainFix, SetFlags
+from bisector.core.fix import DisablePasses, FallBack, PlainFix, SetFlags
 
 from ...core.fix_source import MODULES, Statements, flag_statements
 from .repro_spec import ReproSpec

@@ -19,7 +19,7 @@ from bisector.report.literal import on_page
 from ..display import to_stdout
 from ..environment import IMPORT_S
 from ..output import width, write_json
-from .catalogue import BACKENDS, catalogue, families
+from .curated import BACKENDS, catalogue, families
 
 ABSENT: Mapping[str, Any] = {"type": None, "default": None, "value": None, "env": None, "implied_by": None}
 DEVICES = ("cpu", "cuda")

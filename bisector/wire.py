@@ -7,16 +7,13 @@ default is left out, and sets are sorted: equal values have equal texts.
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar, get_origin
+from typing import Any, Protocol, TypeVar, get_origin
 
 from cattrs.preconf.json import JsonConverter, make_converter
 from cattrs.strategies import configure_union_passthrough
 
 from bisector.core.decision import DecisionId
-from bisector.core.messages import Envelope
 from bisector.core.model import Json
-from bisector.core.options import Options, Question
-from bisector.core.protocol import REQUESTS, Failed, Request
 
 T = TypeVar("T")
 
@@ -37,7 +34,14 @@ def dump(value: Any) -> Json:
     return _CONVERTER.unstructure(value)
 
 
-def dump_command(asked: Options | Question) -> dict[str, Json]:
+class Asked(Protocol):
+    """What a command was asked. command: its name."""
+
+    @property
+    def command(self) -> str: ...
+
+
+def dump_command(asked: Asked) -> dict[str, Json]:
     """What a command was asked, with the command's name: what a file of a run holds, and `load` reads."""
     return {"command": asked.command, **dump(asked)}
 
@@ -45,36 +49,6 @@ def dump_command(asked: Options | Question) -> dict[str, Json]:
 def load(kind: type[T], raw: Json) -> T:
     """The value that `dump` made `raw` of. Raises an exception where it is none of that type."""
     return _CONVERTER.structure(raw, kind)
-
-
-def dump_request(request: Request[Any]) -> dict[str, Json]:
-    """A request with the name of its job."""
-    return {"job": request.job, **dump(request)}
-
-
-def load_request(raw: dict[str, Json]) -> Request[Any]:
-    """Raises KeyError for a job that there is none of."""
-    return load(REQUESTS[raw["job"]], {name: value for name, value in raw.items() if name != "job"})
-
-
-def load_answer(request: Request[Any], raw: Json) -> Any:
-    """What a journal or a worker has as an answer: of the request's type, or Failed."""
-    if set(raw) == {"failed"}:
-        return Failed(raw["failed"])
-    return load(request.answers, raw)
-
-
-def dump_failed(reason: str) -> Json:
-    """A failure in the place of an answer."""
-    return {"failed": reason}
-
-
-def dump_ask(ask: Envelope[Request[Any]]) -> Json:
-    return {
-        "id": ask.id,
-        "timeout_s": ask.timeout_s,
-        "request": dump_request(ask.request),
-    }
 
 
 def text_of(value: Json) -> str:

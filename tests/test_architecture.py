@@ -16,7 +16,8 @@ MODULES = {
     for path in sorted((ROOT / "bisector").rglob("*.py"))
 }
 
-EVERYWHERE = ("core", "errors", "processes", "tracing", "wire")  # what each stage may import beside itself
+# What each stage may import beside itself.
+EVERYWHERE = ("core", "errors", "processes", "request_json", "tracing", "wire")
 WIRING = ("session", "cli", "__main__")  # these alone join stages; a later one may import an earlier one
 WORKER = "inductor"  # runs in its own process; the others start it and speak with it
 ATTACHED = "attached"  # runs in the user's process, beside torch, and writes with the worker's own means
@@ -93,7 +94,9 @@ def may_import(importer: str, imported_stage: str) -> bool:
         return imported_stage in earlier or imported_stage not in (WORKER, ATTACHED, *WIRING)
     if (importer, imported_stage) in ((ATTACHED, WORKER), ("", ATTACHED)):
         return True
-    if importer in ("wire", "tracing"):
+    if importer == "request_json" and imported_stage == "wire":
+        return True
+    if importer in ("request_json", "wire", "tracing"):
         return imported_stage in ("core", "errors")
     return importer not in ("", *EVERYWHERE) and imported_stage in EVERYWHERE
 

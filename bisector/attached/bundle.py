@@ -24,10 +24,11 @@ import torch
 
 from .. import processes
 from ..core.bundle_layout import CASE, DESCRIPTION, VERSION
-from ..core.model import OF_STATUS, Outcome
+from ..core.outcome import OF_STATUS, Outcome
 from ..core.verdict import VerdictClass
 from ..errors import BadTarget, NumbisectError
-from ..inductor.tensors import digest, dtype_name
+from ..inductor.equality import digest
+from ..inductor.tensors import dtype_name
 from .written_program import KEPT, WrittenProgram
 
 # Environment variables that torch reads when it is imported: a script can no longer set them.

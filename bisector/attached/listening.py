@@ -11,35 +11,32 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import torch
-import torch._inductor.compile_fx
 import torch.testing._comparison
 from torch import fx
 
 from bisector.errors import first_line
 
 from ..inductor import torch_state
+from ..inductor.capture.compile_stand_ins import of_compile_fx, outermost
 from .recording import Call, Graph, Recording, current
 
 STAND_IN = "numbisect_stand_in"
-_COMPILING: ContextVar[bool] = ContextVar("compiling", default=False)
+NOT_CLOSE = "not_close_error_metas"
 
 
 def install() -> None:
-    """From now on recordings are told; a second call does nothing. Of a function that this torch does not
-    have, nothing is told."""
-    for module, name, stand_in in (
-        (torch._inductor.compile_fx, "compile_fx", _compiling),
-        (torch.testing._comparison, "not_close_error_metas", _comparing),
-    ):
-        original = getattr(module, name, None)
-        if original is not None and not hasattr(original, STAND_IN):
-            replaced = stand_in(original)
-            setattr(replaced, STAND_IN, True)
-            setattr(module, name, replaced)
+    """From now on recordings are told; a second call does nothing. Of comparisons nothing is told where this
+    torch has no such function."""
+    stand_ins = [of_compile_fx(outermost(_lowered))]
+    if (comparing := getattr(torch.testing._comparison, NOT_CLOSE, None)) is not None:
+        stand_ins.append((torch.testing._comparison, NOT_CLOSE, _comparing(comparing)))
+    for module, name, stand_in in stand_ins:
+        if not hasattr(getattr(module, name), STAND_IN):
+            setattr(stand_in, STAND_IN, True)
+            setattr(module, name, stand_in)
 
 
 def eager_backend(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -47,20 +44,11 @@ def eager_backend(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable
     return _telling(fx.Interpreter(gm).run, _graph(gm, example_inputs, {}))
 
 
-def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def compile_fx(model_: Any, example_inputs_: Any, *args: Any, **kwargs: Any) -> Any:
-        if _COMPILING.get() or not isinstance(model_, fx.GraphModule):
-            return original(model_, example_inputs_, *args, **kwargs)
-        graph = _graph(model_, example_inputs_, dict(kwargs.get("config_patches") or {}))
-        token = _COMPILING.set(True)  # it calls itself, with its options set
-        try:
-            compiled = original(model_, example_inputs_, *args, **kwargs)
-        finally:
-            _COMPILING.reset(token)
-        return _telling(compiled, graph)
-
-    return compile_fx
+def _lowered(original: Callable[..., Any], gm: Any, inputs: Sequence[Any], given: Mapping[str, Any]) -> Any:
+    if not isinstance(gm, fx.GraphModule):
+        return original(gm, inputs, **given)
+    graph = _graph(gm, inputs, dict(given.get("config_patches") or {}))
+    return _telling(original(gm, inputs, **given), graph)
 
 
 def _comparing(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bisector import processes
-from bisector.core.model import OF_STATUS, Outcome
+from bisector.core.outcome import OF_STATUS, Outcome
 
 DRIVER = Path(__file__).with_name("driver.py")
 SETTINGS = "NUMBISECT_SETTINGS"  # the variable by which the driver is told of settings, as JSON

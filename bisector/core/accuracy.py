@@ -7,10 +7,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .criterion import DTYPE_TOLERANCES, Criterion, Tolerance
+from .criterion import DTYPE_TOLERANCES, Criterion
+from .dtypes import EPS
 from .evidence import Evidence
-from .judge import EPS, divergence, family
-from .model import Measurement, OutputMeasurement
+from .far_elements import FAR, FEW, NOTICED, far_steps
+from .judge import divergence, family
+from .model import Measurement, OutputMeasurement, Tolerance
 
 # An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is
 # asked of the errors before the last rounding to the dtype, which both programs make; where that one is the
@@ -20,9 +22,6 @@ SHOWS = 1.2
 # Where one ulp moves eager itself that far, both programs are far off by chance, and one of them by some
 # times more; an order of magnitude is no chance.
 WORSE_AMPLIFIED = 10.0
-# Of so many elements or fewer, 4 to 1 (twice the rms error) fall on one side by chance more often than once
-# in a hundred.
-FEW = 16
 # One ulp at each of n nodes moves a well-conditioned output by some n ulp; a hundred is amplification.
 AMPLIFIED = 100.0
 # Steps of the dtype, as rms error: a program that rounds well at every node is no nearer for certain.
@@ -31,11 +30,6 @@ STEPS = 4.0
 # of 10 do by nature, as with a sum that cancels, in one of 40.
 CONSISTENT = 22 / 24
 LEAST_DRAWS = 8
-
-
-# Times what one ulp at each operation moves eager by, or the rounding of the coarsest dtype: sums of a
-# million terms in another order are off by no more.
-FAR = 1000.0
 
 
 # Runs with several steps at each operation, for each run with one. A value at the middle of its steps is met
@@ -119,11 +113,6 @@ def is_beyond_local(output: OutputMeasurement, evidence: Evidence) -> bool:
     return output.n_diff > 0 and (_is_beyond(output, evidence, BEYOND_LOCAL) or is_far_at_elements(output))
 
 
-def far_steps(eps: float) -> float:
-    """Of how many steps of its own size an element that is far off is off by, at least. eps: of its dtype."""
-    return min(FAR, NOTICED / eps)
-
-
 # Of the elements that are far off in one run alone, so many are in compiled where that is no chance: values
 # at a step fall to either side. Of FEW + 1 one lies on eager's side by chance once in 7,000.
 ONE_SIDED = 0.94
@@ -199,9 +188,6 @@ def beneath_tolerance_in_calls(
             if own := _own(output, scales[family(output.path)]):
                 found.append((output.dtype, own))
     return {dtype: (min(own for other, own in found if other == dtype),) for dtype, _ in found}
-
-
-NOTICED = 0.1  # of the largest element: of a coarse dtype that is less than FAR steps
 
 
 def _agreeing_by_default(

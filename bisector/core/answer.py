@@ -15,7 +15,8 @@ from .flags import Contrast, FlagWalk
 from .followed import FollowedGraph
 from .graphinfo import GraphInfo
 from .mechanism import FoundFamily
-from .model import Measurement, Outcome, ProbeResult
+from .model import Measurement, ProbeResult
+from .outcome import Outcome
 from .protocol import HooksTested
 from .search.graded import Graded
 from .search.minimal import MinimalSet

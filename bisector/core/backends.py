@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .model import Outcome
+from .outcome import Outcome
 
 INDUCTOR = "inductor"
 # From Dynamo alone to all of it (torch/_dynamo/backends/debugging.py, common.py).

@@ -118,3 +118,4 @@ class Case:
 
 
 WHOLE = Case()
+WRITTEN_OUT = 64  # elements: a repro writes out the values of inputs that have no more

@@ -8,7 +8,8 @@ from dataclasses import replace
 from .criterion import Criterion
 from .evidence import Evidence
 from .judge import divergence, judge
-from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Signature
+from .model import DivergenceKind, Measurement, OutputMeasurement, Signature
+from .outcome import Outcome
 from .trace import Trace
 from .value_verdict import NOT_EXECUTED, ValueVerdict, is_mended
 from .verdict import Rule, Verdict, VerdictClass, decided

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from .case import Case
 from .decision import Decision, DecisionId
-from .model import Outcome, ProbeResult
+from .model import ProbeResult
+from .outcome import Outcome
 from .search.graded import Graded
 from .search.minimal import MinimalSet
 from .search.sets import SetsFound

@@ -8,7 +8,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from bisector.core.model import Outcome, ProbeResult
+from bisector.core.model import ProbeResult
+from bisector.core.outcome import Outcome
 
 
 class Breach(enum.Enum):

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from .model import OutputMeasurement
+from .dtypes import FLOATS, INTEGERS
+from .model import OutputMeasurement, Tolerance
 
 # The defaults of torch.testing.assert_close (torch/testing/_comparison.py, _DTYPE_PRECISIONS);
 # what is not here (integers, bool, float8) is compared exactly.
-Tolerance = tuple[float, float]  # rtol, atol
 DTYPE_TOLERANCES: dict[str, Tolerance] = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
@@ -20,15 +20,10 @@ DTYPE_TOLERANCES: dict[str, Tolerance] = {
     "complex64": (1.3e-6, 1e-5),
     "complex128": (1e-7, 1e-7),
 }
-INTEGERS = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
-NARROW = (
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2"
-)  # fmt: skip
 EXACT: Tolerance = (0.0, 0.0)
 STATE = "state["  # begins the path of what a call of a script leaves in what it reaches
 ANYTHING: Tolerance = (0.0, sys.float_info.max)  # of an output that may hold any values
-BY_VECTOR = ("float16", "bfloat16", "float32", "float64")  # dtypes that --max-ulp and --cosine are about
-_IS_BY_VECTOR = f"e.dtype in ({', '.join(f'torch.{dtype}' for dtype in BY_VECTOR)})"
+_IS_BY_VECTOR = f"e.dtype in ({', '.join(f'torch.{dtype}' for dtype in FLOATS)})"
 
 _ULP = """\
 if {is_by_vector}:
@@ -63,7 +58,7 @@ class Criterion:
     held to what it diverged under, others to their dtype's default.
     strides: whether outputs that differ in their strides alone diverge.
     source: where it comes from, in words, for the report.
-    max_ulp, cosine: given, one of them holds in the place of tolerances, for outputs of `BY_VECTOR`: no
+    max_ulp, cosine: given, one of them holds in the place of tolerances, for outputs of `FLOATS`: no
     element is more steps of its dtype away than max_ulp; the cosine of the angle between the output and
     eager's, as vectors in float64, is at least this. Outputs of other dtypes must then be equal.
     """
@@ -110,7 +105,7 @@ class Criterion:
     def excess(self, output: OutputMeasurement) -> float:
         """How far the output is beyond what is allowed, in units of the measure; 0 or less where it is
         not."""
-        by_vector = output.dtype in BY_VECTOR
+        by_vector = output.dtype in FLOATS
         if by_vector and self.max_ulp is not None:
             return (output.max_ulp or 0) - self.max_ulp
         if by_vector and self.cosine is not None:
@@ -119,7 +114,7 @@ class Criterion:
 
     def broken(self, output: OutputMeasurement) -> str | None:
         """What is not as allowed, in words; None where the values agree."""
-        if not self.by_tolerances and output.dtype in BY_VECTOR:
+        if not self.by_tolerances and output.dtype in FLOATS:
             if self.excess(output) <= 0:
                 return None
             by_ulp = self.max_ulp is not None
@@ -139,7 +134,7 @@ class Criterion:
     def is_exact(self, output: OutputMeasurement) -> bool:
         """Whether the output must be equal."""
         if not self.by_tolerances:
-            return output.dtype not in BY_VECTOR
+            return output.dtype not in FLOATS
         return EXACT in self._held(output)
 
     def _held(self, output: OutputMeasurement) -> tuple[Tolerance, ...]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .kinds import KINDS
-from .model import Json, Measurement, Outcome, ProbeResult
+from .model import Json, Measurement, ProbeResult
+from .outcome import Outcome
 
 _PULL = "https://github.com/pytorch/pytorch/pull/"
 _BLOB = "https://github.com/pytorch/pytorch/blob/v{}/{}"

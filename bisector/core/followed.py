@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .dtypes import EPS, FLOATS
 from .graphinfo import GraphInfo
 from .trace import NodeTrace, Trace
-
-# Relative size of one unit in the last place, just above a power of two.
-_ULP = {"float64": 2.0**-52, "float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def followed_graph(info: GraphInfo, trace: Trace) -> FollowedGraph:
     def node_of(told: NodeTrace) -> FollowedNode:
         of = known.get(told.of)
         dtype = None if of is None else of.dtype
-        unit = _ULP.get(dtype or "")
+        unit = EPS[dtype] if dtype in FLOATS else None
         return FollowedNode(
             told.name,
             told.op,

@@ -9,7 +9,9 @@ from dataclasses import replace
 
 from .compared import Compared
 from .criterion import Criterion
-from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, ProbeResult, Raised, Signature
+from .dtypes import EPS
+from .model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Raised, Signature
+from .outcome import Outcome
 
 
 def divergence(output: OutputMeasurement, criterion: Criterion) -> tuple[DivergenceKind, str] | None:
@@ -192,11 +194,6 @@ def worst(output: OutputMeasurement, criterion: Criterion) -> int | None:
 
 # In the order of how much is wrong; of values it is asked how much.
 _RANKS = {DivergenceKind.STRIDE: 0, DivergenceKind.VALUE: 1, DivergenceKind.NONFINITE: 2}
-_FLOAT32_EPS = 1.2e-7
-EPS = {
-    "float64": 2.2e-16, "float32": _FLOAT32_EPS, "float16": 9.8e-4, "bfloat16": 7.8e-3,
-    "complex128": 2.2e-16, "complex64": _FLOAT32_EPS, "complex32": 9.8e-4,
-}
 
 
 def severity(result: ProbeResult) -> tuple[int, float]:
@@ -212,7 +209,7 @@ def severity(result: ProbeResult) -> tuple[int, float]:
 
 def _against_rounding(output: OutputMeasurement) -> float:
     if output.dtype not in EPS:
-        return output.n_diff / (output.numel * _FLOAT32_EPS) if output.numel else 0.0
+        return output.n_diff / (output.numel * EPS["float32"]) if output.numel else 0.0
     return output.max_abs / (EPS[output.dtype] * output.scale) if output.scale else float("inf")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from .model import Outcome
+from .outcome import Outcome
 from .search.ordered import Interval
 
 Test = Callable[[str], Outcome]

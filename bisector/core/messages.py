@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from .backends import INDUCTOR
 from .model import Json
 from .printed import PrintedLine
 
@@ -72,10 +71,10 @@ class ProgramOptions:
     script: str
     folder: str
     seed: int
+    rung: str
     values_alone: bool = False
     threads: int = 1
     config: Mapping[str, Json] = field(default_factory=dict)
-    rung: str = INDUCTOR
     lines: tuple[PrintedLine, ...] = ()
 
 

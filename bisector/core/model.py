@@ -12,28 +12,11 @@ from typing import Any
 
 from .compared import Compared, must_prove
 from .decision import Decision, DecisionId
+from .far_elements import FarElements
+from .outcome import Outcome
 
 Json = Any  # a value that json.dumps takes
-
-
-class Outcome(enum.Enum):
-    """What a probe says. A crash, a hang or a compile error is UNRESOLVED, never FAIL."""
-
-    PASS = "PASS"  # compiled agrees with eager
-    FAIL = "FAIL"  # diverges, with the signature under study
-    UNRESOLVED = "UNRESOLVED"  # cannot tell; the reason stands beside it
-
-    def inverted(self) -> Outcome:
-        """PASS for FAIL and the reverse: a search for repairs is a search for causes upside down."""
-        return {Outcome.PASS: Outcome.FAIL, Outcome.FAIL: Outcome.PASS}.get(self, self)
-
-    @property
-    def status(self) -> int:
-        """The exit status of `numbisect check`, and of a repro: what `git bisect run` takes."""
-        return {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.UNRESOLVED: 125}[self]
-
-
-OF_STATUS = {outcome.status: outcome for outcome in Outcome}
+Tolerance = tuple[float, float]  # rtol, atol
 
 
 class Base(enum.Enum):
@@ -82,20 +65,6 @@ class Raised:
     eager: str | None
     compiled: str | None
     alike: bool
-
-
-@dataclass(frozen=True)
-class FarElements:
-    """Elements that are far from the float64 reference, each in steps of its own size (`accuracy.far_steps`).
-
-    compiled: how many are so in compiled alone; eager: how many in eager alone. by: the absolute difference
-    of the two runs that the last of the seventeen that differ most has (`accuracy.FEW`), of those that are
-    far in compiled alone; 0 where they are fewer.
-    """
-
-    compiled: int
-    eager: int
-    by: float
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 from bisector.core.fix import PlainFix
 
 from .case import Case
-from .criterion import Criterion, Tolerance
+from .criterion import Criterion
 from .decision import DecisionId
 from .evidence import Evidence
 from .graphinfo import GraphInfo
-from .model import Candidate, Json, Measurement, Outcome
+from .model import Candidate, Json, Measurement, Tolerance
+from .outcome import Outcome
 from .recorded import Recorded
 from .shares import Shares
 from .trace import Reach, Trace

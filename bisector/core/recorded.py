@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .criterion import Tolerance
-from .model import Json, Machine
+from .model import Json, Machine, Tolerance
 
 # Graphs of up to this many calls are searched whole before they are reduced; a probe of a larger one takes
 # seconds, and its plain baseline a kernel for every node.

@@ -19,7 +19,8 @@ from .classify import PLAINLY_WRONG, classify
 from .criterion import EXACT, Criterion
 from .evidence import FALLBACK_RANDOM, Evidence
 from .judge import divergence, family, judge
-from .model import DivergenceKind, Outcome, OutputMeasurement
+from .model import DivergenceKind, OutputMeasurement
+from .outcome import Outcome
 from .program import Carrier, CompiledCall, PlainRun
 from .shown import ScriptResult, shown
 from .verdict import Rule, Verdict, VerdictClass, decided

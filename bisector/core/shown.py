@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from .compared import Compared, must_prove
 from .criterion import Criterion
 from .judge import divergence, judge, raises_told
-from .model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised
+from .model import DivergenceKind, Measurement, OutputMeasurement, Raised
+from .outcome import Outcome
 from .printed import MOST_LINES, PrintedLine, differing, differing_line, is_near
 from .program import CompiledCall, PlainRun, exception_type
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from .case import Case
 from .decision import DecisionId
 from .graphinfo import Axis
-from .model import Outcome, ProbeResult
+from .model import ProbeResult
+from .outcome import Outcome
 
 # That each member of a repair is needed is asked of repairs up to this size: a probe for each member.
 NEEDED_EACH = 3

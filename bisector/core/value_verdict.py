@@ -31,7 +31,8 @@ from .accuracy import (
 from .criterion import Criterion
 from .evidence import Evidence
 from .judge import divergence, judge
-from .model import DivergenceKind, Outcome, OutputMeasurement, Signature
+from .model import DivergenceKind, OutputMeasurement, Signature
+from .outcome import Outcome
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
 from .verdict import Rule, Verdict, VerdictClass, decided
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,11 +19,12 @@ from ..core.case import Case
 from ..core.evidence import FALLBACK_RANDOM, MOST_RUNS, Evidence, Repeated
 from ..core.model import Candidate, Measurement
 from ..errors import first_line
-from . import measure, tensors, torch_state
+from . import tensors, torch_state
 from .capture.record import Call
-from .declared import AsDeclared, Undeclared, is_changed
-from .execute import Outputs, Subject, eager_program, prepare, run, run_again
-from .measuring import measured
+from .eager_again import FailsAgain, steadiness
+from .equality import differing
+from .execute import Outputs, Subject, eager_program, measured, prepare, run, run_again
+from .measure import Exact
 from .moves import Moves
 from .nudging import OneUlp
 from .probing import compiled_measurement, probe
@@ -34,10 +36,10 @@ from .reference import (
     Obeying,
     copied,
     narrowing_casts,
-    rounding_of,
     widened,
 )
 from .repeating import repeated
+from .rounding import rounding_of
 from .undefined import OTHERS, ChangedCalls, UndefinedCalls
 
 NUDGES = 5  # a discontinuity is met by one ulp in about half of the draws; five miss one in thirty
@@ -56,29 +58,24 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     started = time.perf_counter()
     if call.raised:
         default = probe(call, case, Candidate(), train)
-        steady = Measurement(error=default.error)  # of two exceptions no bits are compared
-        return Evidence(default, steady, steady, (), ())
+        unmeasured = Measurement(error=default.error)  # of two exceptions no bits are compared
+        return Evidence(default, unmeasured, unmeasured, (), ())
     try:
         subject = prepare(call, case, train)
         gm = subject.edited.gm
-        looked, undeclared = EagerRun(gm), Undeclared()
-        with undeclared:
-            eager = run(subject, looked.run)
-        again = Measurement(measure.measure_all(eager, run_again(subject, eager_program(subject))))
-        restored = Measurement(measure.measure_all(eager, run(subject, eager_program(subject))))
+        looked = EagerRun(gm)
+        eager = run(subject, looked.run)
     except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
         return Evidence.without(Measurement(error=f"eager fails: {first_line(error)}"))
+    try:
+        steady = steadiness(GraphAgain(subject), eager, draws=True, nudges=_nudges(eager))
+    except FailsAgain as failed:
+        return Evidence.without(Measurement(error=str(failed)))
     casts = narrowing_casts(gm, looked.dtypes)
     reference = References(subject, casts, eager, looked.eps)
-
-    def moved(seed: int, most: int) -> Outputs:
-        return run(subject, OneUlp(gm, seed, most).run)
-
-    moves = Moves(eager, moved, _nudges(eager))
-    nudged = [Measurement(measure.measure_all(eager, outputs)) for outputs in moves.by_one_step()]
-    exact = moves.beside(reference.outputs(None))
-    draws = any(output.n_diff for output in again.outputs)
-    again_run = _MoreRuns(subject, eager, exact, moves, reference, looked.undefined, draws)
+    exact = steady.moves.beside(reference.outputs(None))
+    draws = steady.again is not None and any(output.n_diff for output in steady.again.outputs)
+    again_run = _MoreRuns(subject, eager, exact, steady.moves, reference, looked.undefined, draws)
     default = compiled_measurement(subject, Candidate(), eager, exact, watch=again_run.watch)
     alike = None
     if draws and torch_state.has_flag(FALLBACK_RANDOM):
@@ -87,12 +84,34 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     executed = executed or again_run.left_out
     seconds = time.perf_counter() - started
     return Evidence(
-        replace(default, seconds=seconds), again, restored, tuple(nudged), tuple(reference.notes), alike,
-        again_run.widest, again_run.repeated, again_run.redrawn, again_run.undefined,
-        again_run.undefined_paths, looked.coarsest, undeclared.said,
-        _paths_as_declared(subject, eager, default) if undeclared.said else (), executed,
+        replace(default, seconds=seconds), steady.again, steady.restored, steady.nudged,
+        tuple(reference.notes), alike, again_run.widest, again_run.repeated, again_run.redrawn,
+        again_run.undefined, again_run.undefined_paths, looked.coarsest, steady.undeclared,
+        (*_other_layouts(default), *steady.undeclared_paths) if steady.undeclared else (), executed,
         again_run.outside,
     )  # fmt: skip
+
+
+class GraphAgain:
+    """A recorded graph as `EagerAgain`."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+
+    def run(self, mode: AbstractContextManager[Any] | None = None) -> Outputs:
+        with mode or nullcontext():
+            return run(self.subject, eager_program(self.subject))
+
+    def run_on(self) -> Outputs:
+        return run_again(self.subject, eager_program(self.subject))
+
+    def run_moved(self, seed: int, most: int) -> Outputs:
+        return run(self.subject, OneUlp(self.subject.edited.gm, seed, most).run)
+
+    def measured(
+        self, eager: Outputs, other: Mapping[str, Any], reference: Mapping[str, Exact] | None = None
+    ) -> Measurement:
+        return measured(self.subject, eager, other, reference)
 
 
 def _with_casts_executed(subject: Subject, eager: Outputs, default: Measurement) -> Measurement | None:
@@ -158,7 +177,7 @@ class References:
         except Exception as error:  # noqa: BLE001 - whatever it raises, there is nothing to compare with
             self._without(f"the same construction in its own dtype fails: {first_line(error)}")
             return
-        found = measured(self.subject, self.eager, outputs)
+        found = measured(self.subject, self.eager, outputs).outputs
         if differs := [o.path for o in found if o.n_diff or o.shape_compiled]:
             self._without(f"the same construction in its own dtype gives another {differs[0]} in eager")
 
@@ -197,7 +216,7 @@ class _MoreRuns:
 
     subject: Subject
     eager: Outputs
-    exact: Mapping[str, measure.Exact] | None
+    exact: Mapping[str, Exact] | None
     moves: Moves
     reference: References
     undefined: Mapping[str, str]
@@ -212,7 +231,7 @@ class _MoreRuns:
     def watch(self, compiled: Compiled, first: Outputs) -> None:
         """first: the outputs of its first run."""
         self.repeated = repeated(self.subject, compiled, self.eager, first, MOST_RUNS, self.exact)
-        outputs = measured(self.subject, self.eager, first)
+        outputs = measured(self.subject, self.eager, first).outputs
         differing = [o for o in outputs if o.n_diff or o.shape_compiled is not None]
         if not differing:
             return
@@ -221,7 +240,7 @@ class _MoreRuns:
         if self.undefined:
             self._look_at_undefined(first)
         if self.reference.casts and (wide := self.reference.outputs(None, obeying=False)) is not None:
-            self.widest = Measurement(measured(self.subject, self.eager, first, self.moves.beside(wide)))
+            self.widest = measured(self.subject, self.eager, first, self.moves.beside(wide))
             self.left_out = self._beside_eager_without_casts(first)
         if any(accuracy.is_few(o) and not accuracy.is_exact(o) for o in differing):
             self.redrawn = self._on_other_inputs(compiled)
@@ -247,7 +266,7 @@ class _MoreRuns:
         """first: of the compiled program. None where eager does not run without them."""
         program = LeavingOut(self.subject.edited.gm, self.reference.casts).run
         try:
-            return Measurement(measured(self.subject, run(self.subject, program), first))
+            return measured(self.subject, run(self.subject, program), first)
         except Exception:  # noqa: BLE001 - operations may refuse other dtypes than the program gives them
             return None
 
@@ -277,7 +296,7 @@ class _MoreRuns:
                 eager, other = (run(self.subject, p, tensors.fresh(args, requires_grad)) for p in programs)
             except Exception:  # noqa: BLE001 - values that one of the two refuses tell nothing
                 break
-            found.append(Measurement(measure.measure_all(eager, other, Moves(eager).beside(exact))))
+            found.append(measured(self.subject, eager, other, Moves(eager).beside(exact), args))
         return tuple(found)
 
 
@@ -315,18 +334,10 @@ def _changed_by_undefined(subject: Subject, eager: Outputs) -> tuple[dict[str, t
 _OTHER_LAYOUT = "AssertionError: expected size "
 
 
-def _paths_as_declared(subject: Subject, eager: Outputs, default: Measurement) -> tuple[str, ...]:
-    """The outputs that change in eager where operators do as they declare, and an exception of the compiled
-    program which says that a result is not laid out as it was described."""
+def _other_layouts(default: Measurement) -> tuple[str, ...]:
+    """An exception of the compiled program which says that a result is not laid out as it was described."""
     exceptions = [(o.path, o.raised.compiled or "") for o in default.outputs if o.raised]
-    raised = [path for path, said in exceptions if said.startswith(_OTHER_LAYOUT)]
-    try:
-        with AsDeclared():
-            outputs = run(subject, eager_program(subject))
-    except Exception:  # noqa: BLE001 - an operator may refuse a copy; nothing is then known
-        return tuple(raised)
-    changed = [o.path for o in measure.measure_all(eager, outputs) if is_changed(o)]
-    return (*raised, *changed)
+    return tuple(path for path, said in exceptions if said.startswith(_OTHER_LAYOUT))
 
 
 def _differing(eager: Outputs, outputs: Outputs) -> dict[str, torch.Tensor]:
@@ -337,6 +348,5 @@ def _differing(eager: Outputs, outputs: Outputs) -> dict[str, torch.Tensor]:
         if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
             continue
         if one.shape == other.shape and one.dtype == other.dtype:
-            x, y = measure.parts(one), measure.parts(other)
-            found[path] = ((x != y) & ~(x.isnan() & y.isnan())).any(1)
+            found[path] = differing(one, other)
     return found

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..core.model import OutputMeasurement
 from . import tensors
+from .equality import digest
 from .higher_order import is_higher_order, run_under
 
 _OF_TORCH = frozenset({"aten", "prims", "prim", "higher_order"})
@@ -74,10 +75,10 @@ def is_changed(o: OutputMeasurement) -> bool:
 def _looked_at(op: OpOverload, args: Any, kwargs: Any, run: Callable[[], Any]) -> tuple[Any, str]:
     """What a call gives, and in words what it does undeclared and what to change; "" where nothing."""
     read = dict(_read(op, args, kwargs))
-    before = {name: tensors.digest([value]) for name, value in read.items()}
+    before = {name: digest([value]) for name, value in read.items()}
     described = _described(op, args, kwargs)
     result = run()
-    written = [WRITES.format(name) for name, value in read.items() if tensors.digest([value]) != before[name]]
+    written = [WRITES.format(name) for name, value in read.items() if digest([value]) != before[name]]
     laid_out = zip(_layouts(result), described, strict=False)
     other = [GIVES.format(_shown(real), _shown(fake)) for real, fake in laid_out if real != fake]
     said = next(iter((*written, *other)), "")

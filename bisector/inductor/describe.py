@@ -21,6 +21,7 @@ from . import naming, tensors, torch_state
 from .capture.load import Loaded
 from .capture.record import Call
 from .dispatched_ops import DispatchedOps
+from .equality import digest
 from .execute import Subject
 from .graph import arguments, edit, liveness
 
@@ -54,7 +55,7 @@ def _recorded(call: Call) -> RecordedCall:
         nodes=sum(n.op.startswith("call") for n in call.graph.gm.graph.nodes),
         backward=bool(call.grad_outputs),
         tolerances=dict(call.tolerances),
-        digest=tensors.digest(call.args),
+        digest=digest(call.args),
         elements=sum(a.numel() for a in call.args if isinstance(a, torch.Tensor)),
         devices=tuple(sorted(call.devices())),
         settings=call.state.settings() | _named(entry.options),

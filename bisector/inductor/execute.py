@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,11 +15,13 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ..core.case import WHOLE, Case
-from ..core.model import Base, Candidate
+from ..core.model import Base, Candidate, Measurement
 from ..errors import first_line
-from . import compiling, control, measure, tensors, torch_state
+from . import compiling, control, run_values, tensors, torch_state
 from .capture.record import Call
+from .equality import same
 from .graph import edit
+from .measure import Exact
 
 Outputs = dict[str, Any]  # path (`output[0]`, `grad[x]`, `mutated[x]`) -> value
 
@@ -124,10 +126,28 @@ def _mutated(subject: Subject, before: Sequence[Any], after: Sequence[Any]) -> O
     for name, old, new in zip(subject.names, before, after, strict=True):
         if not isinstance(old, torch.Tensor) or old.layout is not torch.strided:
             continue
-        found = measure.compare(0, name, old, new.detach())
-        if found is not None and found.n_diff:
+        if not same(old, new):
             changed[f"mutated[{name}]"] = new.detach()
     return changed
+
+
+def measured(
+    subject: Subject,
+    eager: Mapping[str, Any],
+    other: Mapping[str, Any],
+    reference: Mapping[str, Exact] | None = None,
+    args: Sequence[Any] | None = None,
+) -> Measurement:
+    """How the outputs of another run stand to eager's. An input that only one of the two wrote into is, on
+    the other side, the input as it was. args: the inputs, where they are not the subject's own."""
+    inputs = zip(subject.names, subject.edited.args if args is None else args, strict=True)
+    as_given = {f"mutated[{name}]": value for name, value in inputs if isinstance(value, torch.Tensor)}
+
+    def whole(one: Mapping[str, Any], two: Mapping[str, Any]) -> Outputs:
+        unwritten = (path for path in two if path not in one and path in as_given)
+        return {**one} | {path: as_given[path].detach() for path in unwritten}
+
+    return run_values.measured(whole(eager, other), whole(other, eager), reference)
 
 
 def eager_program(subject: Subject) -> Callable[..., Any]:

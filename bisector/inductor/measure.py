@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from ..core.accuracy import FEW, far_steps
-from ..core.model import FarElements, OutputMeasurement
+from ..core.far_elements import FEW, FarElements, far_steps
+from ..core.model import OutputMeasurement
+from .equality import parts, parts_differing
+from .rounding import eps_of
 from .tensors import dtype_name
 
 _INT_OF = {
@@ -19,7 +21,6 @@ _INT_OF = {
     torch.float32: torch.int32,
     torch.float64: torch.int64,
 }
-_PACKED = [getattr(torch, "float4_e2m1fn_x2", None)]  # since torch 2.8
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,13 @@ def compare(
 
 def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
     """The numbers of two tensors of equal dtype, one row of parts for each element (`parts`)."""
-    both_nan = e.isnan() & c.isnan()
-    parts_differ = ((e != c) | (torch.signbit(e) != torch.signbit(c))) & ~both_nan
-    bits_differ = parts_differ.any(1)
+    bits_differ = parts_differing(e, c).any(1)
     n_diff = int(bits_differ.sum())
     if n_diff == 0:
         return {}
     wide_e, wide_c = e.double(), c.double()
     finite_e, finite_c = wide_e.isfinite(), wide_c.isfinite()
-    mismatch = ((finite_e != finite_c) | (~finite_e & ~finite_c & (e != c) & ~both_nan)).any(1)
+    mismatch = ((finite_e != finite_c) | (~finite_e & ~finite_c & (e != c) & ~(e.isnan() & c.isnan()))).any(1)
     finite = bits_differ & finite_e.all(1) & finite_c.all(1)
     sizes, diffs = _modulus(wide_e[finite]), _modulus(wide_c[finite] - wide_e[finite])
     zeros = (e[finite] == c[finite]).all(1)
@@ -164,7 +163,7 @@ def _errors(e: torch.Tensor, c: torch.Tensor, reference: Exact | None) -> dict[s
 
 def _far(e: torch.Tensor, c: torch.Tensor, r: torch.Tensor, step: torch.Tensor) -> FarElements:
     """r: the reference; step: as of `_step_of`."""
-    most = far_steps(torch.finfo(e.dtype).eps) * step
+    most = far_steps(eps_of(e.dtype)) * step
     known = r.isfinite() & e.isfinite() & c.isfinite() & (step > 0)
     eager, compiled = (((side.double() - r).abs() > most) & known for side in (e, c))
     alone = (compiled & ~eager).any(1)
@@ -190,7 +189,7 @@ def _step_of(e: torch.Tensor, exact: torch.Tensor, moved: torch.Tensor | None) -
     each operation moves it by; None for what has no rounding."""
     if not e.is_floating_point():
         return None
-    eps, size = torch.finfo(e.dtype).eps, exact.double().abs()
+    eps, size = eps_of(e.dtype), exact.double().abs()
     finite = size[size.isfinite()]
     step = size * eps
     if moved is not None and moved.numel() == e.numel():
@@ -243,24 +242,6 @@ def _ordered(x: torch.Tensor) -> torch.Tensor:
     return torch.where(bits < 0, -(bits - torch.iinfo(ints).min), bits)
 
 
-def parts(x: torch.Tensor) -> torch.Tensor:
-    """(elements, parts) on the CPU: a complex element has two parts; what has no arithmetic is widened."""
-    x = x.detach()
-    if x.layout is not torch.strided or x.is_quantized:
-        x = x.to_dense() if not x.is_quantized else x.dequantize()
-    x = x.resolve_conj().resolve_neg().cpu()
-    if x.is_complex():
-        x = x.to(torch.complex64) if x.dtype is torch.complex32 else x
-        return torch.view_as_real(x).reshape(-1, 2)
-    if x.dtype in _PACKED:
-        x = x.view(torch.uint8)  # codes without any arithmetic
-    elif x.is_floating_point() and x.dtype not in _INT_OF:
-        x = x.to(torch.float32)  # float8 types: every value is exact in float32
-    if x.dtype is torch.bool:
-        x = x.to(torch.uint8)
-    return x.reshape(-1, 1)
-
-
 def _modulus(parts: torch.Tensor) -> torch.Tensor:
     return parts[:, 0].abs() if parts.shape[1] == 1 else torch.hypot(parts[:, 0], parts[:, 1])
 
@@ -302,18 +283,6 @@ def _is_lost(number: complex) -> bool:
     """Whether a float32 is infinite, or zero, where the number is not."""
     made = torch.tensor(number)
     return bool(made.isinf() and abs(number) != math.inf) or bool(number != 0 and made == 0)
-
-
-def measure_all(
-    eager: Mapping[str, Any], compiled: Mapping[str, Any], reference: Mapping[str, Exact] | None = None
-) -> tuple[OutputMeasurement, ...]:
-    """Measure the outputs of two runs, by path, in eager's order."""
-    measured = []
-    for index, (path, value) in enumerate(eager.items()):
-        found = compare(index, path, value, compiled.get(path), (reference or {}).get(path))
-        if found is not None:
-            measured.append(found)
-    return tuple(measured)
 
 
 def _strides(tensor: torch.Tensor) -> tuple[int, ...]:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from ..core.accuracy import WIDE_DRAWS
-from ..core.judge import EPS
 from . import measure
-from .tensors import dtype_name
+from .equality import parts
+from .rounding import eps_of
 
 # Steps of the dtype that an operation of eager and the same one compiled are at most apart: erf, exp and
 # tanh of two libraries are by some three or four.
@@ -50,7 +50,7 @@ class Moves:
 
     def _reaches(self, path: str) -> torch.Tensor | None:
         """How far as many as WIDE steps move an output without rounding of its own; None of any other."""
-        if not _is_exact(self.eager[path]):
+        if eps_of(self.eager[path].dtype):
             return None
         if self._reached is None:
             self._reached = dict(self._moved)
@@ -70,13 +70,9 @@ class Moves:
         for path, value in self.eager.items():
             other = _tensor(outputs.get(path))
             if other is not None and (other.shape, other.dtype) == (value.shape, value.dtype):
-                apart = (measure.parts(other).double() - measure.parts(value).double()).abs()
+                apart = (parts(other).double() - parts(value).double()).abs()
                 apart = apart.nan_to_num(0.0, 0.0, 0.0)
                 known[path] = torch.maximum(known[path], apart) if path in known else apart
-
-
-def _is_exact(value: torch.Tensor) -> bool:
-    return dtype_name(value.dtype) not in EPS
 
 
 def _tensor(value: Any) -> torch.Tensor | None:

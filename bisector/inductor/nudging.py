@@ -18,7 +18,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from .higher_order import is_higher_order, run_under
 from .products import CONVOLUTIONS, MATRIX_PRODUCTS, factor_eps
-from .reference import finest_of, rounding_of, short_name
+from .reference import short_name
+from .rounding import eps_of, finest_of, rounding_of
 
 # Results that are exact whatever the inputs: a value moved after one of these is no rounding error.
 _EXACT = frozenset({
@@ -127,7 +128,7 @@ def nudge(
     if most > 1:
         steps = steps + torch.randint(0, most, x.shape, generator=generator).to(x.device, x.dtype)
     with torch.no_grad():
-        step = x * (steps * (torch.finfo(x.dtype).eps if eps is None else eps))
+        step = x * (steps * (eps_of(x.dtype) if eps is None else eps))
         moved = torch.where(up, x + step, x - step).to(x.dtype)
         moved = torch.where(moved.isfinite(), moved, x)  # the largest float, a mask say, stays
         integers = (x == x.round()) & (x.abs() < _EXACT_INTEGERS) & (x != 0)

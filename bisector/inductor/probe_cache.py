@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import wire
 from ..core.evidence import Evidence
-from ..core.model import Candidate, Json, Measurement, OutputMeasurement
+from ..core.model import Candidate, Json, Measurement
 from ..core.protocol import Request, RunProbe, RunVerdict
 
 
@@ -15,7 +15,7 @@ class ProbeCache:
     """Answers of earlier probes, learned in the process that later ones are forked from."""
 
     def __init__(self) -> None:
-        self._programs: dict[tuple[str, str], tuple[OutputMeasurement, ...]] = {}
+        self._programs: dict[tuple[str, str], Measurement] = {}
 
     def learn(self, request: Request[Any], answer: Json) -> None:
         """Keep a probe's answer. One that measured nothing (a crash, a timeout) teaches nothing."""
@@ -28,9 +28,10 @@ class ProbeCache:
             return
         if measurement.error is not None:
             return
-        self._programs.setdefault((_place(request), measurement.code), measurement.outputs)
+        values = Measurement(measurement.outputs, same=measurement.same, unseen=measurement.unseen)
+        self._programs.setdefault((_place(request), measurement.code), values)
 
-    def program(self, request: RunProbe, digest: str) -> tuple[OutputMeasurement, ...] | None:
+    def program(self, request: RunProbe, digest: str) -> Measurement | None:
         """What a program of this digest gave on the request's case; None if unknown, and for repetitions,
         which are asked to run."""
         if request.trial or request.runs > 1:

@@ -20,16 +20,16 @@ from .execute import (
     compile_subject,
     control_for,
     eager_program,
+    measured,
     prepare,
     run,
 )
 from .hooks import cudagraph
 from .measure import Exact
-from .measuring import measured
 from .repeating import repeated
 
 Program = Callable[..., Any]
-Lookup = Callable[[str], tuple[OutputMeasurement, ...] | None]  # what a program of this digest gave before
+Lookup = Callable[[str], Measurement | None]  # what a program of this digest gave before
 
 Watch = Callable[[Program, Outputs], None]
 
@@ -109,13 +109,13 @@ def compiled_measurement(
             compiled = error
         except source_capture.SourceComplete:
             digest = source_capture.digest(sources)
-            return measurement_of(known(digest) or (), decisions, digest)
+            return measurement_of(known(digest) or Measurement(), decisions, digest)
     if isinstance(eager, Exception) or isinstance(compiled, Exception):
         raised = [side if isinstance(side, Exception) else None for side in (eager, compiled)]
         # Without a digest: what was generated before the exception is not the program.
-        return measurement_of((exceptions.compare(*raised),), decisions, "")
-    outputs = measured(subject, eager, compiled, reference)
-    return measurement_of(outputs, decisions, source_capture.digest(sources))
+        return measurement_of(Measurement((exceptions.compare(*raised),)), decisions, "")
+    found = measured(subject, eager, compiled, reference)
+    return measurement_of(found, decisions, source_capture.digest(sources))
 
 
 WARM_UPS = 2  # runs before a recorded graph is replayed: see `cudagraph.recorded`
@@ -130,12 +130,10 @@ def _warmed(subject: Subject, candidate: Candidate) -> Program:
     return program
 
 
-def measurement_of(
-    outputs: tuple[OutputMeasurement, ...], decisions: control.Control | None, digest: str
-) -> Measurement:
+def measurement_of(found: Measurement, decisions: control.Control | None, digest: str) -> Measurement:
     """The measurement of a compile, with the decisions that it came to."""
-    return Measurement(
-        outputs=outputs,
+    return replace(
+        found,
         decisions=decisions.decisions() if decisions is not None else (),
         vanished=tuple(decisions.vanished()) if decisions is not None else (),
         code=digest,

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from ..core.dtypes import EPS, TF32_EPS
 from .torch_state import backend_value
 
 CONVOLUTIONS = frozenset({
@@ -20,8 +21,7 @@ MATRIX_PRODUCTS = frozenset({
     "addbmm", "addmm", "addmv", "baddbmm", "bmm", "dot", "einsum", "inner", "linear", "matmul", "mm", "mv",
     "scaled_dot_product_attention", "tensordot",
 })  # fmt: skip
-# Machine epsilons: TF32 keeps 10 bits after the point, bfloat16 7.
-_EPS = {"tf32": 2.0**-10, "bf16": 2.0**-7}
+_EPS = {"tf32": TF32_EPS, "bf16": EPS["bfloat16"]}
 # The settings that allow it, by the device: below torch.backends, the newer name and the older one, which is
 # True for TF32. The older one can't be read where a script has set the newer one to something else.
 _ALLOW = {

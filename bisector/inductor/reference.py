@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from ..errors import first_line
 from .higher_order import is_higher_order, run_under
+from .rounding import FLOAT_DTYPES, eps_of
 from .tensors import lies_as_new
 
 _WIDE = {
@@ -25,9 +26,6 @@ _WIDE = {
     torch.complex32: torch.complex128,
     torch.complex64: torch.complex128,
 }
-
-
-_DIGITS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 class NoReference(Exception):
@@ -56,7 +54,7 @@ class Float64(TorchDispatchMode):
     def __init__(self, finest: float) -> None:
         super().__init__()
         self.narrow: set[str] = set()
-        self.takes_float32 = finest >= torch.finfo(torch.float32).eps
+        self.takes_float32 = finest >= eps_of(torch.float32)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -142,20 +140,6 @@ def short_name(target: Any) -> str:
     return target if isinstance(target, str) else getattr(target, "__name__", "")
 
 
-def rounding_of(value: torch.Tensor) -> float:
-    """The machine epsilon of a float tensor, infinite for what has no arithmetic of floats."""
-    if not value.is_floating_point() or value.dtype not in (*_WIDE, torch.float64):
-        return float("inf")
-    return torch.finfo(value.dtype).eps
-
-
-def finest_of(values: Iterable[Any]) -> float:
-    """The machine epsilon of the finest float dtype among the tensors of these values; 1 where there is
-    none."""
-    leaves = (leaf for value in values for leaf in pytree.tree_leaves(value))
-    return min((1.0, *(rounding_of(v) for v in leaves if isinstance(v, torch.Tensor))))
-
-
 # How a program writes a cast, as torch's function or a tensor's method.
 _CASTS = frozenset({
     "to", "type", "type_as", "half", "bfloat16", "float", "double", "_to_copy", "convert_element_type",
@@ -218,7 +202,9 @@ def narrowing_casts(gm: torch.fx.GraphModule, dtypes: Mapping[str, torch.dtype])
         if not inputs or not node.op.startswith("call") or short_name(node.target) not in _CASTS:
             continue
         before, after = dtypes.get(inputs[0].name), dtypes.get(node.name)
-        if before in _DIGITS and after in _DIGITS and torch.finfo(after).eps > torch.finfo(before).eps:
+        if before is None or after is None or not {before, after} <= set(FLOAT_DTYPES):
+            continue
+        if eps_of(after) > eps_of(before):
             found[node.name] = after
     return found
 

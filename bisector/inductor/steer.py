@@ -19,7 +19,8 @@ from typing import Any
 import torch
 
 from ..core.case import Case
-from ..core.model import Candidate, Outcome
+from ..core.model import Candidate
+from ..core.outcome import Outcome
 from . import execute, source_capture, tensors, torch_state
 from .capture.record import Call
 from .graph.smaller_inputs import scale, simplify

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .. import wire
+from .. import request_json, wire
 from ..core.judge import BudgetSpent
 from ..core.messages import Reply, WorkerOptions
 from ..core.model import Json
@@ -117,7 +117,7 @@ class Lab:
             if key in self.journal.answers:
                 self.on_answer(request, self._answer(key, request), Known.JOURNAL)
             elif self.journal.gave_up(key):
-                self._done(key, request, wire.dump_failed(LOST.reason))
+                self._done(key, request, request_json.dump_failed(LOST.reason))
             else:
                 fresh.setdefault(key, request)
         while fresh:
@@ -125,7 +125,7 @@ class Lab:
         return [self._answer(key, request) for key, request in zip(keys, requests, strict=True)]
 
     def _answer(self, key: str, request: Request[Any]) -> Any:
-        return wire.load_answer(request, self.journal.answers[key])
+        return request_json.load_answer(request, self.journal.answers[key])
 
     def _run(self, fresh: dict[str, Request[Any]]) -> None:
         """Ask the worker for what is left in `fresh`; what a dying worker leaves unanswered is asked again.
@@ -136,12 +136,13 @@ class Lab:
         suspects = [key for key in fresh if self.journal.losses.get(key)]
         keys = suspects[:1] or list(fresh)
         requests = [fresh[key] for key in keys]
+        told = list(map(request_json.dump_request, requests))
         in_flight: set[str] = set()
         worker = self._ready_worker()
 
         def started(index: int) -> None:
             in_flight.add(keys[index])
-            self.journal.started(keys[index], wire.dump_request(requests[index]), self.name)
+            self.journal.started(keys[index], told[index], self.name)
 
         def done(index: int, reply: Reply) -> None:
             self.starts = 0
@@ -152,7 +153,7 @@ class Lab:
                     in_flight.discard(key)
                     self.journal.lost(key)
                     return
-            answer = reply.answer if reply.error is None else wire.dump_failed(reply.error)
+            answer = reply.answer if reply.error is None else request_json.dump_failed(reply.error)
             in_flight.discard(keys[index])
             del fresh[keys[index]]
             self._done(keys[index], requests[index], answer)
@@ -160,13 +161,13 @@ class Lab:
         try:
             at_a_time = MOST_AT_A_TIME if self.width > self.jobs else self.jobs
             with self.trace.spent("rounds", _named(requests), requests=len(requests)):
-                worker.ask(requests, self.timeout_s, at_a_time, done, started)
+                worker.ask(told, self.timeout_s, at_a_time, done, started)
         except WorkerLost:
             self.close()
             for key in in_flight:
                 self.journal.lost(key)
                 if self.journal.gave_up(key):
-                    self._done(key, fresh.pop(key), wire.dump_failed(LOST.reason))
+                    self._done(key, fresh.pop(key), request_json.dump_failed(LOST.reason))
 
     def knows(self, request: Request[Any]) -> bool:
         """Whether the answer is there already."""
@@ -175,7 +176,7 @@ class Lab:
 
     def key(self, request: Request[Any]) -> str:
         """Another lab's journal entries answer nothing here: that is what a second opinion is for."""
-        return key_of(wire.dump_request(request), self.name)
+        return key_of(request_json.dump_request(request), self.name)
 
     def _done(self, key: str, request: Request[Any], answer: Json) -> None:
         self.journal.done(key, answer)

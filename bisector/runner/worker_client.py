@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from .. import processes, wire
 from ..core.messages import Envelope, Lines, Reply, WorkerOptions
-from ..core.protocol import Request
+from ..core.model import Json
 from ..core.recorded import Recorded
 from ..errors import BadTarget, NumbisectError, OutOfTime, WorkerLost
 from .rundir import RunDirectory
@@ -88,7 +88,7 @@ class Worker:
 
     def ask(
         self,
-        requests: Sequence[Request[Any]],
+        requests: Sequence[Json],
         timeout_s: float,
         jobs: int,
         done: Callable[[int, Reply], None],
@@ -96,7 +96,8 @@ class Worker:
     ) -> None:
         """Run the requests, at most `jobs` at a time; `done(i, reply)` is called as each one ends.
 
-        timeout_s: for each. `started(i)` is called before each one is sent.
+        requests: each with the name of its job (`request_json`). timeout_s: for each. `started(i)` is called
+        before each one is sent.
 
         Raises WorkerLost when the worker goes away, or says nothing for so long that it never will; requests
         without a `done` call were not answered.
@@ -131,10 +132,11 @@ class Worker:
         self.channel.close()
         self.process.end(CLOSES_S)
 
-    def _send(self, ask: Envelope[Request[Any]], within_s: float) -> None:
+    def _send(self, ask: Envelope[Json], within_s: float) -> None:
+        told = {"id": ask.id, "timeout_s": ask.timeout_s, "request": ask.request}
         self.channel.settimeout(within_s)
         try:
-            self.channel.sendall(json.dumps(wire.dump_ask(ask)).encode() + b"\n")
+            self.channel.sendall(json.dumps(told).encode() + b"\n")
         except OSError as error:
             raise WorkerLost("the worker process died; its last lines are in worker.log") from error
 

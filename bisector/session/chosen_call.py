@@ -13,7 +13,7 @@ from typing import Any
 from bisector.core.accuracy import beneath_tolerance_in_calls
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import Request
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, ScriptRuns, script_verdict

@@ -18,7 +18,8 @@ from typing import Any
 
 import yaml
 
-from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, NARROW
+from bisector.core.criterion import DTYPE_TOLERANCES
+from bisector.core.dtypes import CODES, INTEGERS
 from bisector.core.options import Against, Options
 from bisector.errors import BadOption
 
@@ -30,7 +31,7 @@ _KEYS: dict[str, Any] = {
     "criterion": (str, dict), "config": dict, "train": bool, "dynamic": bool, "seed": int, "repeat": int
 }  # fmt: skip
 _CRITERION_KEYS: dict[str, Any] = {"tolerances": (dict, type(None)), "signed_zero": bool, "about": str}
-_DTYPES = (*DTYPE_TOLERANCES, *INTEGERS, *NARROW)
+_DTYPES = (*DTYPE_TOLERANCES, *INTEGERS, *CODES)
 Tolerances = Mapping[str, tuple[float, float]]
 
 

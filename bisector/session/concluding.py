@@ -4,53 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from bisector.core.answer import Preflight
 from bisector.core.backends import INDUCTOR
 from bisector.core.case import Case
 from bisector.core.confirmed import Confirmed
-from bisector.core.fix import Conclusion, Fix, UseBackend
+from bisector.core.fix import Conclusion
 from bisector.core.flags import FlagWalk
 from bisector.core.graphinfo import Axis, GraphInfo
 from bisector.core.judge import BudgetSpent
-from bisector.core.model import Json
 from bisector.core.reduction.script import said_of
 from bisector.core.smaller import Reduced
 
 from . import fixes
 from .divergence import Capability, Divergence
 from .study import Study
-
-MOST_TRIED = 6  # fixes by flags that are tried again, and on other inputs, a few seconds each
-
-
-def flag_fixes(walk: FlagWalk, confirmed: Confirmed | None) -> tuple[tuple[Fix, bool], ...]:
-    """The fixes that are known with the flags alone, each with whether it is confirmed. confirmed: None where
-    the second worker was not asked."""
-    return with_proof(fixes.ranked(fixes.from_flags(walk)), walk, confirmed)
-
-
-def with_proof(
-    ranked: Sequence[Fix], walk: FlagWalk, confirmed: Confirmed | None
-) -> tuple[tuple[Fix, bool], ...]:
-    """Each fix with whether it is confirmed: it repaired the whole in the second worker too, and does not
-    only move rounding. Decisions are among the fixes only if they repaired there."""
-    asked = flags_to_confirm(walk).keys() - confirmed.refuted if confirmed is not None else frozenset[str]()
-    agreeing = confirmed.backends if confirmed is not None else frozenset[str]()
-
-    def held(fix: Fix) -> bool:
-        if isinstance(fix.plain, UseBackend):
-            return fix.plain.backend in agreeing
-        return fix.values is None or fix.program_or_id in asked
-
-    return tuple((fix, not fix.perturbs and held(fix)) for fix in ranked)
-
-
-def flags_to_confirm(walk: FlagWalk) -> dict[str, Mapping[str, Json]]:
-    """The settings of the fixes by flags that a second worker is asked about, by program: best first."""
-    first = fixes.first_of_each(fixes.ranked(fixes.from_flags(walk)))
-    return {program: fix.values or {} for program, fix in islice(first.items(), MOST_TRIED)}
 
 
 def conclude(
@@ -68,12 +36,12 @@ def conclude(
     if Capability.GRAPH not in divergence.can:  # its repro and the script's own run try each line
         ranked = fixes.ranked([*flags, *by_denial])
         said = said_of(divergence.default, case) if case.calls else []
-        return Conclusion(with_proof(ranked, walk, confirmed), None, tuple(said))
+        return Conclusion(fixes.with_proof(ranked, walk, confirmed), None, tuple(said))
     stopped, denials = None, by_denial
     by_denial = [replace(fix, plain=None) for fix in denials]  # where a budget ends before a line is tried
     try:
         by_denial = fixes.in_plain_torch(study, denials)
-        flags = fixes.on_other_inputs(study, flags, MOST_TRIED, proved)
+        flags = fixes.on_other_inputs(study, flags, fixes.MOST_TRIED, proved)
     except BudgetSpent as spent:
         stopped = spent.reason
     notes = []
@@ -85,7 +53,7 @@ def conclude(
     also_seen = {seen.what: seen.case for reduced in reductions for seen in reduced.also_seen}
     uncut = reductions[-1].uncut if reductions else {}
     notes += remarks(study, case, uncut, also_seen)
-    told = with_proof(ranked, walk, confirmed)
+    told = fixes.with_proof(ranked, walk, confirmed)
     return Conclusion(told, study.describe(case), tuple(notes), stopped)
 
 

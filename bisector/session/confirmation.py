@@ -10,7 +10,8 @@ from bisector.core.confirmed import Confirmed, Decided, HeldRepair, Repair, Seco
 from bisector.core.decision import Decision, DecisionId
 from bisector.core.fix_source import python_literal
 from bisector.core.judge import proof, removed_fraction
-from bisector.core.model import Candidate, Json, Outcome, ProbeResult
+from bisector.core.model import Candidate, Json, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.recorded import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, Criterion, Tolerance
+from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
+from bisector.core.dtypes import INTEGERS
+from bisector.core.model import Tolerance
 from bisector.core.options import Options
 from bisector.core.recorded import RecordedCall
 

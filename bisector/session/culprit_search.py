@@ -10,7 +10,8 @@ from bisector.core.confirmed import Decided
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
 from bisector.core.decision import Decision, DecisionId
 from bisector.core.judge import BudgetSpent, removed_fraction
-from bisector.core.model import Outcome, ProbeResult
+from bisector.core.model import ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.search.graded import Graded, graded
 from bisector.core.search.minimal import Inverted, Members, MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only

@@ -27,7 +27,6 @@ from bisector.runner.lab import Lab
 from . import script_repro
 from .run import Session
 from .study import Study
-from .witness import script_of
 
 RUNS = 16  # of each compiled program: a pass rate of 1/5 goes unseen with probability 1/35
 RUNS_OF_A_SCRIPT = 3  # seconds each; a pass rate of 1/2 goes unseen with probability 1/8
@@ -180,7 +179,7 @@ class DivergingScript(Divergence):
         return frozenset({Capability.GRAPHS_AND_CALLS})
 
     def second_worker(self, session: Session) -> Lab:
-        return session.program_lab("program, confirm", script_of(session), self.rung, self.lines)
+        return session.program_lab("program, confirm", self.rung, self.lines)
 
     def confirming(self, lab: Lab) -> Study:
         return replace(self.study, lab=lab, repeat=max(self.study.repeat, RUNS_OF_A_SCRIPT))

@@ -30,12 +30,13 @@ from bisector.core.verdict import VerdictClass
 from bisector.session.flags.curated import of_call, of_script
 
 from . import following, reproducing, starting
-from .concluding import conclude, flags_to_confirm
+from .concluding import conclude
 from .confirmation import confirm, confirm_also, told
 from .culprit_search import decide, grade, one_repair
 from .divergence import Capability, Divergence
 from .family_search import family_of_whole, is_diffuse, seen_again, smallest_on_whole
 from .findings import Findings
+from .fixes import flags_to_confirm
 from .flags.walk import on_whole, walk
 from .mechanisms import TO_THE_BIT, mechanisms
 from .preflight import test_hooks, try_backends

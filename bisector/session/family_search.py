@@ -13,7 +13,8 @@ from bisector.core.graphinfo import layer_of
 from bisector.core.judge import proof, removed_square
 from bisector.core.kinds import KINDS
 from bisector.core.mechanism import Carries, FoundFamily, Mechanism
-from bisector.core.model import Outcome, ProbeResult
+from bisector.core.model import ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.search.families import Members, Tried, family
 from bisector.core.search.minimal import Inverted, MinimalSet, minimal_set
 from bisector.core.shares import Part, Parts

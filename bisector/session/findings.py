@@ -12,16 +12,15 @@ from bisector.core.fix import Conclusion
 from bisector.core.flags import FlagWalk
 from bisector.core.followed import Followed
 from bisector.core.mechanism import FoundFamily
+from bisector.core.reproduced import Reproduced, WrittenTest
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour, Reduced, Start
 from bisector.core.trace import Trace
 from bisector.core.verdict import Verdict
 
-from . import reproducing
-from .concluding import flag_fixes
 from .divergence import Divergence
-from .reproducing import Reproduced
+from .fixes import flag_fixes
 
 MECHANISM = "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging"
 
@@ -56,7 +55,7 @@ class Findings:
         self.family: FoundFamily | None = None
         self.conclusion: Conclusion | None = None
         self.reproduced = Reproduced()
-        self.test = reproducing.WrittenTest()
+        self.test = WrittenTest()
         self.neighbour: Neighbour | None = None
 
     def ended_by(self, reason: str) -> None:

@@ -10,11 +10,13 @@ from dataclasses import replace
 from itertools import islice
 
 from bisector.core.case import WHOLE, Case
+from bisector.core.confirmed import Confirmed
 from bisector.core.decision import DecisionId
 from bisector.core.fix import Cost, DisablePasses, Elsewhere, FallBack, Fix, SetFlags, UseBackend
 from bisector.core.fix_source import by_name, paste_lines
 from bisector.core.flags import FlagTrial, FlagWalk
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, Json, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed
 from bisector.core.reduction.inputs import other_shapes
 from bisector.core.search.minimal import MinimalSet
@@ -32,6 +34,7 @@ DRAWN_ELEMENTS = 2**21
 # Of a node's error: two ways to compute one function, each right to a step, differ by less than either's
 # polynomial of ten steps; moved rounding leaves an error as large as it was.
 MOSTLY_GONE = 0.25
+MOST_TRIED = 6  # fixes by flags that are tried again, and on other inputs, a few seconds each
 SHAPES_TRIED = 4  # most graphs take another length of their first axis or of the next
 
 
@@ -109,6 +112,34 @@ def first_of_each(fixes: Iterable[Fix]) -> dict[str, Fix]:
         if fix.values is not None:
             first.setdefault(fix.program_or_id, fix)
     return first
+
+
+def flag_fixes(walk: FlagWalk, confirmed: Confirmed | None) -> tuple[tuple[Fix, bool], ...]:
+    """The fixes that are known with the flags alone, each with whether it is confirmed. confirmed: None where
+    the second worker was not asked."""
+    return with_proof(ranked(from_flags(walk)), walk, confirmed)
+
+
+def with_proof(
+    ranked: Sequence[Fix], walk: FlagWalk, confirmed: Confirmed | None
+) -> tuple[tuple[Fix, bool], ...]:
+    """Each fix with whether it is confirmed: it repaired the whole in the second worker too, and does not
+    only move rounding. Decisions are among the fixes only if they repaired there."""
+    asked = flags_to_confirm(walk).keys() - confirmed.refuted if confirmed is not None else frozenset[str]()
+    agreeing = confirmed.backends if confirmed is not None else frozenset[str]()
+
+    def held(fix: Fix) -> bool:
+        if isinstance(fix.plain, UseBackend):
+            return fix.plain.backend in agreeing
+        return fix.values is None or fix.program_or_id in asked
+
+    return tuple((fix, not fix.perturbs and held(fix)) for fix in ranked)
+
+
+def flags_to_confirm(walk: FlagWalk) -> dict[str, Mapping[str, Json]]:
+    """The settings of the fixes by flags that a second worker is asked about, by program: best first."""
+    first = first_of_each(ranked(from_flags(walk)))
+    return {program: fix.values or {} for program, fix in islice(first.items(), MOST_TRIED)}
 
 
 def timed(study: Study, fixes: Sequence[Fix], most: int) -> list[Fix]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.followed import Followed, followed_graph
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, RunTrace
 from bisector.core.shares import Shares
 from bisector.core.trace import GRADIENT, Reach, Trace, amplifier, origin

@@ -9,7 +9,7 @@ from functools import partial
 from bisector.core.answer import Answer, UnderFix
 from bisector.core.criterion import Criterion
 from bisector.core.fix import Fix, PlainFix, UseBackend
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.program import PlainRun
 from bisector.core.shown import CALL, ScriptResult, differing_places
 

@@ -16,7 +16,8 @@ from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.kinds import KINDS
 from bisector.core.mechanism import Found, Mechanism
-from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult, Signature
+from bisector.core.model import Candidate, DivergenceKind, ProbeResult, Signature
+from bisector.core.outcome import Outcome
 from bisector.core.reduction.nodes import downstream
 from bisector.core.reduction.regions import region
 from bisector.core.trace import GRADIENT, NodeTrace, Trace

@@ -7,7 +7,8 @@ from dataclasses import replace
 from bisector.core.case import WHOLE
 from bisector.core.evidence import MOST_RUNS
 from bisector.core.judge import BudgetSpent
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, FindVarying
 
 from .study import Study

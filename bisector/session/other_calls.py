@@ -9,8 +9,8 @@ from bisector.core.answer import AlsoDiverges, Answer, Relation
 from bisector.core.clusters import pattern
 from bisector.core.decision import DecisionId
 from bisector.core.judge import BudgetSpent
-from bisector.core.model import Outcome
 from bisector.core.options import Options
+from bisector.core.outcome import Outcome
 
 from .divergence import Divergence, Other
 from .run import Session

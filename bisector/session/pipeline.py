@@ -17,8 +17,9 @@ from bisector.core.clusters import Cause
 from bisector.core.criterion import Criterion
 from bisector.core.flags import Contrast
 from bisector.core.judge import BudgetSpent
-from bisector.core.model import Measurement, Outcome
+from bisector.core.model import Measurement
 from bisector.core.options import Against
+from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine, complaint
 from bisector.core.protocol import Request
 from bisector.core.recorded import RecordedCall
@@ -29,7 +30,6 @@ from bisector.errors import INTERRUPTED
 
 from . import environment, fixes
 from .chosen_call import Seen, chosen_call, held_to_as_a_script, is_a_script, seen_in_script
-from .concluding import with_proof
 from .divergence import Capability, Divergence, ScriptWriter
 from .explaining import Explanation
 from .flags.contrast import against, brought_back
@@ -354,7 +354,7 @@ def flags(session: Session) -> dict[str, Any]:
         explanation.ended_by(spent.reason)
     answer = replace(explanation.answer(), contrast=contrast)
     if ranked is not None:
-        answer = replace(answer, fixes=with_proof(ranked, explanation.walk, explanation.confirmed))
+        answer = replace(answer, fixes=fixes.with_proof(ranked, explanation.walk, explanation.confirmed))
     return _finish(session, answer, FOUND if answer.confirmed else UNCONFIRMED)
 
 

@@ -9,7 +9,8 @@ from bisector.core.answer import Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.compared import Compared
 from bisector.core.kinds import KINDS
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
 from bisector.core.recorded import RecordedCall
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from bisector.core.case import Case
 from bisector.core.decision import Decision, DecisionId
 from bisector.core.judge import BudgetSpent, proof
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import Members
 
 from .search_order import PLACES, ordered

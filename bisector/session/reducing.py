@@ -12,7 +12,8 @@ from bisector.core.case import Case
 from bisector.core.decision import DecisionId
 from bisector.core.fix import Fix
 from bisector.core.judge import BudgetSpent, worst
-from bisector.core.model import Candidate, DivergenceKind, Outcome, ProbeResult
+from bisector.core.model import Candidate, DivergenceKind, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import neighbours, reduce
 from bisector.core.search.minimal import MinimalSet

@@ -18,6 +18,7 @@ from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.fix import Fix
 from bisector.core.model import Measurement
 from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteTest
+from bisector.core.reproduced import Reproduced, ReproPlan, WrittenTest
 from bisector.core.verdict import VerdictClass
 from bisector.runner import rundir
 
@@ -33,14 +34,6 @@ DIVERGES, AGREES = 1, 0  # exit statuses of a repro
 STUMBLES = ("Traceback", "  File ", "File ")  # begins what Python says of a file that it cannot run
 # A fix may change the compiler's command line, and so need a precompiled header that serves it alone.
 OWN_HEADER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
-
-
-@dataclass(frozen=True)
-class ReproPlan:
-    """What a repro shows. fix: that of `--fixed`, None for no fix."""
-
-    case: Case
-    fix: Fix | None
 
 
 def written(
@@ -137,36 +130,6 @@ class Ran:
     diverges: bool
     fixed: bool | None
     said: str
-
-
-@dataclass(frozen=True)
-class Reproduced:
-    """What the repro shows, None where there is none; its file, and the source of its function.
-
-    refuted: IDs of fixes that did not repair it in a fresh process. agrees: one was run and does not diverge,
-    nor does any other.
-    """
-
-    shown: ReproPlan | None = None
-    file: str | None = None
-    function: str | None = None
-    refuted: frozenset[str] = frozenset()
-    agrees: bool = False
-    notes: tuple[str, ...] = ()
-
-    @property
-    def fix(self) -> str | None:
-        """The ID of the fix that `--fixed` applies, which repaired it in a process of its own."""
-        return self.shown.fix.id if self.shown is not None and self.shown.fix is not None else None
-
-    def judged(self, fixes: Sequence[tuple[Fix, bool]]) -> tuple[tuple[Fix, bool], ...]:
-        """Each fix with whether it is confirmed, after what fresh processes said of it."""
-        return tuple((fix, ok and fix.id not in self.refuted) for fix, ok in fixes)
-
-    @property
-    def lines(self) -> int | None:
-        """Of the function."""
-        return None if self.function is None else len(self.function.strip().splitlines())
 
 
 def start(session: Session, shown: ReproPlan, answered: Repro) -> RunningRepro:
@@ -326,14 +289,6 @@ except BaseException as error:
     sys.exit({TEST_FAILED} if compared else 125)
 """
 CACHES_OFF = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
-
-
-@dataclass(frozen=True)
-class WrittenTest:
-    """file: of the test, None where there is none; note: then why."""
-
-    file: str | None = None
-    note: str | None = None
 
 
 def write_test(session: Session, study: Study, shown: ReproPlan, answer: Answer) -> WrittenTest:

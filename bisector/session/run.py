@@ -34,13 +34,11 @@ from . import environment
 from .command_line import PROBE_S, probe_timeout
 from .criteria import criterion_of_call
 from .plain_runs import PlainRuns
+from .script_runs import ScriptRuns
 from .study import Study
 
 if TYPE_CHECKING:
-    # Each is made of what uses a session.
-    from bisector.core.answer import Answer
-
-    from .witness import Script
+    from bisector.core.answer import Answer  # which is made of what uses a session
 
 STAGES = ("capture", "localise", "causes", "fixes", "minimize", "builds")
 Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
@@ -120,7 +118,7 @@ class Session:
         self.wanted: int | None = None
         self.given_seed = self.options.seed  # None: the worker takes the first, and says so
         self._scratch: Path | None = None
-        self.script: Script | None = None
+        self._script_runs: ScriptRuns | None = None
         self.known: Callable[[], Answer] | None = None  # the answer by now, once there is a verdict
         self.lab = self.new_lab("", lanes=self.options.jobs)
 
@@ -156,12 +154,26 @@ class Session:
         self.given_seed = self.given_seed if seed is None else seed
         self.lab = self.new_lab(name, lanes=self.options.jobs)
 
-    def program_lab(self, name: str, script: Script, rung: str, lines: tuple[PrintedLine, ...]) -> Lab:
+    @property
+    def script_runs(self) -> ScriptRuns:
+        """Runs of the script itself, in a folder that goes with the session."""
+        if self._script_runs is None:
+            self._script_runs = ScriptRuns(self, self.scratch())
+        return self._script_runs
+
+    @property
+    def jobs(self) -> int:
+        return self.lab.jobs
+
+    def left_s(self) -> float | None:
+        return self.clock.left_s()
+
+    def program_lab(self, name: str, rung: str, lines: tuple[PrintedLine, ...]) -> Lab:
         """A lab whose subject is the whole script. rung, lines: as of ProgramOptions."""
-        o = self.options
+        o, script = self.options, self.script_runs
         own = o.criterion is not None
         program = ProgramOptions(
-            o.target, str(script.values()), self.seed, own, config=self.config, rung=rung, lines=lines
+            o.target, str(script.values()), self.seed, rung, own, config=self.config, lines=lines
         )
         lab = self.new_lab(name, program)
         lab.prepare = script.prepare

@@ -7,17 +7,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import bisector
 from bisector import processes, wire
 from bisector.core.fix import SetFlags
 from bisector.core.fix_source import late_lines
 from bisector.core.messages import SCRIPT_S
+from bisector.core.model import Json
+from bisector.core.options import Options
 from bisector.core.printed import MOST_LINES, digest_of_rest
 from bisector.core.program import (
     KEPT,
@@ -29,9 +31,7 @@ from bisector.core.program import (
     with_events,
     without_its_own_words,
 )
-from bisector.runner.journal import key_of
-
-from .run import Session
+from bisector.runner.journal import Journal, key_of
 
 ROOT = Path(bisector.__file__).parent
 WATCHED = ROOT / "inductor" / "program" / "run_script.py"
@@ -63,15 +63,35 @@ class _Begun:
     events: Path
 
 
+class RunOfScript(Protocol):
+    """What a session says of its script. seed: of a script that sets none; config: settings that hold around
+    it; beside: what ends with the session."""
+
+    options: Options
+    journal: Journal
+    config: Mapping[str, Json]
+    beside: list[processes.Started]
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def jobs(self) -> int:
+        """How many run side by side."""
+
+    def left_s(self) -> float | None:
+        """Of the budget; None where there is none."""
+
+
 class ScriptRuns:
     """Runs the script. A folder for each seed holds what the run with compilation off gave."""
 
-    def __init__(self, session: Session, folder: Path) -> None:
+    def __init__(self, session: RunOfScript, folder: Path) -> None:
         self.session = session
         self.folder = folder
         self._begun: dict[str, _Begun] = {}  # that nobody has waited for yet, by key
 
-    def _asked(self, mode: Mode, backend: str | None = None, again: bool = False) -> ScriptRun:
+    def asked(self, mode: Mode, backend: str | None = None, again: bool = False) -> ScriptRun:
         """Under the settings under which the session examines the script, such as that it draws as eager
         does."""
         own = late_lines(SetFlags(self.session.config)) if mode.is_compiled and self.session.config else []
@@ -103,10 +123,10 @@ class ScriptRuns:
         if not (self._folder_of(asked) / KEPT).exists():
             self._ended(asked)
 
-    def _run(self, asked: ScriptRun) -> PlainRun:
-        return self._run_all([asked])[0]
+    def run(self, asked: ScriptRun) -> PlainRun:
+        return self.run_all([asked])[0]
 
-    def _run_all(self, asked: Sequence[ScriptRun]) -> list[PlainRun]:
+    def run_all(self, asked: Sequence[ScriptRun]) -> list[PlainRun]:
         """One run for each, side by side as the jobs go; what the journal knows is not run again."""
         journal = self.session.journal
         fresh = [one for one in asked if one.key not in journal.answers]
@@ -115,7 +135,7 @@ class ScriptRuns:
             self._prepare(*base)
         for one in fresh:
             journal.started(one.key, one.to_json())
-        ended, jobs = list[PlainRun](), self.session.lab.jobs
+        ended, jobs = list[PlainRun](), self.session.jobs
         for first in range(0, len(fresh), jobs):
             some = fresh[first : first + jobs]
             self._begun |= {one.key: self._begin(one) for one in some if one.key not in self._begun}
@@ -125,6 +145,19 @@ class ScriptRuns:
                 journal.done(one.key, wire.dump(run))
         known = {one.key: run for one, run in zip(fresh, ended, strict=True)}
         return [self._heard(known.get(o.key) or wire.load(PlainRun, journal.answers[o.key])) for o in asked]
+
+    def begin_beside(self, asked: ScriptRun) -> None:
+        """Begin a run of what is compiled, beside other work and giving way to it: first the run with
+        compilation off, and once that has ended this one, which is measured against it. Called again, go on
+        with it."""
+        eager = self.asked(Mode.EAGER)
+        if eager.key in self._begun and self._begun[eager.key].process.poll() is not None:
+            self.run(eager)
+        kept = (self._folder_of(eager) / KEPT).exists()
+        next_one = asked if kept else eager
+        if next_one.key not in self._begun and next_one.key not in self.session.journal.answers:
+            begun = self._begun[next_one.key] = self._begin(next_one)
+            begun.process.give_way()
 
     def _heard(self, run: PlainRun) -> PlainRun:
         """A criterion that the user gave stands in the place of what the script says of itself."""
@@ -151,7 +184,7 @@ class ScriptRuns:
     def _ended(self, asked: ScriptRun) -> PlainRun:
         """What a run gave, which is begun here unless it was before."""
         begun = self._begun.pop(asked.key, None) or self._begin(asked)
-        left_s = self.session.clock.left_s()
+        left_s = self.session.left_s()
         most_s = min(self.session.options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)
         run = read_run(begun.events, begun.process.wait(most_s))
         if asked.mode is Mode.EAGER:

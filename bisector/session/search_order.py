@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from bisector.core.decision import BACKWARD, DecisionId
 from bisector.core.kinds import FRAME, KINDS, LOWER
-from bisector.core.model import Outcome, Signature
+from bisector.core.model import Signature
+from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import Members, MinimalSet, Test, minimal_set
 from bisector.core.trace import GRADIENT, NodeTrace
 

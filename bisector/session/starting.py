@@ -6,7 +6,8 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
 from bisector.core.followed import Followed
 from bisector.core.mechanism import Found
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.recorded import SEARCHED_WHOLE, RecordedCall
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.reduce import narrow, reduce_graph

@@ -12,7 +12,8 @@ from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import BudgetSpent, judge, together
-from bisector.core.model import Base, Candidate, Json, Measurement, Outcome, ProbeResult, Signature
+from bisector.core.model import Base, Candidate, Json, Measurement, ProbeResult, Signature
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import (
     About,
     Answer,

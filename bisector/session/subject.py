@@ -11,11 +11,12 @@ from typing import Any
 from bisector.core.accuracy import beneath_tolerance, may_be_beneath_tolerance
 from bisector.core.backends import INDUCTOR
 from bisector.core.case import WHOLE
-from bisector.core.criterion import Criterion, Tolerance
+from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.judge import NOTHING_COMPARED, judge, severity, together
-from bisector.core.model import Candidate, DivergenceKind, Measurement, Outcome, ProbeResult, Signature
+from bisector.core.model import Candidate, DivergenceKind, Measurement, ProbeResult, Signature, Tolerance
 from bisector.core.options import Options
+from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import Failed, Request, RunVerdict
 from bisector.core.recorded import Recorded, RecordedCall
@@ -28,7 +29,6 @@ from .criteria import held_at_their_size
 from .divergence import Divergence, DivergingCall, DivergingScript, Other, verdict_of_call
 from .run import Session
 from .study import Study, measured
-from .witness import script_of
 
 
 def choose(
@@ -100,7 +100,7 @@ def whole_script(
     """The script in the place of a call. verdict: what its own runs say; None where they agree. rung, lines:
     as of DivergingScript."""
     options = session.options
-    lab = session.program_lab("program", script_of(session), rung, lines)
+    lab = session.program_lab("program", rung, lines)
     call = lab.hello().calls[0]
     study = Study(
         lab, call.index, criterion, criterion, repeat=options.repeat, exhausted=session.clock.exhausted,

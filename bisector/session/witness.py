@@ -11,7 +11,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.fix import CompileAnew, LeaveToPython, PlainFix, SetFlags
 from bisector.core.fix_source import compile_arguments, late_lines, statements
 from bisector.core.growth import ROUNDED_RUNS, is_made_by_rounding
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.own_difference import own_difference
 from bisector.core.printed import (
     STILL,
@@ -23,7 +23,7 @@ from bisector.core.printed import (
     not_compared,
     without,
 )
-from bisector.core.program import KEPT, Carrier, EffectKind, Mode, PlainRun
+from bisector.core.program import Carrier, EffectKind, Mode, PlainRun
 from bisector.core.script_verdict import (
     DRAWS_ALIKE,
     NOT_ASKED,
@@ -58,16 +58,19 @@ class Witness:
         return last_rung(self.compiled.backends)
 
 
-class Script(ScriptRuns):
+class Script:
     """What the script's own runs show."""
+
+    def __init__(self, runs: ScriptRuns) -> None:
+        self.runs = runs
 
     def witness(self, criterion: Criterion) -> Witness:
         """Two runs of the script, one after the other; two more where nothing but what is printed differs."""
-        eager = self._run(self._asked(Mode.EAGER))
+        eager = self.runs.run(self.runs.asked(Mode.EAGER))
         if eager.unfinished:  # there is nothing whole to compare with
             return Witness(eager, PlainRun(), shown(eager, PlainRun(status=0), criterion))
-        asked = self._asked(Mode.COMPILED)
-        compiled = self._run(asked)
+        asked = self.runs.asked(Mode.COMPILED)
+        compiled = self.runs.run(asked)
         return Witness(eager, compiled, *self._with_lines(eager, compiled, asked, criterion))
 
     def _with_lines(
@@ -82,7 +85,7 @@ class Script(ScriptRuns):
         pairs, still, gone = list[tuple[PlainRun, PlainRun]](), STILL, frozenset[str]()
         once_more = (replace(asked, mode=Mode.EAGER_AGAIN, **NO_FIX), replace(asked, again=True))
         for first, second in zip((eager, compiled), once_more, strict=True):
-            run = self._run(second)
+            run = self.runs.run(second)
             if run.unfinished:
                 said = f"run again, to see whether that moves, the script {run.unfinished}"
                 return ScriptResult(Outcome.UNRESOLVED, f"what it prints differs; {said}"), ()
@@ -125,8 +128,8 @@ class Script(ScriptRuns):
 
     def by_seed(self, seeds: Sequence[int], criterion: Criterion) -> dict[int, Outcome]:
         """Whether the script diverges with each of the seeds, by more than what it prints."""
-        eager = self._run_all([ScriptRun(seed=seed, mode=Mode.EAGER) for seed in seeds])
-        compiled = self._run_all([ScriptRun(seed=seed, mode=Mode.COMPILED) for seed in seeds])
+        eager = self.runs.run_all([ScriptRun(seed=seed, mode=Mode.EAGER) for seed in seeds])
+        compiled = self.runs.run_all([ScriptRun(seed=seed, mode=Mode.COMPILED) for seed in seeds])
         runs = zip(seeds, eager, compiled, strict=True)
         return {seed: shown(off, on, criterion).outcome for seed, off, on in runs}
 
@@ -134,28 +137,20 @@ class Script(ScriptRuns):
         """What the script shows where the lines of a fix are in it, that run, and the one with compilation
         off."""
         asked = self._under(fix)
-        eager, run = self._run(self._asked(Mode.EAGER)), self._run(asked)
+        eager, run = self.runs.run(self.runs.asked(Mode.EAGER)), self.runs.run(asked)
         found, _ = self._with_lines(eager, run, asked, criterion)
         return found, run, eager
 
     def compiled(self) -> PlainRun:
         """The script as its user runs it."""
-        return self._run(self._asked(Mode.COMPILED))
+        return self.runs.run(self.runs.asked(Mode.COMPILED))
 
     def begin_under(self, fix: PlainFix) -> None:
-        """Begin what `under` will run, beside other work and giving way to it: the run with compilation off,
-        and once that has ended the other one, which is measured against it. Called again, go on with it."""
-        eager = self._asked(Mode.EAGER)
-        if eager.key in self._begun and self._begun[eager.key].process.poll() is not None:
-            self._run(eager)
-        kept = (self._folder_of(eager) / KEPT).exists()
-        asked = self._under(fix) if kept else eager
-        if asked.key not in self._begun and asked.key not in self.session.journal.answers:
-            begun = self._begun[asked.key] = self._begin(asked)
-            begun.process.give_way()
+        """Begin what `under` will run (`ScriptRuns.begin_beside`)."""
+        self.runs.begin_beside(self._under(fix))
 
     def _under(self, fix: PlainFix) -> ScriptRun:
-        asked = self._asked(Mode.COMPILED)
+        asked = self.runs.asked(Mode.COMPILED)
         return replace(
             asked,
             early=statements(fix).early,
@@ -167,8 +162,8 @@ class Script(ScriptRuns):
 
     def again(self, criterion: Criterion) -> ScriptResult:
         """How a second run with compilation off stands to the first."""
-        eager = self._run(self._asked(Mode.EAGER))
-        return shown(eager, self._run(self._asked(Mode.EAGER_AGAIN)), criterion)
+        eager = self.runs.run(self.runs.asked(Mode.EAGER))
+        return shown(eager, self.runs.run(self.runs.asked(Mode.EAGER_AGAIN)), criterion)
 
     def equal_inputs(self, witness: Witness, criterion: Criterion) -> EqualInputs:
         """The first call that differs from eager on equal inputs, up to that at which the script diverges."""
@@ -177,11 +172,11 @@ class Script(ScriptRuns):
             return NOT_ASKED
         carried = None
         if last is None:
-            carried = self._channel_to_words(self._asked(Mode.COMPILED), witness.lines)
+            carried = self._channel_to_words(self.runs.asked(Mode.COMPILED), witness.lines)
             if carried.carrier is not Carrier.VALUES or is_exact(witness.compiled):
                 return EqualInputs(channel=carried)
         modes = (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
-        control, compiled = self._run_all([replace(self._asked(mode), until=last) for mode in modes])
+        control, compiled = self.runs.run_all([replace(self.runs.asked(mode), until=last) for mode in modes])
         found = first_unequal(control, compiled, witness.shown, criterion)
         if found.place is not None or found.unknown:
             return replace(found, channel=carried)
@@ -193,15 +188,15 @@ class Script(ScriptRuns):
     def _not_by_rounding(self, witness: Witness, criterion: Criterion) -> str:
         """Why it is not known that rounding makes what the script shows; empty where it does."""
         last = witness.shown.call
-        asked = replace(self._asked(Mode.EAGER_AGAIN), until=last)
-        runs = (self._run(replace(asked, rounded=seed)) for seed in range(ROUNDED_RUNS))
+        asked = replace(self.runs.asked(Mode.EAGER_AGAIN), until=last)
+        runs = (self.runs.run(replace(asked, rounded=seed)) for seed in range(ROUNDED_RUNS))
         made = is_made_by_rounding(witness.eager, witness.compiled, runs, criterion, witness.lines, last)
         return "" if made else NOT_BY_ROUNDING
 
     def _channel_to_call(self, last: int) -> Channel:
         """What carries the difference to a call, where no call up to it makes one on equal inputs. last: its
         place."""
-        asked = replace(self._asked(Mode.COMPILED), until=last)
+        asked = replace(self.runs.asked(Mode.COMPILED), until=last)
         return self._channel(asked, lambda kept, substituted: to_call(kept, substituted, last))
 
     def _channel_to_words(self, asked: ScriptRun, lines: Sequence[PrintedLine]) -> Channel:
@@ -209,13 +204,13 @@ class Script(ScriptRuns):
         return self._channel(asked, lambda kept, substituted: to_words(kept, substituted, lines))
 
     def _channel(self, asked: ScriptRun, told: Callable[[PlainRun, PlainRun], Channel]) -> Channel:
-        kept = self._run(replace(asked, mode=Mode.COMPILED_KEPT))
+        kept = self.runs.run(replace(asked, mode=Mode.COMPILED_KEPT))
         substituted = replace(asked, mode=Mode.SUBSTITUTED)
-        found = told(kept, self._run(substituted))
+        found = told(kept, self.runs.run(substituted))
         if found.carrier is not Carrier.OTHER:
             return found
         for carrier in (Carrier.LAYOUT, Carrier.TIME):
-            too = told(kept, self._run(replace(substituted, too=carrier)))
+            too = told(kept, self.runs.run(replace(substituted, too=carrier)))
             if too.carrier is Carrier.VALUES:
                 return Channel(carrier)
         return found
@@ -225,16 +220,16 @@ class Script(ScriptRuns):
         None where they do not ask."""
         if not witness.eager.asked_compiling:
             return None
-        eager = self._run(replace(self._asked(Mode.EAGER), compiling=True))
-        asked = replace(self._asked(Mode.COMPILED), compiling=True)
-        return self._with_lines(eager, self._run(asked), asked, criterion)[0]
+        eager = self.runs.run(replace(self.runs.asked(Mode.EAGER), compiling=True))
+        asked = replace(self.runs.asked(Mode.COMPILED), compiling=True)
+        return self._with_lines(eager, self.runs.run(asked), asked, criterion)[0]
 
     def steady(self, witness: Witness, criterion: Criterion) -> str:
         """Of a script that differs from itself with compilation off: what differs compiled, both times, and
         not there; empty where nothing does."""
         eager, compiled = witness.eager, witness.compiled
-        again = self._run(self._asked(Mode.EAGER_AGAIN))
-        second = self._run(self._asked(Mode.COMPILED, again=True))
+        again = self.runs.run(self.runs.asked(Mode.EAGER_AGAIN))
+        second = self.runs.run(self.runs.asked(Mode.COMPILED, again=True))
         both = differing_places(eager, compiled, criterion) & differing_places(eager, second, criterion)
         if places := sorted(both - differing_places(eager, again, criterion)):
             return f"{places[0]} differs compiled, and not from run to run"
@@ -255,13 +250,13 @@ class Script(ScriptRuns):
     def own_difference(self, eager: PlainRun) -> Verdict | None:
         """Whether the script says with compilation off too that its sides differ, and why."""
         codes = tuple(dict.fromkeys(call.code for call in eager.calls if call.code))
-        asked = replace(self._asked(Mode.EAGER_AGAIN), codes=codes)
-        return own_difference(eager, lambda kind: self._run(replace(asked, put_back=kind)))
+        asked = replace(self.runs.asked(Mode.EAGER_AGAIN), codes=codes)
+        return own_difference(eager, lambda kind: self.runs.run(replace(asked, put_back=kind)))
 
     def with_backend(self, witness: Witness, criterion: Criterion) -> Witness:
         """Names the first rung that shows a divergence, from Dynamo alone to the script's own backend."""
         rungs = rungs_before(witness.last_rung)
-        runs = self._run_all([self._asked(Mode.COMPILED, rung) for rung in rungs])
+        runs = self.runs.run_all([self.runs.asked(Mode.COMPILED, rung) for rung in rungs])
         outcomes = [
             (rung, shown(witness.eager, run, criterion, witness.lines).outcome)
             for rung, run in zip(rungs, runs, strict=True)
@@ -286,7 +281,5 @@ def _but_for(
 
 
 def script_of(session: Session) -> Script:
-    """The script of a session, the same at each call, with a folder that goes with the session."""
-    if session.script is None:
-        session.script = Script(session, session.scratch())
-    return session.script
+    """The script of a session."""
+    return Script(session.script_runs)

@@ -249,7 +249,7 @@ FAULTS = (
     Fault(
         "ten times what rounding makes is far more than rounding makes",
         RULES,
-        "core/accuracy.py",
+        "core/far_elements.py",
         "FAR = 1000.0",
         "FAR = 10.0",
         (_VERDICT, "tests/core/test_script_verdict.py", _TRUTHS),
@@ -452,7 +452,7 @@ FAULTS = (
     Fault(
         "which repetition of a probe is asked for is lost on the way, so that none is run again",
         WIRE,
-        "wire.py",
+        "request_json.py",
         'for name, value in raw.items() if name != "job"}',
         'for name, value in raw.items() if name not in ("job", "trial")}',
         ("tests/core/test_case.py", "tests/runner/test_lab.py", "tests/inductor/test_resident_answers.py"),

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import bisector
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.verdict import VerdictClass
 from bisector.errors import BadOption, BadTarget
 from tests.attached.helpers import round_trip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from tests.attached.helpers import run
 from tests.command import numbisect
 
+Pytest = Callable[..., subprocess.CompletedProcess[str]]
 pytestmark = pytest.mark.usefixtures("warm_workers")
 
 TESTS = """
@@ -87,18 +88,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments, "test_it.py"]
-    return run(*command, folder=folder)
+@pytest.fixture
+def pytest_in(folder: Path, warm: str) -> Pytest:
+    """Runs pytest on these tests."""
+
+    def pytest_in(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return run(warm, "-m", "pytest", "-p", "no:cacheprovider", *arguments, "test_it.py", folder=folder)
+
+    return pytest_in
 
 
 @pytest.mark.parametrize(
     "processes", [[], pytest.param(["-n", "2"], marks=pytest.mark.live)], ids=["alone", "xdist"]
 )
 def test_each_failure_on_compiled_outputs_leaves_a_bundle_and_no_other_does(
-    folder: Path, tmp_path: Path, processes: list[str]
+    pytest_in: Pytest, tmp_path: Path, processes: list[str]
 ) -> None:
-    done = pytest_in(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", *processes)
+    done = pytest_in("--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", *processes)
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"6 failed, 1 passed, (\d+ warnings, )?1 error", done.stdout), done.stdout
     bundles = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "left").iterdir())
@@ -109,29 +115,29 @@ def test_each_failure_on_compiled_outputs_leaves_a_bundle_and_no_other_does(
 
 
 @pytest.mark.live
-def test_off_is_the_default_and_leaves_nothing(folder: Path) -> None:
-    done = pytest_in(folder, "-k", "by_the_fixture")
+def test_off_is_the_default_and_leaves_nothing(folder: Path, pytest_in: Pytest) -> None:
+    done = pytest_in("-k", "by_the_fixture")
     assert done.returncode == 1
     assert "numbisect minimize" not in done.stdout
     assert {path.name for path in folder.iterdir()} <= {"test_it.py", "__pycache__"}
 
 
 @pytest.mark.live
-def test_the_answer_stands_beside_the_failure(folder: Path, tmp_path: Path) -> None:
+def test_the_answer_stands_beside_the_failure(pytest_in: Pytest, tmp_path: Path, warm: str) -> None:
     chosen = ("-k", "folds_a_constant")
-    done = pytest_in(folder, "--numbisect=minimize", f"--numbisect-dir={tmp_path}", *chosen)
+    done = pytest_in("--numbisect=minimize", f"--numbisect-dir={tmp_path}", *chosen)
     assert done.returncode == 1
     assert "because of the constant folding of `mul`" in done.stdout
     (line,) = re.findall(r"^test_it\.py::test_folds_a_constant: (.*)$", done.stdout, re.M)
     assert re.fullmatch(r"compiled-worse; cfold:aten\.mul\S*.*; \S+repro\.py", line), line
     repro = line.rpartition("; ")[2]
-    ended = [run(sys.executable, repro, *given, folder=tmp_path) for given in ([], ["--fixed"])]
+    ended = [run(warm, repro, *given, folder=tmp_path) for given in ([], ["--fixed"])]
     assert [done.returncode for done in ended] == [1, 0]
 
 
 @pytest.mark.live
-def test_a_bundle_is_a_target_of_the_command(folder: Path, tmp_path: Path) -> None:
-    pytest_in(folder, "--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", "-k", "by_the_fixture")
+def test_a_bundle_is_a_target_of_the_command(pytest_in: Pytest, tmp_path: Path) -> None:
+    pytest_in("--numbisect=bundle", f"--numbisect-dir={tmp_path / 'left'}", "-k", "by_the_fixture")
     (bundle,) = (tmp_path / "left").iterdir()
     done = numbisect("check", bundle, folder=tmp_path)
     assert done.returncode == 1, done.stderr

@@ -12,7 +12,7 @@ import pytest
 from bisector.builds.environments import CannotInstall, Environments, Fetching
 from bisector.builds.index import Wheel, wheels
 from bisector.builds.predicate import ask
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.errors import MissingTool
 from tests.builds.fake_index import FakeIndex, served
 

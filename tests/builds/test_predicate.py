@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.builds.predicate import BuildResult, ask, installed
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 
 HERE = installed()
 

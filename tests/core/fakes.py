@@ -7,14 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo, NodeInfo
-from bisector.core.model import (
-    DivergenceKind,
-    Measurement,
-    Outcome,
-    OutputMeasurement,
-    ProbeResult,
-    Signature,
-)
+from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
+from bisector.core.outcome import Outcome
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
 from tests.core.measurements import judged

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
 
 PASS, FAIL, UNRESOLVED = Outcome.PASS, Outcome.FAIL, Outcome.UNRESOLVED

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bisector.core.compared import Compared
-from bisector.core.model import Measurement, Outcome, OutputMeasurement, ProbeResult
+from bisector.core.model import Measurement, OutputMeasurement, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.shown import ScriptResult
 
 

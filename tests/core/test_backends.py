@@ -17,7 +17,7 @@ from bisector.core.backends import (
     rung_of,
     rungs_before,
 )
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 
 PASS, FAIL, UNRESOLVED = Outcome.PASS, Outcome.FAIL, Outcome.UNRESOLVED
 

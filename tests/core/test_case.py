@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector import wire
+from bisector import request_json, wire
 from bisector.core.case import WHOLE, Case, Slice
 from bisector.core.decision import Decision, DecisionId
 from bisector.core.model import Base, Candidate, Measurement
@@ -82,7 +82,7 @@ PROBES = st.builds(RunProbe, ABOUTS, CANDIDATES, st.integers(0, 9), st.integers(
 
 @given(PROBES)
 def test_a_request_comes_to_the_worker_as_it_was_asked(probe: RunProbe) -> None:
-    assert wire.load_request(json.loads(json.dumps(wire.dump_request(probe)))) == probe
+    assert request_json.load_request(json.loads(json.dumps(request_json.dump_request(probe)))) == probe
 
 
 @given(st.permutations(["fma:a@x", "vec:b@y", "fuse:c@z"]))

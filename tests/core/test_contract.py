@@ -1,7 +1,8 @@
 import pytest
 
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
-from bisector.core.model import Outcome, ProbeResult
+from bisector.core.model import ProbeResult
+from bisector.core.outcome import Outcome
 from tests.core.helpers import FAIL, PASS, UNRESOLVED
 from tests.core.measurements import judged
 

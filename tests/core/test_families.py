@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.search.families import MATTERS, REST, Family, Members, Tried, family
 
 CASTS = tuple(f"cast:{i}" for i in range(16))

@@ -8,7 +8,8 @@ import pytest
 
 from bisector.core.criterion import Criterion
 from bisector.core.judge import grown, judge, proof, removed_fraction, severity, size, worst
-from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement, Raised, Signature
+from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Raised, Signature
+from bisector.core.outcome import Outcome
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
 FAIL, PASS, UNRESOLVED = Outcome.FAIL, Outcome.PASS, Outcome.UNRESOLVED

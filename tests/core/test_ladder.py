@@ -15,7 +15,7 @@ from bisector.core.ladder import (
     narrowed,
     walked_back,
 )
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from tests.core.helpers import FAIL, PASS, UNRESOLVED
 
 inner = st.lists(st.sampled_from(Outcome), max_size=40)

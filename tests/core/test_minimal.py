@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MemoizedTest, MinimalSet, minimal_set, one_minimal
 from tests.core.helpers import (
     FAIL,

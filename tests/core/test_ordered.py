@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.search.ordered import Transition, first_failing
 from tests.core.helpers import FAIL, PASS, UNRESOLVED
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.reduction.inputs import STRIDES_GIVE_UP_AFTER, make_contiguous, simplify_dtype
 from bisector.core.reduction.reduce import reduce
 from tests.core.fakes import Diverges, Graph, Subject, chain, graph

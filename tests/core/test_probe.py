@@ -3,7 +3,8 @@
 import pytest
 
 from bisector.core.judge import BudgetSpent, together
-from bisector.core.model import DivergenceKind, Measurement, Outcome, ProbeResult, Signature
+from bisector.core.model import DivergenceKind, Measurement, ProbeResult, Signature
+from bisector.core.outcome import Outcome
 from tests.core.helpers import FAIL, PASS, UNRESOLVED
 from tests.core.measurements import judged
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from bisector.core.criterion import Criterion
-from bisector.core.model import DivergenceKind, Outcome
+from bisector.core.model import DivergenceKind
+from bisector.core.outcome import Outcome
 from bisector.core.printed import (
     END,
     STILL,

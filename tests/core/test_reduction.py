@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 from bisector.core.case import Case
 from bisector.core.judge import BudgetSpent
-from bisector.core.model import (
-    DivergenceKind,
-    Measurement,
-    Outcome,
-    OutputMeasurement,
-    ProbeResult,
-    Signature,
-)
+from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
+from bisector.core.outcome import Outcome
 from bisector.core.reduction.nodes import end_earlier, keep_one_output, start_later, take_out_nodes
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.reduction.inputs import SMALL, shrink_shapes, simplify_values, take_part
 from tests.core.fakes import Graph, Subject, chain, graph, needs, reduced, where
 

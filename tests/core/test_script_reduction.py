@@ -10,14 +10,8 @@ import pytest
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.decision import Decision, DecisionId
-from bisector.core.model import (
-    DivergenceKind,
-    Measurement,
-    Outcome,
-    OutputMeasurement,
-    ProbeResult,
-    Signature,
-)
+from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
+from bisector.core.outcome import Outcome
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.script import MOST_RUNS, fewest_calls, fewest_graphs, said_of
 from tests.core.measurements import judged

@@ -10,7 +10,8 @@ import pytest
 from bisector.core.channel import Channel, to_call, to_words
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
-from bisector.core.model import DivergenceKind, Measurement, Outcome, OutputMeasurement
+from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement
+from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.program import Carrier, CompiledCall, PlainRun
 from bisector.core.script_verdict import (

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.core.judge import BudgetSpent
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
 from tests.core.helpers import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.reduction.calls import take_composites_apart
 from bisector.core.reduction.reduce import reduce, reduce_graph
 from tests.core.fakes import Diverges, Graph, Subject, composite, graph

@@ -21,11 +21,11 @@ from bisector.core.model import (
     DivergenceKind,
     FarElements,
     Measurement,
-    Outcome,
     OutputMeasurement,
     ProbeResult,
     Signature,
 )
+from bisector.core.outcome import Outcome
 from bisector.core.shown import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import EXPERIMENTS, NoExperiment, Rule, Verdict, VerdictClass, decided

@@ -19,7 +19,8 @@ from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.decision import DecisionId
 from bisector.core.messages import LoadOptions, WorkerOptions
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
 from bisector.session.culprit_search import decide

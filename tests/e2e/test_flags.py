@@ -24,9 +24,6 @@ def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (None, "No such file"),
         ("- 1", "no flags in it"),
         ("a: [", "no YAML"),
-        pytest.param(
-            "no_such_flag: 1", "this torch has no flag inductor.no_such_flag", marks=pytest.mark.live
-        ),
     ],
 )
 def test_a_configuration_that_cannot_be_compared_is_one_line(

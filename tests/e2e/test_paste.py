@@ -15,6 +15,7 @@ import pytest
 
 from bisector.core.fix import PASSES, DisablePasses, FallBack, SetFlags, UseBackend
 from bisector.core.fix_source import PER_GRAPH, paste_lines
+from tests.command import numbisect
 from tests.replay.recording import read, replayed
 from tests.replay.runs import PASTED, RUNS
 from tests.scripts.pasted import NOTHING, PROGRAM, TARGET
@@ -30,12 +31,11 @@ def printed_under_fixes(result: dict[str, Any], printed: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def lines(tmp_path_factory: pytest.TempPathFactory, warm_workers: None) -> list[str]:
     """Those of a run that is made here."""
     folder = tmp_path_factory.mktemp("paste")
     (folder / "script.py").write_text(TARGET)
-    command = [sys.executable, "-m", "bisector", "flags", "script.py", "--out", "run", "-q"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    done = numbisect("flags", "script.py", "--out", "run", "-q", folder=folder)
     assert done.returncode == 0, done.stderr
     return printed_under_fixes(json.loads((folder / "run" / "result.json").read_text()), done.stdout)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from bisector.subject.targets import Failure, found
 from tests.command import numbisect
 from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle
 from tests.runner.test_head import HEAD
+from tests.warm import ANYWAY
 
 FOLDED = """
 import torch
@@ -34,6 +36,12 @@ torch.compile(folded)(torch.tensor([1.0, float("nan")]))
 AGREES = "import torch\n\ntorch.compile(torch.relu)(torch.rand(4))\n"
 MALICIOUS = "import torch\n\ntorch.load({path!r}, weights_only=True)\n"
 PICKLED = "cos\nsystem\n(S'touch {path}'\ntR."
+
+
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
+
+Sorted = tuple[Path, subprocess.CompletedProcess[str]]  # a folder, and the triage of what is in it
 
 
 def run(folder: Path, *paths: str) -> subprocess.CompletedProcess[str]:
@@ -53,7 +61,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+def watched(tmp_path_factory: pytest.TempPathFactory, warm_workers: None, warm: str) -> Watched:
     """Two failures of one cause and what is none: one whole run for the first, probes for the second, which
     comes while the folder is watched."""
     folder = tmp_path_factory.mktemp("triage")
@@ -61,23 +69,25 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     for name in ("first.py", "same.py"):
         (folder / "in" / name).write_text(FOLDED.format(op="abs"))
     (folder / "in" / "notes.txt").write_text("seed 7 fails")
-    done = run(folder, "in")
+    command = ["-m", "bisector", "triage", "--out", "out", "-q"]
+    done = subprocess.run([warm, *command, "in"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     before = told(folder)
-    command = [sys.executable, "-m", "bisector", "triage", "--watch", "in", "--out", "out", "-q"]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(  # a cold one, which Ctrl-C reaches
+        [sys.executable, *command, "--watch", "in"],
+        cwd=folder, env={**os.environ, **ANYWAY}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     (folder / "in" / "renamed.py").write_text(FOLDED.format(op="abs"))
     (folder / "in" / "new.py").write_text(FOLDED.format(op="sin"))
-    (folder / "in" / "agrees.py").write_text(AGREES)
     known = len(before["failures"])
-    wait_until(lambda: len(told(folder)["failures"]) == known + 2 and told(folder)["agree"], process)
+    wait_until(lambda: len(told(folder)["failures"]) == known + 1, process)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     return Watched(folder, before, told(folder), process.returncode, said)
 
 
 @pytest.fixture(scope="module")
-def sorted_out(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def sorted_out(tmp_path_factory: pytest.TempPathFactory, warm_workers: None) -> Sorted:
     """What is no failure, or cannot be looked at."""
     folder = tmp_path_factory.mktemp("sorted")
     failures = folder / "in"
@@ -182,7 +192,7 @@ def test_only_what_is_new_is_worked_on(watched: Watched) -> None:
     assert all(by_id[one["id"]] == one for one in watched.before["failures"])
     new = by_id.keys() - {one["id"] for one in watched.before["failures"]}
     known = {Path(by_id[one]["target"]).name: by_id[one]["known"] for one in new}
-    assert known == {"new.py": True, "agrees.py": False}
+    assert known == {"new.py": True}
 
 
 def test_a_triage_is_gone_on_with_by_its_folder_alone(sorted_out: Any, tmp_path: Path) -> None:

@@ -43,13 +43,15 @@ def with_flags(test: str, flags: dict[str, Any]) -> str:
     return test.replace("def test_", f"@torch._inductor.config.patch({values})\ndef test_", 1)
 
 
-def test_the_test_fails_by_its_comparison_and_passes_with_the_fix(live: LiveRun, tmp_path: Path) -> None:
+def test_the_test_fails_by_its_comparison_and_passes_with_the_fix(
+    live: LiveRun, tmp_path: Path, warm: str
+) -> None:
     text = (live.path / live.result["test"]).read_text()
     fix = next(f for f in live.result["fixes"] if f["kind"] == "flag" and f["confirmed"])
     for source, status in ((text, 1), (with_flags(text, fix["set"]), 0)):
         (tmp_path / "test_repro.py").write_text(source)
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_repro.py"],
+            [warm, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_repro.py"],
             cwd=tmp_path, capture_output=True, text=True, check=False,
         )
         assert done.returncode == status, done.stdout

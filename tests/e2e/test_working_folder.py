@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from bisector import processes
+from tests.command import numbisect
 
 pytestmark = pytest.mark.live
 
@@ -29,17 +29,17 @@ def test_what_lies_in_the_working_directory_stands_for_nothing_of_pythons_or_our
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_a_kernel_of_which_a_part_was_written_is_built_anew(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("warm_workers")
+def test_a_kernel_of_which_a_part_was_written_is_built_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = "import torch\nprint(torch.compile(lambda x: x.half().float() * 3.25)(torch.rand(9)))\n"
     (tmp_path / "case.py").write_text(script)
     cache = tmp_path / "cache"
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(cache))
     said = []
     for _ in range(2):
-        done = subprocess.run(
-            processes.module("bisector", "check", "case.py", "--json", "-", "-q"),
-            cwd=tmp_path, capture_output=True, text=True, check=False,
-            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)},
-        )  # fmt: skip
+        done = numbisect("check", "case.py", "--json", "-", "-q", folder=tmp_path)
         said.append((done.returncode, json.loads(done.stdout)["verdict"]))
         kernels = list(cache.rglob("*.so"))
         for kernel in kernels:

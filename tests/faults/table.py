@@ -249,10 +249,12 @@ class Place:
         if self.fault == "the disk is full":
             _mounted(self.run, 1024)
         if self.moment == CAPTURE:
-            arguments = ["check", str(self.ground.script), "--out", str(self.run), *OPTIONS]
-        else:
-            self.ground.cut(self.moment, self.run)
-            arguments = ["resume", str(self.run), "-q"]
+            return self.done(["check", str(self.ground.script), "--out", str(self.run), *OPTIONS])
+        self.ground.cut(self.moment, self.run)
+        return self.done(["resume", str(self.run), "-q"])
+
+    def done(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+        """A command of numbisect with the fault."""
         environment = ENVIRONMENTS[self.fault](self.folder) if self.fault in ENVIRONMENTS else {}
         if self.fault in SCRIPTS:
             environment["MISBEHAVES"] = self.fault

@@ -159,16 +159,14 @@ def test_help_that_nobody_reads_to_its_end_is_no_error(arguments: tuple[str, ...
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.live
 def test_an_answer_that_nobody_reads_keeps_its_status(no_reader: int) -> None:
-    done = numbisect("doctor", stdout=no_reader)
+    done = numbisect("flags", stdout=no_reader)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.live
 def test_an_answer_that_does_not_fit_on_the_disk_is_told_in_one_line() -> None:
     with open("/dev/full", "w") as full:
-        done = numbisect("doctor", stdout=full)
+        done = numbisect("flags", stdout=full)
     assert done.returncode == 3
     assert done.stderr.startswith("numbisect: stdout: No space left on device; ")
     assert done.stderr.count("\n") == 1

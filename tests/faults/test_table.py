@@ -18,7 +18,7 @@ import pytest
 
 from bisector.core.decision import DecisionId
 from tests.faults.inject import CAPTURE, SEARCH
-from tests.faults.table import OPTIONS, Ground, Place, python, variables
+from tests.faults.table import Ground, Place, python, variables
 from tests.replay.recording import confirmed
 
 # exit status and words of the line of `numbisect check`, with the fault while the script is about to run
@@ -97,47 +97,30 @@ def kill_after(command: list[str], run: Path, lines: int) -> None:
     process.wait()
 
 
-@pytest.fixture(scope="module")
-def killed(folder: Path) -> Ground:
-    """The whole run of the ground's script, which was killed at several moments."""
-    ground = Ground(folder)
-    run = folder / "minimize"
-    command = ["minimize", str(ground.script), "--no-minimize", "--out", str(run), *OPTIONS]
-    for moment in MOMENTS:
-        kill_after(command, run, moment)
-        command = ["resume", str(run), "-q"]
-    assert not (run / "result.json").exists()
-    assert python("-m", "bisector", *command, folder=folder).returncode == 0
-    return ground
-
-
 @pytest.mark.live
-def test_a_run_that_is_killed_again_and_again_comes_to_its_answer(killed: Ground) -> None:
-    run = killed.whole("minimize")
-    result = json.loads((run / "result.json").read_text())
-    assert result["verdict"]["class"] == "elided-rounding"
-    assert {"cast"} < {DecisionId(member).kind for cause in confirmed(result["causes"]) for member in cause}
-    answered = answers(run)
-    assert max(answered.values()) == 1, "what was answered before a kill is not asked again"
-    assert python("-m", "bisector", "resume", str(run), "-q", folder=killed.folder).returncode == 0
-    assert answers(run) == answered, "a finished run waits for no answer"
-
-
-@pytest.mark.live
-def test_ctrl_c_in_the_middle_of_a_search_gives_the_answer_so_far(killed: Ground) -> None:
-    ground = killed
+def test_a_run_that_is_killed_interrupted_and_killed_comes_to_its_answer(folder: Path) -> None:
+    ground, run = Ground(folder), folder / "minimize"
+    kill_after(["minimize", str(ground.script), "--no-minimize", "--out", str(run), "-q"], run, MOMENTS[0])
     with Place(ground, "Ctrl-C", SEARCH) as place:
-        done = place.struck()
+        done = place.done(["resume", str(run), "-q"])
         assert done.returncode == 130, done.stderr
         assert done.stderr.startswith("[") and "interrupted; go on with: numbisect resume" in done.stderr
         assert "Verdict  elided-rounding" in done.stdout
         assert "Stopped early: it was interrupted. This is the answer so far." in done.stdout
         assert "no decisions are known" not in done.stdout, "the search was not at its end"
-        assert f"To go on: numbisect resume {place.run}" in done.stdout.replace("../", "")
-        assert ground.given(place.run)["exit_status"] == 130
+        assert ground.given(run)["exit_status"] == 130
         assert place.left() == []
-        again = place.resumed()
-        assert (again.returncode, ground.given(place.run)) == (0, ground.answer("minimize")), again.stderr
+    (run / "result.json").unlink()
+    kill_after(["resume", str(run), "-q"], run, MOMENTS[1])
+    assert not (run / "result.json").exists()
+    ended = python("-m", "bisector", "resume", str(run), "-q", folder=folder)
+    assert ended.returncode == 0, ended.stdout
+    result, answered = json.loads((run / "result.json").read_text()), answers(run)
+    assert result["verdict"]["class"] == "elided-rounding"
+    assert {"cast"} < {DecisionId(member).kind for cause in confirmed(result["causes"]) for member in cause}
+    assert max(answered.values()) == 1, "what was answered before is not asked again"
+    assert python("-m", "bisector", "resume", str(run), "-q", folder=folder).returncode == 0
+    assert answers(run) == answered, "a finished run waits for no answer"
 
 
 @pytest.mark.live

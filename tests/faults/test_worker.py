@@ -16,6 +16,7 @@ from bisector import processes
 from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.protocol import SelfTest
 from bisector.errors import BadTarget, CannotWrite, OutOfTime, WorkerLost
+from bisector.request_json import dump_request
 from bisector.runner import worker_client as workers
 from bisector.runner.worker_client import Worker
 from tests.faults.waiting import is_gone
@@ -66,7 +67,7 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Start]:
 def ask(worker: Worker, timeout_s: float = 0.2) -> list[Reply]:
     worker.wait_until_ready()
     replies: list[Reply] = []
-    worker.ask([SelfTest()], timeout_s, 1, lambda index, reply: replies.append(reply))
+    worker.ask([dump_request(SelfTest())], timeout_s, 1, lambda index, reply: replies.append(reply))
     return replies
 
 
@@ -125,9 +126,8 @@ def test_an_answer_to_a_question_that_nobody_waits_for_any_more_is_dropped(start
 def test_a_worker_that_reads_nothing_is_lost(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = start(HELLO.replace("asked = line()", "") + FOREVER)
     worker.wait_until_ready()
-    monkeypatch.setattr(workers.wire, "dump_ask", lambda ask: {"id": ask.id, "long": "x" * 10_000_000})
     with pytest.raises(WorkerLost):
-        worker.ask([SelfTest()], 0.2, 1, lambda index, reply: None)
+        worker.ask([{"long": "x" * 10_000_000}], 0.2, 1, lambda index, reply: None)
 
 
 def test_what_is_left_of_the_budget_bounds_the_wait_for_a_script(start: Start) -> None:

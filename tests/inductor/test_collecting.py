@@ -12,12 +12,14 @@ from bisector.core.classify import classify
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.judge import judge
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.inductor import repeating
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.collecting import collect
+from bisector.inductor.execute import measured, prepare
 from bisector.inductor.following.follow import trace
 from bisector.inductor.repeating import DISTINCT
 from bisector.inductor.undefined import OTHERS, ChangedCalls, UndefinedCalls
@@ -98,6 +100,26 @@ def test_a_program_that_is_off_in_all_its_runs_is_steady(tmp_path: Path) -> None
     evidence = collect(call_of(tmp_path, body, "torch.manual_seed(0)\nx = torch.rand(64)"), WHOLE, None)
     assert evidence.repeated is not None and evidence.repeated.unlike == 0
     assert evidence.repeated.runs == 64
+
+
+def test_a_program_that_raises_where_its_operations_are_moved_cannot_be_told(tmp_path: Path) -> None:
+    body = "return torch.arange(16.0)[(x * 16).long()]"  # a step upwards is an index out of range
+    found = told(collect(call_of(tmp_path, body, "x = torch.full((64,), 1 - 2**-24)"), WHOLE, None))
+    assert found.kind is VerdictClass.UNRESOLVED
+    assert found.reason.startswith("eager fails where each operation is moved by a step of its dtype: Index")
+
+
+def test_an_input_that_one_of_two_runs_wrote_into_is_compared_with_what_it_was(tmp_path: Path) -> None:
+    subject = prepare(call_of(tmp_path, "return x + 1", "x = torch.ones(4)"), WHOLE, None)
+    path = f"mutated[{subject.names[0]}]"
+    same, other = ({path: torch.full((4,), value)} for value in (1.0, 2.0))
+    for eager, compiled in ((same, {}), ({}, same)):
+        [unwritten] = measured(subject, eager, compiled).outputs
+        assert (unwritten.n_diff, unwritten.alias_mismatch) == (0, None)
+    [written] = measured(subject, {}, other).outputs
+    assert written.max_abs == 1.0
+    [of_other_inputs] = measured(subject, {}, other, args=[torch.full((4,), 2.0)]).outputs
+    assert of_other_inputs.n_diff == 0
 
 
 def test_a_cast_that_is_left_out_is_seen_beside_a_reference_that_obeys_it(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import torch
 
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import CannotAnswer, Draw, Draws
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.flags.fix_trials import redrawn, try_candidates

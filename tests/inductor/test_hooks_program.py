@@ -119,7 +119,7 @@ def serving(folder: Path, text: str, rung: str, lines: tuple[PrintedLine, ...] =
     done = processes.run(command, 120.0, environment={**os.environ, **OFF})
     assert done.status == 0, done.err
     (folder / KEPT).write_text(json.dumps(wire.dump(read_run(events, done))))
-    program = ProgramOptions(str(script), str(folder), 0, rung=rung, lines=lines)
+    program = ProgramOptions(str(script), str(folder), 0, rung, lines=lines)
     with working(script, text, program=program) as worker:
         yield worker
 

@@ -13,7 +13,7 @@ import pytest
 
 from bisector import wire
 from bisector.core.model import Candidate
-from bisector.core.protocol import Request, RunProbe
+from bisector.core.protocol import RunProbe
 from bisector.inductor.compiling import probe_caches
 from bisector.inductor.kernels import Built, Kernel, built_by, entry_of
 from bisector.inductor.serving.building import Builder, together
@@ -167,9 +167,8 @@ torch.compile(lambda x: torch.softmax(torch.cumsum(x.half().float() * 1.7, 0).ex
 def test_a_worker_whose_probes_share_a_compiler_gives_the_answers_of_one_whose_probes_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = ("cpp.simdlen", "realize_opcount_threshold", "max_fusion_size")
-    requests: list[Request[Any]] = [RunProbe(ABOUT, Candidate())]
-    requests += [RunProbe(ABOUT, Candidate.with_flags({f"inductor.{name}": 1})) for name in settings]
+    unfused = Candidate.with_flags({"inductor.max_fusion_size": 1})
+    requests = [RunProbe(ABOUT, candidate) for candidate in (Candidate(), unfused)]
     said, built = [], []
     for lanes in (2, None):
         folder = tmp_path / f"kernels-{lanes}"

@@ -10,11 +10,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from bisector.inductor.equality import same
 from bisector.inductor.graph.inputs_source import arguments_source
 from bisector.inductor.graph.smaller_inputs import scale, simplify
-from bisector.inductor.graph.tensor_literals import LITERAL_ELEMENTS, evaluate, literal, text_names
+from bisector.inductor.graph.tensor_literals import LITERAL_ELEMENTS, evaluate, literal, raw_bytes, text_names
 from bisector.inductor.graph.values import CannotWrite, value_source
-from bisector.inductor.tensors import raw_bytes, same_values
 
 DTYPES = [
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -170,7 +170,7 @@ def test_inputs_over_one_storage_stay_over_one_storage() -> None:
     values = [base[2:8].view(2, 3), torch.ones(2), base[4:12:2]]
     source = arguments_source("inputs", ["a", "b", "c"], values, [False] * 3)
     a, b, c = build(source.text, "inputs", source.blobs)
-    assert same_values([a, b, c], values)
+    assert same([a, b, c], values)
     a[0, 2] = -1
     assert c[0] == -1
     assert b.untyped_storage()._cdata != a.untyped_storage()._cdata

@@ -34,7 +34,7 @@ def knowing(answer: Measurement = ANSWER) -> ProbeCache:
 
 
 def test_the_same_code_on_the_same_case_is_known_whatever_was_denied_for_it() -> None:
-    assert knowing().program(request(Candidate.deny(["inline:aten.mul@mul"])), DIGEST) == OUTPUTS
+    assert knowing().program(request(Candidate.deny(["inline:aten.mul@mul"])), DIGEST) == Measurement(OUTPUTS)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_crash_teaches_nothing() -> None:
 def test_the_default_compile_of_a_verdict_is_known_like_a_probe() -> None:
     known = ProbeCache()
     known.learn(RunVerdict(ABOUT), wire.dump(Evidence(ANSWER, ANSWER, ANSWER, (), ())))
-    assert known.program(request(), DIGEST) == OUTPUTS
+    assert known.program(request(), DIGEST) == Measurement(OUTPUTS)
 
 
 def double(x: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,8 @@ import pytest
 from torch._inductor.codegen.cpp import CppVecOverrides
 
 from bisector.core.case import WHOLE, Case, Slice
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.inductor import probing
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call

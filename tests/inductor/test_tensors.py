@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from bisector.inductor.tensors import KeptStorages, digest, fresh, lies_as_new, nbytes, snapshot
+from bisector.inductor.equality import digest
+from bisector.inductor.tensors import KeptStorages, fresh, lies_as_new, nbytes, snapshot
 
 
 def base() -> Any:

@@ -13,7 +13,8 @@ from bisector.core.case import WHOLE
 from bisector.core.classify import classify
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import CannotAnswer
 from bisector.core.shares import Carried, Part, Shares
 from bisector.core.trace import NodeTrace, Reach, Trace, amplified, amplifier, origin

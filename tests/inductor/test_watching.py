@@ -26,10 +26,11 @@ from bisector import wire
 from bisector.core.accuracy import is_far
 from bisector.core.criterion import Criterion
 from bisector.core.judge import divergence, judge
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.program import Carrier, CompiledCall, EffectKind, Mode, PlainRun
 from bisector.core.script_verdict import first_unequal
 from bisector.core.shown import is_exact, shown
+from bisector.inductor import run_values
 from bisector.inductor.capture import comparing
 from bisector.inductor.program import beside as watching_beside
 from bisector.inductor.program import call_values, watching
@@ -37,6 +38,7 @@ from bisector.inductor.program.put_back import PutBack, place_of
 from bisector.inductor.program.remembered import Remembered
 from bisector.inductor.program.substitution import Substituted
 from bisector.inductor.program.watching import Watch
+from bisector.inductor.run_values import measured
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 LAST = 99  # of the calls beside which eager runs: a watch ends its process after that one
@@ -180,7 +182,7 @@ def judge_outputs(run: PlainRun) -> str:
 @pytest.fixture
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "KEPT_BYTES", 0)
-    monkeypatch.setattr(call_values, "SAMPLE", 8)
+    monkeypatch.setattr(run_values, "SAMPLE", 8)
 
 
 def moved(at: int, by: float) -> Callable[[], Any]:
@@ -442,7 +444,7 @@ def test_what_watches_compares_nothing_in_the_place_of_the_script(tmp_path: Path
 
 def differing(eager: Any, compiled: Any) -> list[str]:
     """The paths at which what two calls return differs, and what could not be compared."""
-    standing = call_values.measured(0, call_values.returned(eager, ()), call_values.returned(compiled, ()))
+    standing = measured(call_values.returned(eager, ()), call_values.returned(compiled, ()))
     found = [o.path for o in standing.outputs if o.n_diff or divergence(o, Criterion()) is not None]
     return found + ([standing.unseen] if standing.unseen else [])
 
@@ -480,12 +482,6 @@ class Handle:
 )
 def test_what_is_no_tensor_is_compared_as_what_it_is(eager: Any, compiled: Any, paths: list[str]) -> None:
     assert differing(eager, compiled) == paths
-
-
-def test_a_gradient_that_the_compiled_run_alone_has_is_a_difference() -> None:
-    standing = call_values.measured(0, {}, {"grad[argument 0]": torch.ones(2)})
-    (found,) = standing.outputs
-    assert found.alias_mismatch == "a Tensor that eager does not have"
 
 
 def test_a_module_that_a_partial_function_binds_is_reached_by_the_name_of_its_parameter() -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bisector import wire
+from bisector import request_json
 from bisector.core.case import WHOLE
 from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.protocol import About, Failed, Request
@@ -33,9 +33,10 @@ def answers(
 ) -> list[Any]:
     """In the order of the requests; Failed where there is none."""
     replies: dict[int, Reply] = {}
-    worker.ask(requests, timeout_s, at_a_time, replies.__setitem__)
+    told = [request_json.dump_request(one) for one in requests]
+    worker.ask(told, timeout_s, at_a_time, replies.__setitem__)
     return [_answer(request, replies[i]) for i, request in enumerate(requests)]
 
 
 def _answer(request: Request[Any], reply: Reply) -> Any:
-    return Failed(reply.error) if reply.error is not None else wire.load_answer(request, reply.answer)
+    return Failed(reply.error) if reply.error is not None else request_json.load_answer(request, reply.answer)

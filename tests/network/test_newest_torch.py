@@ -1,5 +1,5 @@
-"""The newest release of torch, installed beside the one that the tests run with: that the README's case is
-answered there, and what is said of settings that another setting decides over.
+"""The newest release of torch, beside the one that the tests run with: that a small case is answered there
+(`just versions` asks the worked cases), and what is said of settings that another setting decides over.
 """
 
 from __future__ import annotations
@@ -7,12 +7,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bisector.builds.predicate import Interpreter
-from studies.versions.matrix import answered, numbisect
+from bisector.core.decision import DecisionId
+from studies.versions.matrix import numbisect
+from tests.replay.recording import confirmed
 from tests.session.test_flag_catalogue import unknown
 
 pytestmark = pytest.mark.live  # in the lane that CI runs, though it reads the package index too
@@ -31,11 +35,6 @@ def program(x):
 x = torch.linspace(-4, 4, 512)
 torch.testing.assert_close(torch.compile(program)(x), program(x), rtol=0, atol=0)
 """
-
-
-def test_the_case_of_the_readme_gets_the_known_answer(newest: Interpreter, tmp_path: Path) -> None:
-    found = answered("softmax_fma", newest, tmp_path)
-    assert (found.wrong, dict(found.hooks_off)) == ("", {})
 
 
 def test_each_setting_is_curated_or_left_out_for_a_reason(newest: Interpreter) -> None:
@@ -66,19 +65,30 @@ def test_a_setting_of_the_command_line_that_the_script_overrules_is_an_error(
     assert f"{EMULATE}=False: inductor.numerics=strict makes it True" in done.stderr
 
 
-@pytest.mark.parametrize("variables", [{}, STRICT], ids=["by default", "strict"])
-def test_no_flag_without_effect_is_tried_or_called_a_fix(
-    variables: dict[str, str], newest: Interpreter, tmp_path: Path
+def test_a_left_out_cast_is_the_cause_and_the_flags_that_execute_it_are_fixes(
+    newest: Interpreter, tmp_path: Path
 ) -> None:
-    script, out = tmp_path / "round_trip.py", tmp_path / "run"
-    script.write_text(ROUND_TRIP.format(setting=""))
-    numbisect(["flags", str(script), "--out", str(out)], newest, tmp_path, variables)
-    result = json.loads((out / "result.json").read_text())
+    result = answered("minimize", newest, tmp_path, {}, "--no-minimize")
+    assert (result["verdict"]["class"], result["hooks_off"]) == ("elided-rounding", {})
+    causes = confirmed(result["causes"])
+    assert causes and {"cast"} <= {DecisionId(member).kind for cause in causes for member in cause}
+    fixes = {flag["name"] for flag in result["flags"] if flag["role"] == "fix"}
+    assert fixes >= {EMULATE, "inductor.numerics"}
+
+
+def test_no_flag_without_effect_is_tried(newest: Interpreter, tmp_path: Path) -> None:
+    result = answered("flags", newest, tmp_path, STRICT)
     acting = {flag["name"] for flag in result["flags"] if flag["told_by"] == "run"}
-    if variables:
-        assert result["verdict"]["class"] == "agrees"
-        assert not acting & {f"inductor.{name}" for name in IMPLIED}
-    else:
-        assert {flag["name"] for flag in result["flags"] if flag["role"] == "fix"} >= {
-            EMULATE, "inductor.numerics"
-        }
+    assert result["verdict"]["class"] == "agrees"
+    assert not acting & {f"inductor.{name}" for name in IMPLIED}
+
+
+def answered(
+    command: str, newest: Interpreter, folder: Path, variables: Mapping[str, str], *options: str
+) -> dict[str, Any]:
+    """The result of a command on a round trip through float16."""
+    script, out = folder / "round_trip.py", folder / "run"
+    script.write_text(ROUND_TRIP.format(setting=""))
+    numbisect([command, str(script), "--out", str(out), *options], newest, folder, variables)
+    result: dict[str, Any] = json.loads((out / "result.json").read_text())
+    return result

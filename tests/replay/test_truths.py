@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 
 from studies.truth.matrix import Said, ask, table
 from studies.truth.planted import RIGHT, Planted, Truth, draw
+from tests.command import numbisect
 
 from .recording import Ended, read
 from .runs import MOVING, SEEDS, TRUTHS, of_truth
@@ -79,13 +78,11 @@ def test_what_nobody_wrote_is_told_to_move_from_run_to_run(tmp_path: Path) -> No
 
 
 @pytest.mark.live
+@pytest.mark.usefixtures("warm_workers")
 def test_racing_sums_are_no_cause_but_are_named_with_what_stops_them(tmp_path: Path) -> None:
     script = tmp_path / "racing.py"
     script.write_text(RACING_SUMS)
-    command = [sys.executable, "-m", "bisector", "minimize", str(script), "--json", "-"]
-    done = subprocess.run(
-        [*command, "--out", str(tmp_path / "run"), "-q"], capture_output=True, text=True, check=False
-    )
+    done = numbisect("minimize", script, "--json", "-", "--out", tmp_path / "run", "-q")
     assert done.returncode == 3, done.stderr
     result = json.loads(done.stdout)
     assert result["verdict"]["class"] == "nondeterministic"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bisector.core.clusters import Cause
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.report import triage
 from bisector.session.triage.outcome import Looked
 from tests.report.conftest import violations

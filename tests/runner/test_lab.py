@@ -65,7 +65,7 @@ class FakeWorker:
 
     def ask(
         self,
-        requests: Sequence[Ask],
+        requests: Sequence[Any],
         timeout_s: float,
         jobs: int,
         done: Callable[[int, Reply], None],
@@ -79,7 +79,7 @@ class FakeWorker:
                 waiting.append(left.pop(0))
             self.plan.most_at_once = max(self.plan.most_at_once, len(waiting))
             oldest = waiting.pop(0)
-            name = requests[oldest].name
+            name = requests[oldest]["name"]
             self.plan.asked[-1].append(name)
             if name in self.plan.killers:
                 raise WorkerLost("died")

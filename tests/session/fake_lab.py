@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bisector import wire
+from bisector import request_json
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.protocol import Request
@@ -29,7 +29,7 @@ class FakeLab:
         raise NotImplementedError
 
     def key(self, request: Request[Any]) -> str:
-        return key_of(wire.dump_request(request))
+        return key_of(request_json.dump_request(request))
 
     def knows(self, request: Request[Any]) -> bool:
         return False

@@ -24,7 +24,7 @@ from bisector.core.decision import Decision, DecisionId
 from bisector.core.evidence import Evidence
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.messages import Reply, WorkerOptions
-from bisector.core.model import Base, Candidate, Machine, Measurement, OutputMeasurement
+from bisector.core.model import Base, Candidate, Json, Machine, Measurement, OutputMeasurement
 from bisector.core.options import Options
 from bisector.core.program import CompiledCall, PlainRun
 from bisector.core.recorded import Recorded, RecordedCall
@@ -32,6 +32,7 @@ from bisector.core.shares import Carried, Part, Parts, Shares
 from bisector.core.shown import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
+from bisector.request_json import load_request
 from bisector.runner import lab, rundir
 from bisector.session import environment, last_word
 from bisector.session.run import Session
@@ -231,14 +232,14 @@ class ModelWorker:
 
     def ask(
         self,
-        requests: Sequence[asked.Request[Any]],
+        told: Sequence[Json],
         timeout_s: float,
         jobs: int,
         done: Callable[[int, Reply], None],
         started: Callable[[int], None] = lambda index: None,
     ) -> None:
         change = (self.model.first, self.model.second)[self.which]
-        for index, request in enumerate(requests):
+        for index, request in enumerate(map(load_request, told)):
             started(index)
             self.model.asked[self.which].append(request)
             answer = change(request, self.model.answer(request))

@@ -9,7 +9,8 @@ import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.flags import Contrast
-from bisector.core.model import Candidate, Measurement, Outcome
+from bisector.core.model import Candidate, Measurement
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import RunProbe
 from bisector.session.flags.contrast import Between, contrast
 from tests.session.fake_lab import DIVERGES, FakeLab, bytes_that_differ

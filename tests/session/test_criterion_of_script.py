@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bisector.core.criterion import Criterion, Tolerance
+from bisector.core.criterion import Criterion
+from bisector.core.model import Tolerance
 from bisector.core.options import Options
 from bisector.session.criteria import criterion_of_script
 

@@ -8,7 +8,8 @@ import pytest
 
 from bisector.core.fix import Elsewhere
 from bisector.core.graphinfo import GraphInfo, NodeInfo
-from bisector.core.model import Candidate, Measurement, Outcome
+from bisector.core.model import Candidate, Measurement
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import DescribeGraph, Draw, Draws, Failed, RunTrace, Traced, TryOtherInputs
 from bisector.core.trace import NodeTrace, Trace
 from bisector.session.fixes import DRAWS, elsewhere

@@ -9,7 +9,8 @@ import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.decision import DecisionId
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.session.culprit_search import decide
 from tests.core.helpers import as_sets
 from tests.session.planted import studied

@@ -11,7 +11,7 @@ import pytest
 from bisector.core.answer import Answer
 from bisector.core.criterion import Criterion
 from bisector.core.fix import Fix, SetFlags
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
 from bisector.core.shown import ScriptResult
 from bisector.core.verdict import Rule, Verdict, VerdictClass

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bisector.core.case import WHOLE
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour
 from bisector.session.reducing import nearest

@@ -13,8 +13,9 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
 from bisector.core.decision import DecisionId
-from bisector.core.model import Base, Measurement, Outcome
+from bisector.core.model import Base, Measurement
 from bisector.core.options import Against
+from bisector.core.outcome import Outcome
 from bisector.core.shown import ScriptResult
 from bisector.errors import BadOption
 from bisector.report import sections, sentences, terminal

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bisector.core.decision import DecisionId
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
 from bisector.session.fixes import from_repairs, in_plain_torch
 from tests.session.planted import studied

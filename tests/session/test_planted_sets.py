@@ -12,7 +12,8 @@ from bisector.core.case import WHOLE
 from bisector.core.confirmed import Decided
 from bisector.core.decision import DecisionId
 from bisector.core.judge import proof
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.core.search.sets import SetsFound
 from bisector.session.culprit_search import decide
 from tests.core.helpers import any_of, as_sets, ddmin

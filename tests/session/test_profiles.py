@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from bisector.core.criterion import DTYPE_TOLERANCES, INTEGERS, NARROW
+from bisector.core.criterion import DTYPE_TOLERANCES
+from bisector.core.dtypes import CODES, INTEGERS
 from bisector.core.options import Options
 from bisector.core.recorded import RecordedCall
 from bisector.errors import BadOption
@@ -100,7 +101,7 @@ def test_a_file_that_is_no_profile_is_refused_in_a_line(tmp_path: Path, text: st
     assert "\n" not in str(error.value) and len(str(error.value)) < 300
 
 
-@pytest.mark.parametrize("dtype", [*DTYPE_TOLERANCES, *INTEGERS, *NARROW])
+@pytest.mark.parametrize("dtype", [*DTYPE_TOLERANCES, *INTEGERS, *CODES])
 def test_a_profile_may_name_whatever_dtype_torch_has(dtype: str, tmp_path: Path) -> None:
     assert isinstance(getattr(torch, dtype), torch.dtype)
     path = tmp_path / "mine.yaml"

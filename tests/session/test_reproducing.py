@@ -17,7 +17,7 @@ from bisector.core.answer import Answer
 from bisector.core.case import WHOLE, Case
 from bisector.core.confirmed import Repair
 from bisector.core.decision import DecisionId
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, Repro, TestFile
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import CannotWrite

@@ -15,7 +15,8 @@ from bisector.core.case import WHOLE
 from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import BudgetSpent
-from bisector.core.model import Candidate, Outcome
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import DescribeGraph, RunProbe
 from bisector.core.search.minimal import Inverted, MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from bisector.core.program import PROGRAM
 from bisector.core.recorded import Recorded
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.runner.lab import Lab
-from bisector.session import divergence, pipeline, subject
+from bisector.session import pipeline, subject
 from bisector.session.divergence import RUNS_OF_A_SCRIPT, ScriptWriter
 from bisector.session.run import Session
 from tests.session.model import REPRO, Model, modelled, output
@@ -41,9 +40,6 @@ def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
 
     def run(model: Model) -> Answer:
         monkeypatch.setattr(Session, "program_lab", program_lab)
-        prepared = SimpleNamespace(prepared=lambda: tmp_path)
-        for module in (divergence, subject):
-            monkeypatch.setattr(module, "script_of", lambda session: prepared)
         repro = asked.Repro(REPRO.format(plain=model.plain, fixed=model.fixed))
         monkeypatch.setattr(ScriptWriter, "write", lambda writer, case, spec: repro)
         with modelled(model, tmp_path, monkeypatch) as session:

@@ -10,7 +10,8 @@ from bisector.core import protocol as asked
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.judge import NOTHING_COMPARED
-from bisector.core.model import Machine, Measurement, Outcome, ProbeResult
+from bisector.core.model import Machine, Measurement, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.session import subject
 from bisector.session.study import Study

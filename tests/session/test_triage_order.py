@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bisector.core.clusters import Cause
-from bisector.core.model import Outcome
 from bisector.core.options import Options
+from bisector.core.outcome import Outcome
 from bisector.errors import BadOption, BadTarget
 from bisector.session.run import Clock
 from bisector.session.triage.driving import Triage

@@ -19,8 +19,8 @@ from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.fix import SetFlags
 from bisector.core.growth import ROUNDED_RUNS
-from bisector.core.model import Outcome
 from bisector.core.options import Options
+from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun
 from bisector.core.script_verdict import NOT_BY_ROUNDING
@@ -28,6 +28,7 @@ from bisector.core.shown import ScriptResult
 from bisector.processes import Started
 from bisector.runner.journal import Journal
 from bisector.session import script_runs
+from bisector.session.script_runs import ScriptRuns
 from bisector.session.witness import Script, Witness
 from tests.core.measurements import AGREES as MEASURED
 from tests.core.measurements import off_by, output
@@ -45,18 +46,18 @@ Runs = dict[tuple[Mode, str | None], PlainRun]
 Made = Callable[..., Script]
 
 
-class Scripted(Script):
+class Scripted(ScriptRuns):
     """The runs as they are written down; those that agree where nothing is."""
 
     def __init__(self, folder: Path, runs: Runs) -> None:
         journal = SimpleNamespace(answers={}, started=lambda key, request: None, done=self._done)
         options = Options("script.py")
         session: Any = SimpleNamespace(
-            journal=journal, lab=SimpleNamespace(jobs=1), options=options, seed=0, config={}
+            journal=journal, jobs=1, options=options, seed=0, config={}
         )
         super().__init__(session, folder)
-        self.runs = runs
-        self.asked: list[tuple[Mode, str | None]] = []
+        self.written = runs
+        self.made: list[tuple[Mode, str | None]] = []
         self.kept: list[str] = []
         self.late: list[tuple[str, ...]] = []
 
@@ -64,10 +65,10 @@ class Scripted(Script):
         self.kept.append(key)
 
     def _ended(self, asked: Any) -> PlainRun:
-        self.asked.append((asked.mode, asked.backend))
+        self.made.append((asked.mode, asked.backend))
         self.late.append(asked.late)
         known = EAGER if asked.mode is Mode.EAGER else replace(AGREES, backends=())
-        return self.runs.get((asked.mode, asked.backend), known)
+        return self.written.get((asked.mode, asked.backend), known)
 
     def _begin(self, asked: Any) -> Any:
         return None
@@ -76,9 +77,18 @@ class Scripted(Script):
         return self.folder
 
 
+class Told(Script):
+    """What is said of such runs. asked: those that were made, late: the lines in each; kept: of which the
+    journal holds the answer."""
+
+    def __init__(self, runs: Scripted) -> None:
+        super().__init__(runs)
+        self.asked, self.late, self.kept = runs.made, runs.late, runs.kept
+
+
 @pytest.fixture
-def script(tmp_path: Path) -> Callable[[Runs], Scripted]:
-    return lambda runs: Scripted(tmp_path, runs)
+def script(tmp_path: Path) -> Callable[[Runs], Told]:
+    return lambda runs: Told(Scripted(tmp_path, runs))
 
 
 COMPILED, EAGER_RUN, AGAIN = (Mode.COMPILED, None), (Mode.EAGER, None), (Mode.EAGER_AGAIN, None)
@@ -101,7 +111,7 @@ def test_where_the_run_with_compilation_off_is_late_no_other_is_made(script: Any
 
 
 @pytest.mark.parametrize("late", [AGAIN, COMPILED])
-def test_what_is_printed_is_not_said_to_differ_where_a_second_run_is_late(script: Any, late: Any) -> None:
+def test_what_is_printed_is_not_said_to_differ_where_a_second_run_is_late(tmp_path: Path, late: Any) -> None:
     """It may be a time or an address, which differs from run to run."""
 
     class Second(Scripted):
@@ -110,7 +120,8 @@ def test_what_is_printed_is_not_said_to_differ_where_a_second_run_is_late(script
             return LATE if (asked.mode, asked.backend) == late and (asked.again or late is AGAIN) else run
 
     printing = replace(AGREES, printed=("b",))
-    program = Second(script({}).folder, {COMPILED: printing, AGAIN: replace(AGREES, printed=("a",))})
+    written = {COMPILED: printing, AGAIN: replace(AGREES, printed=("a",))}
+    program = Script(Second(tmp_path, written))
     shown = program.witness(CRITERION).shown
     assert shown.outcome is Outcome.UNRESOLVED
     assert shown.reason.startswith("what it prints differs; run again, to see whether that moves")
@@ -161,7 +172,7 @@ def test_rounding_explains_what_a_script_says_where_eager_moved_by_rounding_says
         (Mode.COMPILED_KEPT, None): told, (Mode.SUBSTITUTED, None): told,
     })  # fmt: skip
     shown = ScriptResult(Outcome.FAIL, "line 1 of its output")
-    eager, compiled = program.runs[EAGER_RUN], program.runs[COMPILED]
+    eager, compiled = (program.runs.written[which] for which in (EAGER_RUN, COMPILED))
     found = program.equal_inputs(Witness(eager, compiled, shown, (PrintedLine(0),)), CRITERION)
     assert found.unknown == ("" if rounded == "loss 0.9" else NOT_BY_ROUNDING)
     assert program.asked.count(AGAIN) == (1 if rounded == "loss 0.9" else ROUNDED_RUNS)
@@ -216,7 +227,7 @@ def test_a_seed_whose_runs_are_late_is_not_one_that_agrees(script: Any) -> None:
     assert script({COMPILED: DIFFERS}).by_seed((1,), CRITERION) == {1: Outcome.FAIL}
 
 
-def looked_at(script: Any, backends: tuple[str, ...], rungs: dict[str, PlainRun]) -> tuple[Witness, Scripted]:
+def looked_at(script: Any, backends: tuple[str, ...], rungs: dict[str, PlainRun]) -> tuple[Witness, Told]:
     program = script({(Mode.COMPILED, rung): run for rung, run in rungs.items()})
     compiled = replace(DIFFERS, backends=backends)
     shown = script({COMPILED: compiled}).witness(CRITERION).shown
@@ -268,7 +279,7 @@ def test_drawing_alike_is_asked_where_a_call_up_to_the_one_that_diverges_draws(s
 
 def test_under_a_fix_the_settings_hold_too_under_which_the_script_is_examined(script: Made) -> None:
     made = script({(Mode.COMPILED, None): DIFFERS})
-    made.session.config = {"inductor.fallback_random": True}
+    made.runs.session.config = {"inductor.fallback_random": True}
     found, run, _ = made.under(SetFlags({"inductor.cpp.simdlen": 1}), CRITERION)
     assert (found.outcome, run.calls) == (Outcome.FAIL, DIFFERS.calls)
     assert made.asked == [(Mode.EAGER, None), (Mode.COMPILED, None)]
@@ -295,10 +306,10 @@ def test_what_was_begun_beside_the_search_is_not_run_again(
     monkeypatch.setattr(script_runs, "processes", SimpleNamespace(start=start))
     with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
         session: Any = SimpleNamespace(
-            journal=journal, lab=SimpleNamespace(jobs=2), options=Options(str(target)), seed=0, config={},
-            clock=SimpleNamespace(left_s=lambda: None), beside=[],
+            journal=journal, jobs=2, options=Options(str(target)), seed=0, config={},
+            left_s=lambda: None, beside=[],
         )  # fmt: skip
-        script, fix = Script(session, tmp_path), SetFlags({"inductor.cpp.threads": 1})
+        script, fix = Script(ScriptRuns(session, tmp_path)), SetFlags({"inductor.cpp.threads": 1})
         for begun in (1, 2):
             script.begin_under(fix)
             script.begin_under(fix)
@@ -320,8 +331,8 @@ def test_an_interrupt_ends_the_script_s_run_at_once(
     target.write_text("import time\nopen('begun', 'w').close()\ntime.sleep(600)\n")
     with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
         session: Any = SimpleNamespace(
-            journal=journal, lab=SimpleNamespace(jobs=1), seed=0, config={}, beside=[],
-            options=Options(str(target), folder=str(tmp_path)), clock=SimpleNamespace(left_s=lambda: None),
+            journal=journal, jobs=1, seed=0, config={}, beside=[],
+            options=Options(str(target), folder=str(tmp_path)), left_s=lambda: None,
         )  # fmt: skip
         def interrupt() -> None:
             until(lambda: (tmp_path / "begun").exists(), 60)
@@ -329,6 +340,6 @@ def test_an_interrupt_ends_the_script_s_run_at_once(
 
         threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt):
-            Script(session, tmp_path).witness(CRITERION)
+            Script(ScriptRuns(session, tmp_path)).witness(CRITERION)
     [process] = session.beside
     assert process.popen.wait(10) == -signal.SIGKILL

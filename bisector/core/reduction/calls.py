@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..case import Case
 from ..graphinfo import GraphInfo, NodeInfo, Place
-from ..model import Outcome
+from ..outcome import Outcome
 from .inputs import SIMPLER, place_of_worst
 from .problem import Problem, Trial
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, zip_longest
 
-from ..case import WHOLE, Case, Slice
+from ..case import WHOLE, WRITTEN_OUT, Case, Slice
 from ..graphinfo import Axis, GraphInfo, NodeInfo
 from ..model import OutputMeasurement, ProbeResult
 from .problem import Problem
@@ -24,8 +24,6 @@ OTHERS = frozenset({"float16", "bfloat16", "float64"})
 FEW_INDICES = (1, 2)
 # Elements that stand in for millions: few enough to probe in no time, more than any vector or tile.
 PART = 16_384
-# A repro writes out the values of inputs of up to so many elements.
-WRITTEN_OUT = 64
 _INTEGERS: tuple[str, ...] = ("zeros", "ones", "same:{}")
 _FLOATS = (*_INTEGERS, "only:{}", "integers", "digits:1", "digits:2", "digits:4")
 SIMPLER = dict.fromkeys(("float16", "bfloat16", "float32", "float64"), _FLOATS)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from ..case import Case
 from ..graphinfo import Axis, GraphInfo
-from ..model import Outcome, OutputMeasurement, ProbeResult
+from ..model import OutputMeasurement, ProbeResult
+from ..outcome import Outcome
 
 
 @dataclass(frozen=True)

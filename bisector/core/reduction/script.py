@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from ..case import WHOLE, Case
-from ..model import Outcome, ProbeResult
+from ..model import ProbeResult
+from ..outcome import Outcome
 from ..search.minimal import Members, minimal_set
 from .problem import Problem, Trial
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..decision import DecisionId
-from ..model import Outcome
+from ..outcome import Outcome
 
 Members = tuple[DecisionId, ...]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.search.ordered import Transition, first_failing
 
 E = TypeVar("E", bound=str)  # an element of the sets: a decision, or the name of a group or a call

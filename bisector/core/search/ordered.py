@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 
 from ..judge import BudgetSpent
 from .minimal import E, MinimalSet, Test

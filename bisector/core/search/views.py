@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Generic
 
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 
 from .minimal import E, Inverted, MemoizedTest, MinimalSet, Test, minimal_set, one_minimal
 

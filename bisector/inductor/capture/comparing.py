@@ -14,7 +14,8 @@ import torch
 
 import bisector
 
-from ...core.criterion import EXACT, Tolerance
+from ...core.criterion import EXACT
+from ...core.model import Tolerance
 
 _NOT_THE_SCRIPTS = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (torch, bisector))
 

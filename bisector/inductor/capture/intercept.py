@@ -1,8 +1,7 @@
-"""Stand-ins for torch.compile and the comparison functions while a user's script runs.
+"""Stand-ins for what compiles, compares and seeds while a user's script runs.
 
-The script is not edited. Every form of compiling ends in `torch.compile` or `torch._dynamo.optimize`
-(`nn.Module.compile`, decorators and `from torch import compile` included), so these two are replaced
-before the script's first line; the graphs then run in eager and are recorded.
+The script is not edited: these are put in place before its first line; the graphs then run in eager and are
+recorded.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import os
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,23 +21,22 @@ import torch
 import torch._dynamo.repro.after_aot
 import torch._dynamo.repro.after_dynamo
 
-from . import comparing
+from . import comparing, compile_stand_ins
 from .artifacts import run_repro_stand_in
 from .record import Recorder
 from .signals import MainThread
-from .wrapping import is_of_torch, name_of, wrapped
+from .wrapping import name_of, wrapped
 
 
 @contextlib.contextmanager
 def intercepted(recorder: Recorder, script: Path) -> Iterator[None]:
     """Put the stand-ins in place for a `with` block in which the script is run."""
     run_repro = run_repro_stand_in(script, recorder.notes.append)
-    ours = threading.local()  # whether torch._dynamo.optimize is called by our own torch.compile
     replacements: list[tuple[Any, str, Any]] = [
         (torch._dynamo.repro.after_aot, "run_repro", run_repro),
         (torch._dynamo.repro.after_dynamo, "run_repro", run_repro),
-        (torch, "compile", _compile_stand_in(recorder, torch.compile, ours)),
-        (torch._dynamo, "optimize", _optimize_stand_in(recorder, torch._dynamo.optimize, ours)),
+        compile_stand_ins.of_compile(functools.partial(_compiled, recorder)),
+        compile_stand_ins.of_optimize(functools.partial(_optimized, recorder)),
         *comparing.stand_ins(recorder.compared),
         *MainThread().stand_ins(),
         (torch, "manual_seed", _seeding(recorder, torch.manual_seed, "torch")),
@@ -56,55 +54,26 @@ def intercepted(recorder: Recorder, script: Path) -> Iterator[None]:
         yield
 
 
-def _compile_stand_in(
-    recorder: Recorder, original: Callable[..., Any], ours: threading.local
-) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def compile(model: Any = None, *, backend: Any = None, mode: Any = None, options: Any = None,
-                dynamic: Any = None, fullgraph: Any = False, disable: bool = False, **rest: Any) -> Any:
-        if model is None:
-            return functools.partial(
-                compile, backend=backend, mode=mode, options=options, dynamic=dynamic,
-                fullgraph=fullgraph, disable=disable, **rest,
-            )
-        if disable:
-            return original(model, disable=True)
-        if is_of_torch(sys._getframe(1)):
-            return original(
-                model, backend=backend or "inductor", mode=mode, options=options, dynamic=dynamic,
-                fullgraph=fullgraph, **rest,
-            )  # fmt: skip
-        dynamic = dynamic if recorder.dynamic is None else recorder.dynamic
-        entry = recorder.entry(
-            name_of(model), backend or "inductor", _options(mode, options, dynamic), dynamic
-        )
-        ours.calling = True
-        try:
-            made = original(
-                model, backend=recorder.backend(entry), dynamic=dynamic, fullgraph=fullgraph, **rest
-            )
-        finally:
-            ours.calling = False
-        return wrapped(model, made, recorder.counted)
-
-    return compile
+def _compiled(
+    recorder: Recorder, original: Callable[..., Any], model: Any, given: Mapping[str, Any]
+) -> Any:
+    """What torch.compile makes of the model where its graphs are recorded and run in eager."""
+    if given.get("disable"):
+        return original(model, disable=True)
+    backend = given.get("backend") or "inductor"
+    dynamic = given.get("dynamic") if recorder.dynamic is None else recorder.dynamic
+    options = _options(given.get("mode"), given.get("options"), dynamic)
+    entry = recorder.entry(name_of(model), backend, options, dynamic)
+    rest = {name: value for name, value in given.items() if name not in ("mode", "options", "disable")}
+    made = original(model, **{**rest, "backend": recorder.backend(entry), "dynamic": dynamic})
+    return wrapped(model, made, recorder.counted)
 
 
-def _optimize_stand_in(
-    recorder: Recorder, original: Callable[..., Any], ours: threading.local
-) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def optimize(backend: Any = "inductor", *args: Any, **kwargs: Any) -> Any:
-        if getattr(ours, "calling", False) or kwargs.get("disable") or is_of_torch(sys._getframe(1)):
-            return original(backend, *args, **kwargs)
-
-        def decorate(fn: Any) -> Any:
-            entry = recorder.entry(name_of(fn), backend, {}, kwargs.get("dynamic"))
-            return original(recorder.backend(entry), *args, **kwargs)(fn)
-
-        return decorate
-
-    return optimize
+def _optimized(
+    recorder: Recorder, original: Callable[..., Any], model: Any, given: Mapping[str, Any]
+) -> Any:
+    entry = recorder.entry(name_of(model), given["backend"], {}, given.get("dynamic"))
+    return original(model, backend=recorder.backend(entry))
 
 
 def _options(mode: Any, options: Any, dynamic: Any) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from ...core.criterion import DTYPE_TOLERANCES, Criterion, Tolerance
+from ...core.criterion import DTYPE_TOLERANCES, Criterion
 from ...core.judge import divergence
+from ...core.model import Tolerance
 from .. import measure, tensors, torch_state
 from .comparing import Compared
 from .restarts import restart_as_the_compiler_would

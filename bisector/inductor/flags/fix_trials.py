@@ -21,10 +21,10 @@ from torch._inductor import decomposition
 from ...core.case import Case
 from ...core.criterion import Criterion
 from ...core.judge import judge
-from ...core.model import Candidate, Measurement, Outcome
+from ...core.model import Candidate, Measurement
 from ...core.protocol import CannotAnswer, Draw, Draws, Ratios
 from ...errors import first_line
-from .. import execute, measure, probing, tensors, torch_state
+from .. import execute, probing, tensors, torch_state
 from ..capture.record import Call
 from ..graph import edit
 from ..hooks import decomp
@@ -143,7 +143,8 @@ def try_candidates(
     for draw in range(draws):
         args = redrawn(subject.edited.args, draw)
         eager = _outputs(subject, execute.eager_program(subject), args)
-        default, *fixed = (_outcome(eager, _run(each, args), criterion) for each in programs)
+        results = [execute.measured(subject, eager, _run(each, args), args=args) for each in programs]
+        default, *fixed = (judge(one, criterion).outcome for one in results)
         found.append(Draw(default, tuple(fixed)))
     return Draws(tuple(found))
 
@@ -155,10 +156,6 @@ def _run(made: TrialProgram, args: Sequence[Any]) -> Outputs:
 
 def _outputs(subject: execute.Subject, fn: Any, args: Sequence[Any]) -> Outputs:
     return execute.run(subject, fn, tensors.fresh(args, subject.edited.requires_grad))
-
-
-def _outcome(eager: Outputs, compiled: Outputs, criterion: Criterion) -> Outcome:
-    return judge(Measurement(measure.measure_all(eager, compiled)), criterion).outcome
 
 
 def pasted(call: Call, case: Case, line: str, train: bool | None) -> Measurement:

@@ -21,10 +21,12 @@ from torch.utils import _pytree as pytree
 from ...core.trace import NodeTrace
 from .. import naming
 from ..dispatched_ops import DispatchedOps
+from ..equality import same
 from ..execute import Subject, seed
 from ..nudging import LINEAR, nudge
 from ..products import factor_eps
-from ..reference import Float64, NoReference, finest_of, short_name, widen
+from ..reference import Float64, NoReference, short_name, widen
+from ..rounding import finest_of
 from . import local_error
 from .forward import Following, magnitude
 from .local_error import Local
@@ -184,7 +186,7 @@ class Backward:
     ) -> float | None:
         pairs = [(g.actual, g.eager) for g in given if g is not None]
         pairs += [(self.following.compiled[i], self.following.env[i]) for i in n.all_input_nodes]
-        moved = [pair for pair in pairs if not local_error.same(pair)]
+        moved = [pair for pair in pairs if not same(*pair)]
         if not moved:
             return None
         result = tuple(expected.values()), tuple(eager[i] for i in expected)

@@ -16,7 +16,7 @@ import torch
 import torch._inductor.config as inductor_config
 
 from ...core.case import Case
-from ...core.model import Candidate, Measurement
+from ...core.model import Candidate
 from ...core.protocol import CannotAnswer, Traced
 from ...core.shares import Shares
 from ...core.trace import Reach, Trace
@@ -24,7 +24,6 @@ from ...errors import first_line
 from .. import execute, tensors, torch_state
 from ..capture.record import Call
 from ..graph import edit
-from ..measuring import measured
 from . import backward, taps
 from .forward import Following
 from .injection import Sharing
@@ -85,7 +84,7 @@ def _followed(
     if shares is Shares.ALL:
         sharing = Sharing(subject, values.written, following.errors, eager, own)
         found = replace(found, parts=sharing.parts(nodes))
-    return Traced(found, Measurement(measured(subject, eager, own)))
+    return Traced(found, execute.measured(subject, eager, own))
 
 
 def _compiled(subject: execute.Subject, candidate: Candidate) -> execute.Outputs:

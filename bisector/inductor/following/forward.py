@@ -16,11 +16,13 @@ from torch.utils import _pytree as pytree
 from ...core.trace import NodeTrace
 from .. import naming, tensors
 from ..dispatched_ops import DispatchedOps
+from ..equality import same
 from ..execute import NotCompiled
 from ..graph import edit
 from ..nudging import LINEAR
 from ..products import factor_eps
-from ..reference import Float64, NoReference, finest_of, short_name, widen
+from ..reference import Float64, NoReference, short_name, widen
+from ..rounding import finest_of
 from ..undefined import makes_memory
 from . import local_error
 from . import local_error as gains
@@ -106,7 +108,7 @@ class Following(torch.fx.Interpreter):
             return value
         written = self.values.written.get(n, [])
         held = {i: _copied(self.compiled[i]) if written else self.compiled[i] for i in n.all_input_nodes}
-        moved = [i for i in held if not local_error.same((held[i], self.env[i]))]
+        moved = [i for i in held if not same(held[i], self.env[i])]
         pairs = [(held[i], _copied(self.env[i]) if written else self.env[i]) for i in moved]
         expected = self._on_compiled(n) if moved or self.apart else None
         with DispatchedOps() as ops:
@@ -206,7 +208,7 @@ class Following(torch.fx.Interpreter):
         if one.of is not n:
             with torch.no_grad():
                 one.expected.copy_(one.actual)
-        elif not self.apart and local_error.same((one.actual, one.eager)):
+        elif not self.apart and same(one.actual, one.eager):
             self.compiled[n] = one.eager
         else:
             self.compiled[n] = one.actual

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -15,6 +15,8 @@ import torch
 import torch.utils._pytree as pytree
 
 from .. import measure
+from ..equality import parts, same
+from ..rounding import FLOAT_DTYPES, coarsest_of, eps_of
 
 # Steps of the dtype by which a basic operation (a sum, a product, a cast) may be off: it is right to the last
 # one, or to the last but one where it is made of two.
@@ -24,7 +26,6 @@ FEW = 4.0
 FEW_AT_SCALE = 64.0
 # Two factors, each rounded to half a step, make one step of the product, and both programs may be off by it.
 OF_FACTORS = 2.0
-_ARITHMETIC = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 Reference = Callable[[], Any]  # the same operation on the same inputs in float64, or None
 Pair = tuple[Any, Any]  # the compiled run's value and eager's: tensors, or tuples of tensors
 # Several inputs can be left unrounded at once, over several operations.
@@ -101,7 +102,7 @@ def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: Ref
     found = _local(actual, expected, scale, asked.reference)
     if scale is Scale.OWN and found.ulp > scale.few and _is_off_its_terms(actual, expected, asked):
         found = replace(found, beyond=True)
-    if not found.beyond or (found.eager_ulp is None and expected.dtype in _ARITHMETIC):
+    if not found.beyond or (found.eager_ulp is None and expected.dtype in FLOAT_DTYPES):
         return found
     magnitudes = asked.magnitudes()
     if asked.factors and _is_within(OF_FACTORS * asked.factors, actual, expected, magnitudes):
@@ -119,7 +120,7 @@ def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: Ref
 
 def _step(value: torch.Tensor) -> float:
     """Machine epsilon of its dtype; 0 of what has no arithmetic."""
-    return torch.finfo(value.dtype).eps if value.dtype in _ARITHMETIC else 0.0
+    return eps_of(value.dtype) if value.dtype in FLOAT_DTYPES else 0.0
 
 
 def _is_off_its_terms(actual: torch.Tensor, expected: torch.Tensor, asked: References) -> bool:
@@ -152,16 +153,16 @@ def _moved_as_far(actual: torch.Tensor, expected: torch.Tensor, others: Sequence
             continue
         apart, _ = largest(other, expected)
         most = max(most, apart)
-        moved = max(moved, int((measure.parts(other.to(expected.dtype)) != measure.parts(expected)).sum()))
+        moved = max(moved, int((parts(other.to(expected.dtype)) != parts(expected)).sum()))
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return False
-    if expected.dtype in _ARITHMETIC or expected.is_complex():
+    if expected.dtype in FLOAT_DTYPES or expected.is_complex():
         return largest(actual, expected)[0] <= AS_FAR * most
-    return int((measure.parts(actual) != measure.parts(expected)).sum()) <= AS_FAR * moved
+    return int((parts(actual) != parts(expected)).sum()) <= AS_FAR * moved
 
 
 def _local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, reference: Reference) -> Local:
-    if same((actual, expected)):
+    if same(actual, expected):
         return Local()
     relative = difference((actual, expected))
     alike = actual.shape == expected.shape and actual.dtype == expected.dtype
@@ -172,10 +173,11 @@ def _local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, reference
         known = isinstance(exact, torch.Tensor) and exact.shape == expected.shape
         right = known and math.isfinite(largest(expected, exact.to(expected.dtype))[0])
         return Local(True, math.inf, relative, True, eager_ulp=0.0 if right else None)
-    if expected.dtype not in _ARITHMETIC:
+    if expected.dtype not in FLOAT_DTYPES:
         # Integers and codes are exact. A complex number is held to its modulus, not to a step of its own.
-        rounds = eps(expected) > 0
-        ulp = relative / eps(expected) if rounds else largest(actual, expected)[0]
+        step = eps_of(expected.dtype)
+        rounds = step > 0
+        ulp = relative / step if rounds else largest(actual, expected)[0]
         return Local(True, ulp, relative, not rounds or ulp > FEW_AT_SCALE)
     ulp, few = _steps(actual, expected, scale), scale.few
     if 0 < ulp <= few:
@@ -187,46 +189,22 @@ def _local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, reference
         return Local(True, ulp, relative, ulp > few)  # eager cannot be its own reference
     exact = exact.to(expected.dtype)
     if ulp == 0:  # zeros of another sign
-        return Local(True, ulp, relative, same((expected, exact)), eager_ulp=0.0)
+        return Local(True, ulp, relative, same(expected, exact), eager_ulp=0.0)
     theirs, ours = _steps(actual, exact, scale), _steps(expected, exact, scale)
     return Local(True, ulp, relative, theirs > few * max(ours, 1.0), eager_ulp=ours)
-
-
-def same(pair: Pair) -> bool:
-    """Bit-equal, NaN equal to NaN, -0.0 not equal to 0.0."""
-    return all(_same(a, b) for a, b in _parts(pair))
 
 
 def difference(pair: Pair) -> float:
     """Largest difference over the largest magnitude in eager, the largest of all parts of a tuple; infinite
     where only one side is finite, or the shapes differ."""
-    return max((_difference(a, b) for a, b in _parts(pair)), default=0.0)
-
-
-def eps(value: Any) -> float:
-    """Machine epsilon of the coarsest arithmetic dtype among the parts; 0 for integers and codes."""
-    dtypes = [v.dtype for v in pytree.tree_leaves(value) if isinstance(v, torch.Tensor)]
-    return max((torch.finfo(d).eps for d in dtypes if d in _ARITHMETIC or d.is_complex), default=0.0)
-
-
-def _parts(pair: Pair) -> Iterator[Pair]:
-    yield from zip(pytree.tree_leaves(pair[0]), pytree.tree_leaves(pair[1]), strict=False)
-
-
-def _same(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
-        return type(a) is type(b) and bool(a == b)
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    x, y = measure.parts(a), measure.parts(b)
-    equal = (x == y) & (torch.signbit(x) == torch.signbit(y))
-    return bool((equal | (x.isnan() & y.isnan())).all())
+    ours, theirs = map(pytree.tree_leaves, pair)
+    if len(ours) != len(theirs):
+        return math.inf
+    return max(map(_difference, ours, theirs), default=0.0)
 
 
 def _difference(a: Any, b: Any) -> float:
-    if _same(a, b):
+    if same(a, b):
         return 0.0
     if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
         return math.inf
@@ -238,7 +216,7 @@ def _difference(a: Any, b: Any) -> float:
 
 def largest(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
     """Largest absolute difference, infinite where only one of two elements is finite; b's largest element."""
-    x, y = measure.parts(a).double(), measure.parts(b).double()
+    x, y = parts(a).double(), parts(b).double()
     if not x.numel():
         return 0.0, 0.0
     apart = float((x - y).abs().max())
@@ -257,7 +235,7 @@ def _steps(a: torch.Tensor, b: torch.Tensor, held_to: Scale) -> float:
     if apart == 0.0 or not math.isfinite(apart):
         return apart
     if held_to is not Scale.WHOLE or not scale:
-        x, y = measure.parts(a), measure.parts(b)
+        x, y = parts(a), parts(b)
         finite = x.isfinite() & y.isfinite()
         return float(measure.max_ulp(y[finite], x[finite]) or 0)
     info = torch.finfo(b.dtype)
@@ -272,7 +250,7 @@ def gain(result: Pair, inputs: Sequence[Pair], elementwise: bool, operation: Ope
     the result is held against its own inputs. operation: where there is but one input, so that a step (a
     ceil, a comparison) that lies between the two runs' values counts as steep as it is.
     """
-    least = max(eps(result[1]), *(eps(eager) for _, eager in inputs))
+    least = coarsest_of((result[1], *(eager for _, eager in inputs)))
     whole = difference(result) / max(least, *(difference(p) for p in inputs))
     after = _each(result) if elementwise and math.isfinite(whole) else None
     before = [_each(p) for p in inputs]
@@ -320,5 +298,5 @@ def _each(pair: Pair) -> torch.Tensor | None:
     apart, scale = largest(a, b)
     if not scale or not math.isfinite(apart):
         return None
-    differences = (measure.parts(a).double() - measure.parts(b).double()).abs()
+    differences = (parts(a).double() - parts(b).double()).abs()
     return (differences.nan_to_num(0.0, 0.0, 0.0) / scale).reshape(b.shape)

@@ -17,6 +17,7 @@ import torch.fx
 import torch.utils._pytree as pytree
 
 from .. import tensors
+from ..equality import same
 from ..execute import Outputs, Subject
 from ..graph import liveness
 
@@ -127,7 +128,7 @@ class _Before:
             return True
         if self.copy is None:
             return self.counted is None
-        return not tensors.same_values(self.copy, self.value)
+        return not same(self.copy, self.value)
 
 
 def _storage(value: Any) -> int | None:

@@ -9,7 +9,8 @@ from ...core.protocol import CannotAnswer, Varying
 from ...errors import first_line
 from .. import execute
 from ..capture.record import Call
-from . import local_error, taps
+from ..equality import same
+from . import taps
 
 
 def first_varying(call: Call, case: Case, train: bool | None) -> Varying:
@@ -29,7 +30,7 @@ def first_varying(call: Call, case: Case, train: bool | None) -> Varying:
     varying = {
         tap.node
         for tap, value in first.items()
-        if any(not local_error.same((value, other[tap])) for other in others)
+        if any(not same(value, other[tap]) for other in others)
     }
     node = next((n for n in subject.edited.gm.graph.nodes if n.name in varying), None)
     if node is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..tensors import same_values
+from ..equality import same
 from .tensor_literals import Source, check_plain, literal, text_names
 from .values import LINE_WIDTH, CannotWrite, call_source, concrete, filled, value_source
 
@@ -95,8 +95,8 @@ def _check(name: str, arguments: Source, values: Sequence[Any], requires_grad: S
     exec(arguments.text, names)
     made = names[name]()
     for value, copy, grad in zip(values, made, requires_grad, strict=True):
-        same = same_values(value, copy)
-        if same and isinstance(value, torch.Tensor):
-            same = (copy.stride(), copy.requires_grad, copy.is_leaf) == (value.stride(), grad, True)
-        if not same:
+        equal = same(value, copy)
+        if equal and isinstance(value, torch.Tensor):
+            equal = (copy.stride(), copy.requires_grad, copy.is_leaf) == (value.stride(), grad, True)
+        if not equal:
             raise CannotWrite(f"the source of {name}() does not give the same values")

@@ -20,8 +20,9 @@ from torch import fx
 
 from ...core.decision import DecisionId
 from ...errors import first_line
+from ..equality import same
 from ..naming import named_by
-from ..tensors import as_list, fresh, grad_flags, same_values
+from ..tensors import as_list, fresh, grad_flags
 from .ops_source import Scope, autocast_source, expression, function_name, statement_in_place
 from .smaller_inputs import value_of
 from .tensor_literals import Source, evaluate, literal
@@ -111,9 +112,9 @@ def verify(source: FunctionSource, gm: fx.GraphModule, inputs: Sequence[Any], se
         who, said = ("its source", raised[1]) if raised[0] is None else ("the graph", raised[0])
         raise CannotWrite(f"{who} raises {said}")
     (expected, expected_inputs), (made, made_inputs) = runs
-    if not same_values(as_list(expected), as_list(made)):
+    if not same(as_list(expected), as_list(made)):
         raise CannotWrite("the source of the graph gives other outputs than the graph")
-    if not same_values(expected_inputs, made_inputs):
+    if not same(expected_inputs, made_inputs):
         raise CannotWrite("the source of the graph leaves other values in its inputs than the graph")
 
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 
-from ...core.reduction.inputs import WRITTEN_OUT
-from ..tensors import raw_bytes
+from ...core.case import WRITTEN_OUT
 from .values import LINE_WIDTH, CannotWrite, filled, value_source
 
 DRAWN = {"randn": torch.randn, "rand": torch.rand}
@@ -252,3 +251,10 @@ def _shortest(value: torch.Tensor) -> Any:
 
 def _sizes(sizes: Sequence[int]) -> str:
     return value_source(tuple(int(n) for n in sizes))
+
+
+def raw_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of the elements: (numel, bytes of one number); a complex element is two numbers."""
+    plain = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    flat = (torch.view_as_real(plain) if plain.is_complex() else plain).reshape(-1)
+    return flat.view(torch.uint8).reshape(flat.numel(), flat.element_size())

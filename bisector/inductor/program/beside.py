@@ -19,13 +19,14 @@ from ...core.model import Measurement
 from ...core.trace import GRADIENT
 from ...errors import first_line
 from .. import tensors
-from ..declared import AsDeclared, Undeclared, is_changed
-from ..moves import Moves
+from ..eager_again import FailsAgain, steadiness
+from ..measure import Exact
 from ..nudging import Nudged
-from ..reference import Float64, finest_of, widen, widened
+from ..reference import Float64, widen, widened
+from ..rounding import finest_of
+from ..run_values import Values, measured
 from ..torch_state import Modes
 from . import call_values
-from .call_values import Values
 from .reach import held
 from .remembered import Remembered, bindings
 
@@ -37,14 +38,15 @@ FORWARD_MODE = "forward-mode differentiation runs, in which eager was not run ag
 class Beside:
     """What is kept of one call from its beginning on.
 
-    model: what was compiled; function: what torch.compile returned for it. late: called where a gradient
-    comes back to the call after it was compared.
+    index: its place. model: what was compiled; function: what torch.compile returned for it. late: called
+    where a gradient comes back to the call after it was compared. coarsest: as in `Evidence`.
     """
 
     def __init__(
-        self, model: Any, function: Callable[..., Any], args: Any, kwargs: Any, late: Callable[[], None]
-    ) -> None:
-        self.model, self.function, self.late = model, function, late
+        self, index: int, model: Any, function: Callable[..., Any], args: Any, kwargs: Any,
+        late: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self.index, self.model, self.function, self.late = index, model, function, late
         flat, self.spec = pytree.tree_flatten((args, kwargs))
         self.before = Remembered(model)
         self.inputs = tensors.snapshot(flat)
@@ -55,6 +57,7 @@ class Beside:
         self.backward_modes: Modes | None = None  # those of the first backward pass
         self.gradients: Values | None = None  # as they were before the first backward pass
         self.compared = False
+        self.coarsest = 0.0
         self.accumulates = False  # whether backward passes leave gradients in the leaves
 
     def returned(self, result: Any) -> None:
@@ -76,7 +79,7 @@ class Beside:
         if self.gradients is None:
             self.gradients = call_values.copied(call_values.gradients(self.model, given))
 
-    def evidence(self, index: int, compiled: Values) -> tuple[Evidence | None, str]:
+    def evidence(self, compiled: Values) -> tuple[Evidence | None, str]:
         """What the call gave against eager on its inputs, or why that is not known.
 
         compiled: the call's values, its gradients among them.
@@ -87,7 +90,9 @@ class Beside:
         try:
             given = self._comparable(compiled) | self.state
             self.accumulates = any(path.startswith(GRADIENT) for path in given)
-            return self._measured(index, given)
+            return self._measured(given)
+        except FailsAgain as failed:
+            return None, str(failed)
         except Exception as error:  # noqa: BLE001 - the user's function may refuse to be run again in any way
             return None, f"eager does not run a second time on its inputs: {first_line(error)}"
         finally:
@@ -97,47 +102,43 @@ class Beside:
         """Without gradients where none came back to the call: those that are there are of other calls."""
         return {path: v for path, v in compiled.items() if self.came_back or not path.startswith(GRADIENT)}
 
-    def _measured(self, index: int, compiled: Values) -> tuple[Evidence | None, str]:
-        eager = self._eager()
+    def _measured(self, compiled: Values) -> tuple[Evidence | None, str]:
+        eager = self.run()
         drew = self.before.has_drawn()
-        found = call_values.measured(index, eager, compiled)
+        found = self.measured(eager, compiled)
         if not any(output.n_diff or _of_another_kind(output) for output in found.outputs):
-            return Evidence(found.measurement, None, None, (), ()), found.unseen or ""
-        again = None
-        if drew:
-            again = self._against(index, eager, self._eager(put_back=False))
-        undeclared = Undeclared()
-        restored = self._against(index, eager, self._eager(undeclared))
-        finest = finest_of(eager.values())
-        reference, notes = self._reference(finest)
-        modes = list[Nudged]()
-
-        def moved(seed: int, most: int) -> Values:
-            modes.append(Nudged(seed, most))
-            return self._eager(modes[-1])
-
-        moves = Moves(eager, moved, NUDGES)
-        nudged = [self._against(index, eager, outputs) for outputs in moves.by_one_step()]
+            return Evidence(found, None, None, (), ()), found.unseen or ""
+        steady = steadiness(self, eager, drew, NUDGES)
+        reference, notes = self._reference(finest_of(eager.values()))
 
         def against(reference: Mapping[str, Any]) -> Measurement:
-            return call_values.measured(index, eager, compiled, moves.beside(reference)).measurement
+            return self.measured(eager, compiled, steady.moves.beside(reference))
 
         evidence = Evidence(
-            against(reference), again, restored, tuple(nudged), notes,
-            coarsest=max(mode.coarsest for mode in modes), undeclared=undeclared.said,
-            undeclared_paths=self._as_declared(index, eager) if undeclared.said else (),
+            against(reference), steady.again, steady.restored, steady.nudged, notes,
+            coarsest=self.coarsest, undeclared=steady.undeclared, undeclared_paths=steady.undeclared_paths,
         )  # fmt: skip
         if has_other_reference(evidence):
             evidence = replace(evidence, default=against({}), notes=(*notes, OTHER_REFERENCE))
         return evidence, found.unseen or ""
 
-    def _as_declared(self, index: int, eager: Values) -> tuple[str, ...]:
-        """The values that change where the program's operators do as they declare."""
-        found = self._against(index, eager, self._eager(AsDeclared()))
-        return tuple(output.path for output in found.outputs if is_changed(output))
+    def run(self, mode: AbstractContextManager[Any] | None = None) -> Values:
+        return self._eager(mode)
 
-    def _against(self, index: int, eager: Values, other: Mapping[str, Any]) -> Measurement:
-        return call_values.measured(index, eager, dict(other)).measurement
+    def run_on(self) -> Values:
+        return self._eager(put_back=False)
+
+    def run_moved(self, seed: int, most: int) -> Values:
+        mode = Nudged(seed, most)
+        try:
+            return self._eager(mode)
+        finally:
+            self.coarsest = max(self.coarsest, mode.coarsest)
+
+    def measured(
+        self, eager: Values, other: Mapping[str, Any], reference: Mapping[str, Exact] | None = None
+    ) -> Measurement:
+        return measured(eager, other, reference, call=self.index)
 
     def _reference(self, finest: float) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         try:

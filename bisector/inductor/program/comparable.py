@@ -16,7 +16,8 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from .. import tensors
+from ..equality import digest
+from ..run_values import Rest, Unseen
 from .reach import PLAIN, attributes_of
 
 Named = tuple[str, Any]  # where a value stands (`output[0].mean`), and what is compared of it
@@ -27,22 +28,6 @@ _SAID = (
     enum.Enum, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, range, slice, type,
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type(NotImplemented), type(Ellipsis),
 )  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True)
-class Unseen:
-    """In the place of a value of which nothing is compared. what: its type, in words."""
-
-    what: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Rest:
-    """In the place of values that are compared by their digest alone: one that differs proves nothing, since
-    numbers that rounding moves are among them."""
-
-    count: int
-    bits: str
 
 
 def parts(path: str, value: Any, depth: int = DEPTH) -> Iterator[Named]:
@@ -142,7 +127,7 @@ def _state_of_generator(value: Any) -> str | None:
 def _digest(values: Iterable[Named]) -> str:
     hasher = hashlib.sha256()
     for where, value in values:
-        told = tensors.digest([value]) if isinstance(value, torch.Tensor) else repr(value)
+        told = digest([value]) if isinstance(value, torch.Tensor) else repr(value)
         hasher.update(f"{where}={told};".encode())
     return hasher.hexdigest()
 

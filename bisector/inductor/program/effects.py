@@ -12,8 +12,8 @@ import torch.utils._pytree as pytree
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from ...core.program import Effect, EffectKind
+from ..equality import same
 from ..generators import Generators
-from ..tensors import same_values
 from .call_values import is_tensor
 from .reach import held
 
@@ -39,7 +39,7 @@ class Before:
     def effects(self) -> tuple[Effect, ...]:
         """What the call has done; asked once it has returned."""
         found = [Effect(EffectKind.MUTATES, name) for name in _changed(self.arguments)]
-        held = [name for name, (now, before) in self.buffers.items() if not same_values(now, before)]
+        held = [name for name, (now, before) in self.buffers.items() if not same(now, before)]
         names = dict.fromkeys((*held, *_changed(self.state)))
         found += [Effect(EffectKind.CHANGES_STATE, name) for name in names]
         found += [Effect(EffectKind.MAKES_LAZY)] if self.lazy else []

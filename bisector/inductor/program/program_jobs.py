@@ -1,28 +1,20 @@
-"""What a worker answers whose subject is a whole script: one function for each type of request that can be
-asked of it.
-"""
+"""What a worker answers about a script as a whole: the jobs of `serving.jobs` for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 
-from ... import wire
 from ...core import kinds
 from ...core import protocol as asked
 from ...core.evidence import Evidence
 from ...core.messages import ProgramOptions
-from ...core.model import Candidate, Json, Measurement
+from ...core.model import Candidate, Measurement
 from ...core.program import PROGRAM, WHOLE_SCRIPT
 from ...core.recorded import Recorded, RecordedCall
-from .. import describe, formula, hooks, torch_state
+from .. import describe, formula, torch_state
 from ..flags import installed, reads
 from ..hooks import script_selftest, selftest, tested
 from .program_probe import probe
-
-WHOLE_PROGRAM = "the script is studied as a whole, not graph by graph"
 
 
 def recorded(options: ProgramOptions) -> Recorded:
@@ -35,56 +27,35 @@ def recorded(options: ProgramOptions) -> Recorded:
     return Recorded((call,), True, 0, "", 0, (), describe.machine())
 
 
-def answer(options: ProgramOptions, request: asked.Request[Any]) -> Json:
-    """The answer of a request, as JSON. Raises CannotAnswer where it can only be asked of a graph."""
-    if isinstance(request, asked.AboutCase):
-        for kind, reason in request.about.hooks_off.items():
-            hooks.disable(kind, reason)
-    job = _JOBS.get(type(request))
-    if job is None:
-        raise asked.CannotAnswer(WHOLE_PROGRAM)
-    return wire.dump(job(options, request))
-
-
-def _probe(options: ProgramOptions, request: asked.RunProbe) -> Measurement:
+def run_probe(options: ProgramOptions, request: asked.RunProbe) -> Measurement:
     return probe(options, request.candidate, request.about.case)
 
 
-def _verdict(options: ProgramOptions, request: asked.RunVerdict) -> Evidence:
+def verdict(options: ProgramOptions, request: asked.RunVerdict) -> Evidence:
     """That the run with compilation off is steady was seen before; there is no reference in float64."""
     return Evidence(probe(options, Candidate(), request.about.case), None, None, (), ())
 
 
-def _selftest(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTested:
+def self_test(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTested:
     tried = script_selftest.run()
     if options.rung not in kinds.FRAME.rungs:  # decisions within a graph are taken
         tried |= selftest.run(selftest.flags_on(lambda flag: options.config.get(f"inductor.{flag}")))
     return tested.told(tried, {"cuda"} if torch.cuda.is_initialized() else {"cpu"})
 
 
-def _flags(options: ProgramOptions, request: asked.ReadFlags) -> asked.Settings:
+def flags(options: ProgramOptions, request: asked.ReadFlags) -> asked.Settings:
     """As they are before the script's first line."""
     known = {name: torch_state.current_flag(name) for name in request.names if torch_state.has_flag(name)}
     return asked.Settings({n: asked.Setting(value, installed.variable(n)) for n, value in known.items()})
 
 
-def _code(options: ProgramOptions, request: asked.DigestCode) -> asked.GeneratedCode:
+def code(options: ProgramOptions, request: asked.DigestCode) -> asked.GeneratedCode:
     """Which settings the script's compiles read. The code of a script is known by running it alone."""
     probe(options, request.candidate, request.about.case)
     return asked.GeneratedCode(None, frozenset(reads.unread(request.names)))
 
 
-def _formulas(options: ProgramOptions, request: asked.FindFormulas) -> asked.Formulas:
+def formulas(options: ProgramOptions, request: asked.FindFormulas) -> asked.Formulas:
     probe(options, Candidate())  # lowerings and decompositions of the script's own are there afterwards
     device = "cuda" if torch.cuda.is_initialized() else "cpu"
     return asked.Formulas({decision: formula.source_of(decision, device) for decision in request.ids})
-
-
-_JOBS: dict[type[asked.Request[Any]], Callable[[ProgramOptions, Any], Any]] = {
-    asked.RunProbe: _probe,
-    asked.RunVerdict: _verdict,
-    asked.SelfTest: _selftest,
-    asked.DigestCode: _code,
-    asked.ReadFlags: _flags,
-    asked.FindFormulas: _formulas,
-}

@@ -20,7 +20,6 @@ from unittest import mock
 
 import torch
 import torch._functorch.config as functorch_config
-import torch._inductor.compile_fx
 import torch._inductor.config as inductor_config
 from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
 from torch._inductor.codecache import FxGraphCache
@@ -36,6 +35,7 @@ from ...core.printed import MOST_LINES, digest_of_rest
 from ...core.program import KEPT, CompiledCall, PlainRun, with_events, without_its_own_words
 from ...core.shown import not_compared, outputs_of
 from .. import compiling, control, torch_state
+from ..capture.compile_stand_ins import of_compile_fx
 from ..execute import COMPILERS
 from ..hooks import guard
 from ..probing import measurement_of
@@ -81,7 +81,7 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
         return Measurement(error=without_effect[0])
     if options.values_alone:
         compiled = without_its_own_words(compiled)
-    found = measurement_of(outputs_of(eager, compiled, lines=options.lines), decisions, "")
+    found = measurement_of(Measurement(outputs_of(eager, compiled, lines=options.lines)), decisions, "")
     unseen, same = not_compared(eager, compiled), len(compiled.calls)
     return replace(found, seconds=time.perf_counter() - started, unseen=unseen, same=same)
 
@@ -178,7 +178,6 @@ def _every_compile(
     only: the numbers of the graphs that Inductor compiles, the others run op by op; none: all of them. note:
     is told why a flag has no effect: what the script raises of it would look like the compiler's answer.
     """
-    original: Callable[..., Any] = torch._inductor.compile_fx.compile_fx
 
     def apply(options: Mapping[str, Any]) -> None:
         try:
@@ -186,13 +185,14 @@ def _every_compile(
         except torch_state.CannotSet as error:
             note(str(error))
 
-    def compile_fx(gm: Any, *args: Any, config_patches: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+    def lowered(original: Callable[..., Any], gm: Any, inputs: Any, given: Mapping[str, Any]) -> Any:
         if graphs.current() not in (only or {graphs.current()}):
             return gm
-        own = {k: v for k, v in (config_patches or {}).items() if f"inductor.{k}" not in flags}
+        patches = given.get("config_patches") or {}
+        own = {k: v for k, v in patches.items() if f"inductor.{k}" not in flags}
         apply(own)
-        return original(gm, *args, config_patches=own or None, **kwargs)
+        return original(gm, inputs, **{**given, "config_patches": own or None})
 
     apply({})
-    with mock.patch.object(torch._inductor.compile_fx, "compile_fx", compile_fx):
+    with mock.patch.object(*of_compile_fx(lowered)):
         yield

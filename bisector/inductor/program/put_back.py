@@ -13,8 +13,8 @@ import torch
 
 from ...core.program import EffectKind
 from .. import naming
+from ..equality import same
 from ..generators import Generators
-from ..tensors import same_values
 from .reach import CONTAINERS
 
 _GENERATORS = (EffectKind.DRAWS, EffectKind.MAKES_LAZY)
@@ -65,7 +65,7 @@ class PutBack:
     def _ends(self) -> None:
         """By what they hold: a batch norm does not raise the version of its running statistics."""
         pairs = self._before.items()
-        self._changed |= {key for key, (now, before) in pairs if not same_values(now.detach(), before)}
+        self._changed |= {key for key, (now, before) in pairs if not same(now.detach(), before)}
         self._before = {}
 
     def _tensors(self, frame: types.FrameType) -> Iterator[torch.Tensor]:

@@ -18,9 +18,9 @@ import torch
 import torch.utils._pytree as pytree
 
 from ...core.program import Carrier
-from .. import tensors
+from ..equality import same
+from ..run_values import Values, size_of
 from . import call_values
-from .call_values import Values
 from .gradients import watch_gradients
 from .reach import held
 
@@ -61,7 +61,7 @@ class Kept:
         self._save(index, _of_gradient(path, count), call_values.copied({GRADIENT: value}))
 
     def _save(self, index: int, what: str, values: Values) -> None:
-        self.bytes += call_values.size_of(values)
+        self.bytes += size_of(values)
         if self.bytes <= MOST_BYTES:
             torch.save(values, _file(self.folder, index, what))
 
@@ -82,7 +82,7 @@ class Substituted:
         paths = dict.fromkeys((*(kept or {}), *now))
         if kept is None:
             self._part(index, UNKNOWN)
-        elif unlike := [p for p in paths if p not in kept or p not in now or not _same(kept[p], now[p])]:
+        elif unlike := [p for p in paths if p not in kept or p not in now or not same(kept[p], now[p])]:
             self._part(index, unlike[0])
         self.began_s = time.monotonic()
 
@@ -101,7 +101,7 @@ class Substituted:
         for path, value in now.items():
             if isinstance(value, torch.Tensor):
                 _overwrite(value, kept[path])
-        if not all(_same(kept[path], v) for path, v in now.items() if isinstance(v, torch.Tensor)):
+        if not all(same(kept[path], v) for path, v in now.items() if isinstance(v, torch.Tensor)):
             self._part(index, UNKNOWN)  # two of them lie in one memory here, and did not compiled
         flat, spec = pytree.tree_flatten(result)
         made = [self._as_kept(one, kept[f"output[{i}]"]) for i, one in enumerate(flat)]
@@ -173,12 +173,6 @@ def left_by(model: Any, given: Any) -> Values:
     return changed | {f"state[{name}]": tensor for name, tensor in held(model)}
 
 
-def _same(one: Any, two: Any) -> bool:
-    if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
-        return tensors.same_values(one, two.detach())
-    return type(one) is type(two) and bool(one == two or (one != one and two != two))
-
-
 def _fits(value: Any, kept: Any) -> bool:
     """Whether the kept value can stand in the place of eager's."""
     if not isinstance(value, torch.Tensor):
@@ -189,5 +183,5 @@ def _fits(value: Any, kept: Any) -> bool:
 
 def _overwrite(value: torch.Tensor, kept: torch.Tensor) -> None:
     """Change what is in memory without autograd seeing it."""
-    if not tensors.same_values(value.detach(), kept):
+    if not same(value.detach(), kept):
         value.data.copy_(kept)  # `detach` would share the version, and a backward pass would refuse it

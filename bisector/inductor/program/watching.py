@@ -22,15 +22,17 @@ import torch
 
 from ... import wire
 from ...core.backends import INDUCTOR, is_beyond, rung_of
+from ...core.model import Measurement
 from ...core.program import Carrier, CompiledCall, Effect, EffectKind, Mode
 from ...errors import first_line
 from .. import torch_state
 from ..capture import comparing
 from ..capture.comparing import Compared
+from ..capture.compile_stand_ins import of_compile
 from ..capture.wrapping import is_of_torch, wrapped
+from ..run_values import Values, digests_of, measured, size_of
 from . import call_values, effects
 from .beside import Beside
-from .call_values import Values
 from .put_back import PutBack, place_of
 from .reach import code_of
 from .rounded import Rounded
@@ -71,11 +73,11 @@ def begin(options: Mapping[str, Any], note: Note, around: Around = alone) -> Cal
     )  # fmt: skip
     if not Mode(options["mode"]).is_compiled:
         _answer_is_compiling(watch, options.get("compiling", False))
-    torch.compile = _compile(watch, torch.compile, options["backend"], options.get("arguments", {}))
+    compiled = functools.partial(_compiled, watch, options["backend"], options.get("arguments", {}))
     _watch_backward(watch)
     if (undone := options.get("put_back")) is not None:
         PutBack(EffectKind(undone), options["codes"]).begin()
-    for owner, name, stand_in in comparing.stand_ins(watch.compared):
+    for owner, name, stand_in in (of_compile(compiled), *comparing.stand_ins(watch.compared)):
         setattr(owner, name, stand_in)
     return watch.finish
 
@@ -151,7 +153,8 @@ class Watch:
         self._before_call(last.index)
         before = last.safely(lambda: effects.before(model, given)) if self.keeps else None
         late = functools.partial(self._note, late=last.index)
-        beside = last.safely(lambda: Beside(model, function, args, kwargs, late)) if self.beside else None
+        kept = last.index, model, function, args, kwargs, late
+        beside = last.safely(lambda: Beside(*kept)) if self.beside else None
         if (channel := self.channel) is not None:
             last.safely(lambda: channel.before(last.index, model, given))
         here.within = True
@@ -182,20 +185,20 @@ class Watch:
                 last, call_values.copied(call_values.left(given) | call_values.state(last.model))
             )
         )
-        found = standing or call_values.Standing((), 0, None)
+        found = standing or Measurement()
         self._note(**wire.dump(CompiledCall(
             last.index, last.entry, found.outputs, raised, found.unseen or last.unseen, found.same,
             key=last.key, classes=classes,
         )))  # fmt: skip
 
-    def _standing(self, last: _Last, values: Values) -> call_values.Standing:
+    def _standing(self, last: _Last, values: Values) -> Measurement:
         """How copied values stand to those of the run with compilation off, which are kept in that run."""
         file = self._file(last)
         if self.keeps:
             self._keep(file, values)
         elif (eager := _kept(file)) is not None:
-            return call_values.measured(last.index, eager, values)
-        return call_values.Standing((), 0, None)
+            return measured(eager, values, call=last.index)
+        return Measurement()
 
     def _begun(self, entry: str, model: Any, given: Any) -> _Last:
         """The next call. Of calls in other threads the order is chance: they are known by what they are
@@ -300,7 +303,7 @@ class Watch:
         )  # fmt: skip
         if last.beside is not None:
             within, self.here.within = self.here.within, True  # what eager calls is no call of the script's
-            evidence, why = last.beside.evidence(last.index, last.values)
+            evidence, why = last.beside.evidence(last.values)
             self.here.within = within
             call = dataclasses.replace(call, beside=evidence, beside_unseen=why)
         self._note(**wire.dump(dataclasses.replace(call, unseen=call.unseen or one.unseen, key=one.key)))
@@ -313,8 +316,8 @@ class Watch:
 
     def _keep(self, path: Path, values: Values) -> None:
         with self.lock:
-            self.kept += call_values.size_of(values)
-        held = values if self.kept <= KEPT_BYTES else call_values.digests_of(values)
+            self.kept += size_of(values)
+        held = values if self.kept <= KEPT_BYTES else digests_of(values)
         torch.save(held, path)
 
 
@@ -357,30 +360,27 @@ def _kept(path: Path) -> Values | None:
 # -- what is replaced -------------------------------------------------------------------------------------
 
 
-def _compile(
-    watch: Watch, original: Callable[..., Any], backend: str | None, arguments: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """backend: in the place of the script's own, where that does more. arguments: in the place of its own."""
-
-    @functools.wraps(original)
-    def compile(model: Any = None, **given: Any) -> Any:
-        if model is None:
-            return functools.partial(compile, **given)
-        if is_of_torch(sys._getframe(1)):
-            return original(model, **given)
-        own = INDUCTOR if given.get("backend") is None else rung_of(given["backend"])
-        watch.note(backend=own)
-        if backend is not None and is_beyond(own, backend):
-            given = _for_backend(given, backend)
-        made = original(model, **{**given, **arguments})
-        if (dynamo := sys.modules.get("torch._dynamo.eval_frame")) is not None:
-            dynamo.skip_code(_CALLED_BY_COMPILED)  # where a graph breaks, Dynamo meets it as a frame
-        if made is model and isinstance(model, torch.nn.Module):
-            # With compilation off it is the module itself, whose own calls are none of the compiled one's.
-            made = torch.compiler.disable(model)
-        return made if given.get("disable") else wrapped(model, made, watch.call)
-
-    return compile
+def _compiled(
+    watch: Watch,
+    backend: str | None,
+    arguments: Mapping[str, Any],
+    original: Callable[..., Any],
+    model: Any,
+    given: Mapping[str, Any],
+) -> Any:
+    """What torch.compile makes of the model, its calls watched. backend: in the place of the script's own,
+    where that does more. arguments: in the place of its own."""
+    own = INDUCTOR if given.get("backend") is None else rung_of(given["backend"])
+    watch.note(backend=own)
+    if backend is not None and is_beyond(own, backend):
+        given = _for_backend(given, backend)
+    made = original(model, **{**given, **arguments})
+    if (dynamo := sys.modules.get("torch._dynamo.eval_frame")) is not None:
+        dynamo.skip_code(_CALLED_BY_COMPILED)  # where a graph breaks, Dynamo meets it as a frame
+    if made is model and isinstance(model, torch.nn.Module):
+        # With compilation off it is the module itself, whose own calls are none of the compiled one's.
+        made = torch.compiler.disable(model)
+    return made if given.get("disable") else wrapped(model, made, watch.call)
 
 
 def _answer_is_compiling(watch: Watch, answer: bool) -> None:

@@ -1,8 +1,11 @@
-"""What a worker answers: one function for each type of request, from the loaded subject to the answer."""
+"""What a worker answers: one function for each type of request about the recorded calls of a script, and for
+those that can be asked of a script as a whole too, one of `program.program_jobs`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +15,7 @@ from ... import wire
 from ...core import protocol as asked
 from ...core.evidence import Evidence
 from ...core.graphinfo import GraphInfo
+from ...core.messages import ProgramOptions
 from ...core.model import Json, Measurement
 from .. import (
     collecting,
@@ -32,14 +36,31 @@ from ..flags.codes import code_of, sources_of
 from ..following import follow
 from ..following.varying import first_varying
 from ..hooks import selftest, tested
+from ..program import program_jobs
+
+Subject = Loaded | ProgramOptions  # what a worker was started for: recorded calls, or a script as a whole
+WHOLE_PROGRAM = "the script is studied as a whole, not graph by graph"
 
 
-def answer(loaded: Loaded, request: asked.Request[Any]) -> Json:
-    """The answer of a request, as JSON."""
+@dataclass(frozen=True)
+class Job:
+    """of_script: None for what can only be asked of a graph."""
+
+    of_calls: Callable[[Loaded, Any], Any]
+    of_script: Callable[[ProgramOptions, Any], Any] | None = None
+
+
+def answer(subject: Subject, request: asked.Request[Any]) -> Json:
+    """The answer of a request, as JSON. Raises CannotAnswer."""
     if isinstance(request, asked.AboutCase):
         for kind, reason in request.about.hooks_off.items():
             hooks.disable(kind, reason)
-    return wire.dump(_JOBS[type(request)](loaded, request))
+    job = _JOBS[type(request)]
+    if isinstance(subject, Loaded):
+        return wire.dump(job.of_calls(subject, request))
+    if job.of_script is None:
+        raise asked.CannotAnswer(WHOLE_PROGRAM)
+    return wire.dump(job.of_script(subject, request))
 
 
 def _call(loaded: Loaded, request: asked.AboutCase[Any]) -> Call:
@@ -154,24 +175,24 @@ def _selftest(loaded: Loaded, request: asked.SelfTest) -> asked.HooksTested:
     return tested.told(selftest.run(flags), {device for call in calls for device in call.devices()})
 
 
-_JOBS: dict[type[asked.Request[Any]], Callable[[Loaded, Any], Any]] = {
-    asked.RunProbe: _probe,
-    asked.RunPasted: _pasted,
-    asked.RunVerdict: _verdict,
-    asked.RunTrace: _trace,
-    asked.FindVarying: _varying,
-    asked.TimeSlowdown: _slowdown,
-    asked.TryOtherInputs: _other_inputs,
-    asked.SteerInputs: _steer,
-    asked.DigestCode: _code,
-    asked.ShowSource: _source,
-    asked.DescribeGraph: _info,
-    asked.WriteRepro: _repro,
-    asked.WriteTest: _test,
-    asked.ReadFlags: _flags,
-    asked.FindFormulas: _formulas,
-    asked.WarmUp: _warm,
-    asked.SelfTest: _selftest,
+_JOBS: dict[type[asked.Request[Any]], Job] = {
+    asked.RunProbe: Job(_probe, program_jobs.run_probe),
+    asked.RunPasted: Job(_pasted),
+    asked.RunVerdict: Job(_verdict, program_jobs.verdict),
+    asked.RunTrace: Job(_trace),
+    asked.FindVarying: Job(_varying),
+    asked.TimeSlowdown: Job(_slowdown),
+    asked.TryOtherInputs: Job(_other_inputs),
+    asked.SteerInputs: Job(_steer),
+    asked.DigestCode: Job(_code, program_jobs.code),
+    asked.ShowSource: Job(_source),
+    asked.DescribeGraph: Job(_info),
+    asked.WriteRepro: Job(_repro),
+    asked.WriteTest: Job(_test),
+    asked.ReadFlags: Job(_flags, program_jobs.flags),
+    asked.FindFormulas: Job(_formulas, program_jobs.formulas),
+    asked.WarmUp: Job(_warm),
+    asked.SelfTest: Job(_selftest, program_jobs.self_test),
 }
 
 

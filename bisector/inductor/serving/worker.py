@@ -20,8 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ... import processes, wire
+from ... import processes, request_json, wire
 from ...core.messages import ProgramOptions, WorkerOptions
+from ...core.recorded import Recorded
 from ...tracing import Trace
 
 LEAST_S = 1.0  # for the script, however long it took to come to it
@@ -41,28 +42,33 @@ def main(fd: int) -> None:
     os.dup2(log, 1)  # the script's prints and the compilers' chatter; the channel has its own descriptor
     os.dup2(log, 2)
     if options.program is not None:
-        _serve_program(channel, options, options.program, trace)
-        return
-    hello, loaded = _start(options, begun, partial(_leave_if_alone, channel), trace)
-    if loaded is None:
-        channel.sendall(json.dumps(hello).encode() + b"\n")
-        sys.stdout.flush()
-        os._exit(0)  # a script that could not be stopped would hold the interpreter's end up
-    from . import jobs
-
+        hello, subject = _begin_script(options.program)
+    else:
+        hello, subject = _begin_calls(options, begun, partial(_leave_if_alone, channel), trace)
     channel.sendall(json.dumps(wire.dump(hello)).encode() + b"\n")
+    if subject is not None:
+        _serve(channel, options, hello, subject, trace)
+    sys.stdout.flush()
+    # The subject's exit handlers have nothing to say here, and torch's own take a second; a script that could
+    # not be stopped would hold the interpreter's end up.
+    os._exit(0)
+
+
+def _serve(
+    channel: socket.socket, options: WorkerOptions, hello: Recorded, subject: Any, trace: Trace
+) -> None:
+    """Until the channel closes. subject: as of `jobs.answer`."""
+    from . import jobs
 
     def run_job(request: Any) -> Any:
         if hello.one_at_a_time and jobs.in_worker(request):
             return {}  # they are there for later forks; here the first probe does as much for the next
-        return jobs.answer(loaded, request)
+        return jobs.answer(subject, request)
 
     if hello.one_at_a_time:
-        _serve_one_at_a_time(channel, run_job, options, hello, loaded)
+        _serve_one_at_a_time(channel, run_job, options, hello, subject)
     else:
-        _serve_forks(channel, run_job, options, loaded, trace)
-    sys.stdout.flush()
-    os._exit(0)  # the subject's exit handlers have nothing to say here, and torch's own take a second
+        _serve_forks(channel, run_job, options, subject, trace)
 
 
 def _serve_one_at_a_time(
@@ -75,30 +81,20 @@ def _serve_one_at_a_time(
         autotuned.pin(options.choices)
     # What CUDA maps into the process counts as data: a limit made for forks would stop it at once.
     limit = None if hello.on_cuda else options.memory_bytes
-    resident.Resident(channel, run_job, wire.load_request, pristine.Pristine(loaded), limit).serve()
+    resident.Resident(channel, run_job, request_json.load_request, pristine.Pristine(loaded), limit).serve()
 
 
-def _serve_program(
-    channel: socket.socket, options: WorkerOptions, program: ProgramOptions, trace: Trace
-) -> None:
-    """Each job in a fork of this process, which has torch with the hooks, and nothing of the script's."""
+def _begin_script(program: ProgramOptions) -> tuple[Recorded, ProgramOptions]:
+    """For jobs about a script as a whole: torch with the hooks, and nothing of the script's."""
     threads = _imported()
     from ..flags import reads
     from ..program import program_jobs
-    from . import server, warm
+    from . import warm
 
     reads.watch()
-
     warm.warm_up()
     told = replace(program, threads=threads)
-    channel.sendall(json.dumps(wire.dump(program_jobs.recorded(told))).encode() + b"\n")
-    load: Any = wire.load_request
-    server.Server(
-        channel, partial(program_jobs.answer, told), load, options.memory_bytes, options.log,
-        trace=trace,
-    ).serve()  # fmt: skip
-    sys.stdout.flush()
-    os._exit(0)
+    return program_jobs.recorded(told), told
 
 
 def _imported() -> int:
@@ -114,26 +110,26 @@ def _imported() -> int:
 
 
 def _serve_forks(
-    channel: socket.socket, run_job: Any, options: WorkerOptions, loaded: Any, trace: Trace
+    channel: socket.socket, run_job: Any, options: WorkerOptions, subject: Any, trace: Trace
 ) -> None:
+    """Each job in a fork of this process."""
     from . import building, jobs, server
 
-    memory_bytes, log_path = options.memory_bytes, options.log
-    load: Any = wire.load_request
-
-    learn = loaded.probe_cache.learn
+    load: Any = request_json.load_request
+    given = channel, run_job, load, options.memory_bytes, options.log, jobs.in_worker
+    if isinstance(subject, ProgramOptions):
+        server.Server(*given, trace=trace).serve()
+        return
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
         builder = None if options.lanes is None else building.Builder(Path(folder), options.lanes, trace)
-        server.Server(
-            channel, run_job, load, memory_bytes, log_path, jobs.in_worker, learn, builder, trace
-        ).serve()
+        server.Server(*given, subject.probe_cache.learn, builder, trace).serve()
 
 
-def _start(
+def _begin_calls(
     options: WorkerOptions, begun: float, meanwhile: Callable[[], None], trace: Trace
 ) -> tuple[Any, Any]:
-    """Import, install the hooks, run the target. Returns what was recorded and the subject; where there is no
-    subject, why there is none and None.
+    """For jobs about recorded calls: import torch, install the hooks, run the target. Returns what was
+    recorded and the subject; where there is no subject, why there is none and None.
 
     begun: when this process was, on the monotonic clock. meanwhile: see `run_in_thread`.
     """

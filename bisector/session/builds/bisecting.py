@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from bisector.builds.line import Line
 from bisector.core.judge import BudgetSpent
 from bisector.core.ladder import Bracket, Step, climb, walked_back
-from bisector.core.model import Outcome
 from bisector.core.options import FIXED, INTRODUCED, Question
+from bisector.core.outcome import Outcome
 from bisector.errors import BadOption
 
 from ...builds.bounds import parse_bound

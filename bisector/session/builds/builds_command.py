@@ -12,8 +12,9 @@ from bisector import wire
 from bisector.builds.line import Known
 from bisector.core.answer import Answer
 from bisector.core.ladder import Step
-from bisector.core.model import Machine, Outcome
+from bisector.core.model import Machine
 from bisector.core.options import FIXED, Question
+from bisector.core.outcome import Outcome
 from bisector.core.verdict import VerdictClass, decided
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.runner.journal import Journal

@@ -13,7 +13,7 @@ from bisector.builds.history import Commit
 from bisector.builds.predicate import Interpreter, installed
 from bisector.core.judge import BudgetSpent
 from bisector.core.ladder import Bracket, Step
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 
 from .. import environment
 from .asking import BuildTest

@@ -14,8 +14,8 @@ from bisector.builds.index import Wheel, wheels
 from bisector.builds.line import Known, Line, Source
 from bisector.builds.overlay import Overlay
 from bisector.builds.predicate import CannotInstall, Interpreter, installed
-from bisector.core.model import Outcome
 from bisector.core.options import INTRODUCED, Question
+from bisector.core.outcome import Outcome
 from bisector.errors import NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory

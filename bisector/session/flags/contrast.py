@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
 from bisector.core.flags import Contrast, FlagWalk, Settings
-from bisector.core.model import Candidate, Outcome, ProbeResult
+from bisector.core.model import Candidate, ProbeResult
 from bisector.core.options import Against
+from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import Members, MinimalSet
 from bisector.core.search.sets import all_sets
 from bisector.errors import BadOption, NumbisectError

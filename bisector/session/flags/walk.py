@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from bisector.core.case import WHOLE, Case
 from bisector.core.flags import Flag, FlagTrial, FlagWalk
 from bisector.core.judge import grown, removed_fraction
-from bisector.core.model import Candidate, Measurement, Outcome, ProbeResult
+from bisector.core.model import Candidate, Measurement, ProbeResult
+from bisector.core.outcome import Outcome
 from bisector.core.protocol import Request, Setting
 from bisector.core.search.sets import repairs_only
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bisector import wire
-from bisector.core.model import Outcome
 from bisector.core.options import Options
+from bisector.core.outcome import Outcome
 from bisector.report.rendered import shown
 
-from ...processes import Started, how_it_ended, module, start
+from ... import processes
 from ..run import Clock
 from .outcome import Looked, clustered
 from .store import Store
@@ -42,7 +42,7 @@ class LocalPool:
         self.width = width
         self._command = command
         self._threads = ThreadPoolExecutor(width)
-        self._processes: set[Started] = set()
+        self._processes: set[processes.Started] = set()
 
     def submit(self, request: Path) -> Future[str | None]:
         return self._threads.submit(self._run, request)
@@ -58,13 +58,13 @@ class LocalPool:
 
 def job_command(request: Path) -> list[str]:
     """What runs the job of a request as a process of its own."""
-    return module("bisector.session.triage.job", str(request))
+    return processes.module("bisector.session.triage.job", str(request))
 
 
-def run_job(command: Sequence[str], request: Path, running: set[Started]) -> str | None:
+def run_job(command: Sequence[str], request: Path, running: set[processes.Started]) -> str | None:
     """Runs a job to its end; returns why it died, or None. running: the process is in it meanwhile."""
     with open(request.parent / "job.log", "ab") as log:
-        process = start(command, log=log)
+        process = processes.start(command, log=log)
         running.add(process)
         try:
             status = process.wait(None).status  # a job keeps its own limits
@@ -77,7 +77,7 @@ def ended(status: int, request: Path) -> str | None:
     """Why a job with this exit status died, or None."""
     if status == 0:
         return None
-    return f"its job ended with {how_it_ended(status)}; see {request.parent / 'job.log'}"
+    return f"its job ended with {processes.how_it_ended(status)}; see {request.parent / 'job.log'}"
 
 
 @dataclass

@@ -17,8 +17,9 @@ from bisector import wire
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause, pattern
 from bisector.core.decision import DecisionId
-from bisector.core.model import OF_STATUS, Candidate, Measurement, Outcome
+from bisector.core.model import Candidate, Measurement
 from bisector.core.options import Options
+from bisector.core.outcome import OF_STATUS, Outcome
 from bisector.errors import AnotherHead, NumbisectError
 from bisector.runner.rundir import RunDirectory
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bisector.core.clusters import Cause, cause_of
 from bisector.core.decision import DecisionId
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 
 
 @dataclass(frozen=True)

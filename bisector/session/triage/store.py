@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector import wire
-from bisector.core.model import Outcome
+from bisector.core.outcome import Outcome
 from bisector.core.own_folders import TRIAGE_OPTIONS
 from bisector.errors import AnotherHead, BadOption
 from bisector.runner.head import Head

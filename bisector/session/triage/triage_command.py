@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bisector import wire
-from bisector.core.model import Outcome
 from bisector.core.options import Options
+from bisector.core.outcome import Outcome
 from bisector.core.own_folders import TRIAGE_OPTIONS
 from bisector.errors import INTERRUPTED, BadOption, BadTarget
 from bisector.report import triage as report

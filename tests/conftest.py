@@ -91,3 +91,9 @@ def warm_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def warm(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An executable that is Python with torch imported."""
     return warm_python(shared(tmp_path_factory, "warm"))
+
+
+@pytest.fixture(scope="session")
+def warm_command(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same for modules, and a cold one for scripts: what numbisect watches must import torch itself."""
+    return warm_modules(shared(tmp_path_factory, "warm"))

@@ -86,15 +86,23 @@ class RunOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlainOptions(RunOptions):
-    """What its process is told beside that.
+class WatchOptions(RunOptions):
+    """What is told to what watches a run.
 
-    folder: where the values of the eager run are kept; values: where those are that calls gave compiled.
-    events: the file that takes what is seen. root: the folder that holds the package.
+    folder: where the values of the eager run are kept; values: where those are that calls gave compiled, the
+    same folder where it is empty. only: the calls that run compiled, by their place; none: all of them.
     """
 
     folder: str
-    values: str
+    values: str = ""
+    only: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainOptions(WatchOptions):
+    """What the process of a plain run is told. events: the file that takes what is seen. root: the folder
+    that holds the package."""
+
     events: str
     root: str
 

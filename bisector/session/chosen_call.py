@@ -259,7 +259,7 @@ def is_a_script(session: Session, hello: Recorded) -> bool:
     options = session.options
     chosen = options.entry is not None or options.call is not None
     ours = chosen or options.train is not None or options.dynamic is not None
-    return hello.scripted and not ours and not options.config and session.kind is TargetKind.SCRIPT
+    return hello.scripted and not ours and not options.config and session.target.kind is TargetKind.SCRIPT
 
 
 def held_to_as_a_script(session: Session, chosen: Divergence) -> Criterion:

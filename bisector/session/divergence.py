@@ -93,7 +93,7 @@ class ScriptWriter(ReproWriter):
     def write(self, case: Case, spec: ScriptSpec) -> Repro:
         session = self.session
         lines = tuple(line for line in self.lines if line.is_of_stdout)
-        source = script_repro.Source(session.options.target, session.environment, session.seed, lines)
+        source = script_repro.Source(session.script, session.environment, session.seed, lines)
         return Repro(script_repro.text(source, case, spec))
 
 

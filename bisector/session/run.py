@@ -112,7 +112,7 @@ class Session:
         self.counts: Counter[str] = Counter()
         self.labs: list[Lab] = []
         self.beside: list[Started] = []  # what runs beside the workers, and ends with them
-        self.kind = recognise(target, self.options.trust).kind
+        self.target = recognise(target, self.options.trust)
         self.environment: Mapping[str, str] = {}
         self.config: Mapping[str, Json] = self.options.config
         self.wanted: int | None = None
@@ -162,6 +162,11 @@ class Session:
         return self._script_runs
 
     @property
+    def script(self) -> str:
+        """The file that is run: of a folder that was named, the one in it."""
+        return str(self.target.path)
+
+    @property
     def jobs(self) -> int:
         return self.lab.jobs
 
@@ -170,10 +175,9 @@ class Session:
 
     def program_lab(self, name: str, rung: str, lines: tuple[PrintedLine, ...]) -> Lab:
         """A lab whose subject is the whole script. rung, lines: as of ProgramOptions."""
-        o, script = self.options, self.script_runs
-        own = o.criterion is not None
+        own, script = self.options.criterion is not None, self.script_runs
         program = ProgramOptions(
-            o.target, str(script.values()), self.seed, rung, own, config=self.config, lines=lines
+            self.script, str(script.values()), self.seed, rung, own, config=self.config, lines=lines
         )
         lab = self.new_lab(name, program)
         lab.prepare = script.prepare
@@ -183,10 +187,9 @@ class Session:
         """A lab with a worker of its own. lanes: as of WorkerOptions; without them each probe builds its own
         kernels, as a user's run does."""
         o = self.options
-        target = recognise(Path(o.target), o.trust)
         load = LoadOptions(
-            target=str(target.path),
-            kind=target.kind.value,
+            target=str(self.target.path),
+            kind=self.target.kind.value,
             entry=o.entry,
             dynamic=o.dynamic,
             train=o.train,

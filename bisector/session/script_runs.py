@@ -8,8 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from enum import Enum
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,13 +63,16 @@ class _Begun:
 
 
 class RunOfScript(Protocol):
-    """What a session says of its script. seed: of a script that sets none; config: settings that hold around
-    it; beside: what ends with the session."""
+    """What a session says of its script. script: the file; seed: of a script that sets none; config: settings
+    that hold around it; beside: what ends with the session."""
 
     options: Options
     journal: Journal
     config: Mapping[str, Json]
     beside: list[processes.Started]
+
+    @property
+    def script(self) -> str: ...
 
     @property
     def seed(self) -> int: ...
@@ -173,7 +175,7 @@ class ScriptRuns:
             root=str(ROOT.parent),
         )  # fmt: skip
         process = processes.start(
-            [sys.executable, str(WATCHED), _as_json(told), options.target],
+            [sys.executable, str(WATCHED), json.dumps(wire.dump(told)), self.session.script],
             folder=options.folder,
             environment={**os.environ, **({} if mode.is_compiled else OFF)},
             capture=True,
@@ -191,11 +193,6 @@ class ScriptRuns:
             heard = json.dumps(wire.dump(self._heard(run)))
             (self._folder_of(asked) / KEPT).write_text(heard, encoding="utf-8")
         return run
-
-
-def _as_json(told: PlainOptions) -> str:
-    values = {name: v.value if isinstance(v, Enum) else v for name, v in asdict(told).items()}
-    return json.dumps(values)
 
 
 def read_run(events: Path, done: processes.Ended) -> PlainRun:

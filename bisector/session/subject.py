@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from bisector.core.accuracy import beneath_tolerance, may_be_beneath_tolerance
@@ -111,7 +110,7 @@ def whole_script(
     study = _held_to(study, evidence, measured_here.signatures)
     # The outputs of a smaller case are those of the whole.
     study = replace(study, small=study.criterion)
-    source = source_of(Path(options.target))
+    source = source_of(session.target.path)
     given = verdict or measured_here
     return DivergingScript(call, study, evidence, given, rung=rung, script=source, lines=lines)
 

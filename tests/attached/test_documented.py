@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ PRINTED = [r"(kept: failures/case-\w+\n){3}", r"Outcome\.FAIL VerdictClass\.ELID
 
 @pytest.mark.live
 @pytest.mark.parametrize(("program", "printed"), list(zip(PROGRAMS, PRINTED, strict=True)))
-def test_a_program_shown_does_what_is_said(program: str, printed: str, warm: str, tmp_path: Path) -> None:
+def test_a_program_shown_does_what_is_said(program: str, printed: str, tmp_path: Path) -> None:
     (tmp_path / "shown.py").write_text(program)
-    done = run(warm, "shown.py", folder=tmp_path)
+    done = run(sys.executable, "shown.py", folder=tmp_path)
     assert re.fullmatch(printed, done.stdout), done.stdout + done.stderr

@@ -89,11 +89,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def pytest_in(folder: Path, warm: str) -> Pytest:
+def pytest_in(folder: Path, warm_command: str) -> Pytest:
     """Runs pytest on these tests."""
 
     def pytest_in(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run(warm, "-m", "pytest", "-p", "no:cacheprovider", *arguments, "test_it.py", folder=folder)
+        command = ["-m", "pytest", "-p", "no:cacheprovider", *arguments, "test_it.py"]
+        return run(warm_command, *command, folder=folder)
 
     return pytest_in
 
@@ -128,6 +129,7 @@ def test_the_answer_stands_beside_the_failure(pytest_in: Pytest, tmp_path: Path,
     done = pytest_in("--numbisect=minimize", f"--numbisect-dir={tmp_path}", *chosen)
     assert done.returncode == 1
     assert "because of the constant folding of `mul`" in done.stdout
+    assert "the script itself agrees with eager" in done.stdout, "a bundle is a script, run under the fix"
     (line,) = re.findall(r"^test_it\.py::test_folds_a_constant: (.*)$", done.stdout, re.M)
     assert re.fullmatch(r"compiled-worse; cfold:aten\.mul\S*.*; \S+repro\.py", line), line
     repro = line.rpartition("; ")[2]

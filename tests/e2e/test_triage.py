@@ -23,16 +23,9 @@ from bisector.subject.targets import Failure, found
 from tests.command import numbisect
 from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle
 from tests.runner.test_head import HEAD
+from tests.scripts.folded import FOLDED
 from tests.warm import ANYWAY
 
-FOLDED = """
-import torch
-
-def folded(x):
-    return x.{op}() * 0
-
-torch.compile(folded)(torch.tensor([1.0, float("nan")]))
-"""
 AGREES = "import torch\n\ntorch.compile(torch.relu)(torch.rand(4))\n"
 MALICIOUS = "import torch\n\ntorch.load({path!r}, weights_only=True)\n"
 PICKLED = "cos\nsystem\n(S'touch {path}'\ntR."
@@ -61,24 +54,26 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory, warm_workers: None, warm: str) -> Watched:
+def watched(tmp_path_factory: pytest.TempPathFactory, warm_workers: None, warm_command: str) -> Watched:
     """Two failures of one cause and what is none: one whole run for the first, probes for the second, which
     comes while the folder is watched."""
     folder = tmp_path_factory.mktemp("triage")
     (folder / "in").mkdir()
     for name in ("first.py", "same.py"):
-        (folder / "in" / name).write_text(FOLDED.format(op="abs"))
+        (folder / "in" / name).write_text(FOLDED)
     (folder / "in" / "notes.txt").write_text("seed 7 fails")
     command = ["-m", "bisector", "triage", "--out", "out", "-q"]
-    done = subprocess.run([warm, *command, "in"], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [warm_command, *command, "in"], cwd=folder, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     before = told(folder)
     process = subprocess.Popen(  # a cold one, which Ctrl-C reaches
         [sys.executable, *command, "--watch", "in"],
         cwd=folder, env={**os.environ, **ANYWAY}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    (folder / "in" / "renamed.py").write_text(FOLDED.format(op="abs"))
-    (folder / "in" / "new.py").write_text(FOLDED.format(op="sin"))
+    (folder / "in" / "renamed.py").write_text(FOLDED)
+    (folder / "in" / "new.py").write_text(FOLDED.replace("abs", "sin"))
     known = len(before["failures"])
     wait_until(lambda: len(told(folder)["failures"]) == known + 1, process)
     process.send_signal(signal.SIGINT)
@@ -207,7 +202,7 @@ def test_a_triage_is_gone_on_with_by_its_folder_alone(sorted_out: Any, tmp_path:
 
 @pytest.mark.live
 def test_a_run_that_the_budget_cuts_short_is_left_for_the_next_look(tmp_path: Path) -> None:
-    (tmp_path / "folded.py").write_text(FOLDED.format(op="abs"))
+    (tmp_path / "folded.py").write_text(FOLDED)
     store = Store.opened(tmp_path / "out", {}, HEAD)
     [failure] = found([tmp_path / "folded.py"], trusted=False)
     assert isinstance(failure, Failure)

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from bisector.core.decision import DecisionId
 from tests.faults.inject import CAPTURE, SEARCH
 from tests.faults.table import Ground, Place, python, variables
 from tests.replay.recording import confirmed
+from tests.scripts.folded import CAUSE, FOLDED
 
 # exit status and words of the line of `numbisect check`, with the fault while the script is about to run
 QUICK = {
@@ -99,13 +99,14 @@ def kill_after(command: list[str], run: Path, lines: int) -> None:
 
 @pytest.mark.live
 def test_a_run_that_is_killed_interrupted_and_killed_comes_to_its_answer(folder: Path) -> None:
-    ground, run = Ground(folder), folder / "minimize"
-    kill_after(["minimize", str(ground.script), "--no-minimize", "--out", str(run), "-q"], run, MOMENTS[0])
+    ground, run, script = Ground(folder), folder / "folded", folder / "folded.py"
+    script.write_text(FOLDED)
+    kill_after(["minimize", str(script), "--no-minimize", "--out", str(run), "-q"], run, MOMENTS[0])
     with Place(ground, "Ctrl-C", SEARCH) as place:
         done = place.done(["resume", str(run), "-q"])
         assert done.returncode == 130, done.stderr
         assert done.stderr.startswith("[") and "interrupted; go on with: numbisect resume" in done.stderr
-        assert "Verdict  elided-rounding" in done.stdout
+        assert "Verdict  compiled-worse" in done.stdout
         assert "Stopped early: it was interrupted. This is the answer so far." in done.stdout
         assert "no decisions are known" not in done.stdout, "the search was not at its end"
         assert ground.given(run)["exit_status"] == 130
@@ -116,8 +117,8 @@ def test_a_run_that_is_killed_interrupted_and_killed_comes_to_its_answer(folder:
     ended = python("-m", "bisector", "resume", str(run), "-q", folder=folder)
     assert ended.returncode == 0, ended.stdout
     result, answered = json.loads((run / "result.json").read_text()), answers(run)
-    assert result["verdict"]["class"] == "elided-rounding"
-    assert {"cast"} < {DecisionId(member).kind for cause in confirmed(result["causes"]) for member in cause}
+    assert result["verdict"]["class"] == "compiled-worse"
+    assert confirmed(result["causes"]) == [[CAUSE]]
     assert max(answered.values()) == 1, "what was answered before is not asked again"
     assert python("-m", "bisector", "resume", str(run), "-q", folder=folder).returncode == 0
     assert answers(run) == answered, "a finished run waits for no answer"

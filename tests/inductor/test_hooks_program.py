@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -114,7 +113,7 @@ def serving(folder: Path, text: str, rung: str, lines: tuple[PrintedLine, ...] =
         folder=str(folder), values=str(folder), events=str(events), root=str(ROOT.parent), mode=Mode.EAGER,
         seed=0,
     )
-    options = json.dumps(asdict(told) | {"mode": told.mode.value})
+    options = json.dumps(wire.dump(told))
     command = [sys.executable, str(WATCHED), options, str(script)]
     done = processes.run(command, 120.0, environment={**os.environ, **OFF})
     assert done.status == 0, done.err

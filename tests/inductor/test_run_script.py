@@ -6,12 +6,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from bisector import processes
+from bisector import processes, wire
 from bisector.core.program import Mode, PlainOptions, PlainRun
 from bisector.session.script_runs import OFF, ROOT, WATCHED, read_run
 
@@ -68,7 +67,7 @@ def run(folder: Path, text: str, **options: bool) -> PlainRun:
         mode=Mode.EAGER, seed=0, folder=str(folder), values=str(folder), events=str(events),
         root=str(ROOT.parent), **options,
     )  # fmt: skip
-    given = json.dumps(asdict(told) | {"mode": told.mode.value})
+    given = json.dumps(wire.dump(told))
     command = [sys.executable, str(WATCHED), given, str(script)]
     own = {**os.environ, **OFF}
     return read_run(events, processes.run(command, 120.0, folder=str(folder), environment=own))

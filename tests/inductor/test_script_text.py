@@ -15,8 +15,7 @@ from bisector.builds import driver
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.protocol import ScriptSpec
-from bisector.inductor.capture import load
-from bisector.inductor.program import run_script
+from bisector.inductor.main_module import execute
 from bisector.runner.rundir import RunDirectory
 from bisector.session import script_repro
 from bisector.session.run import keep_script
@@ -49,19 +48,15 @@ def main_module(monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda: sys.modules["__main__"]
 
 
-def test_a_recorded_script_runs_in_its_own_encoding(script: Path, main_module: Any) -> None:
-    assert load._run_script(script)["said"] == SAID
-
-
-def test_a_watched_script_runs_in_its_own_encoding(script: Path, main_module: Any) -> None:
-    run_script.execute(str(script), 0)
+def test_a_script_is_executed_in_its_own_encoding_and_stays(script: Path, main_module: Any) -> None:
+    assert execute(str(script))["said"] == SAID
     assert main_module().said == SAID
 
 
 def test_a_script_is_left_to_python_at_the_line_that_python_counts(tmp_path: Path, main_module: Any) -> None:
     script = tmp_path / "script.py"
     script.write_bytes(b"\xef\xbb\xbfpage = '\x0c'\r\n\r\ndef f():\r\n    pass\r\n")
-    run_script.execute(str(script), 0, (3,))
+    execute(str(script), (3,))
     assert main_module().f._torchdynamo_disable
 
 
@@ -90,6 +85,12 @@ def test_a_run_keeps_the_script_as_python_reads_it(script: Path, tmp_path: Path)
 def test_the_annotations_of_a_script_are_values_as_under_python(tmp_path: Path, main_module: Any) -> None:
     script = tmp_path / "script.py"
     script.write_text("def f(x: int) -> float: ...\n")
-    recorded = load._run_script(script)["f"].__annotations__
-    run_script.execute(str(script), 0)
-    assert recorded == main_module().f.__annotations__ == {"x": int, "return": float}
+    assert execute(str(script))["f"].__annotations__ == {"x": int, "return": float}
+
+
+def test_modules_are_found_beside_a_script_that_is_named_by_a_link(tmp_path: Path, main_module: Any) -> None:
+    for name, text in (("script.py", "import beside_it\n"), ("beside_it.py", "")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "script.py").symlink_to(tmp_path / "script.py")
+    assert "beside_it" in execute(str(tmp_path / "links" / "script.py"))

@@ -27,11 +27,12 @@ from bisector.core.accuracy import is_far
 from bisector.core.criterion import Criterion
 from bisector.core.judge import divergence, judge
 from bisector.core.outcome import Outcome
-from bisector.core.program import Carrier, CompiledCall, EffectKind, Mode, PlainRun
+from bisector.core.program import Carrier, CompiledCall, EffectKind, Mode, PlainRun, WatchOptions
 from bisector.core.script_verdict import first_unequal
 from bisector.core.shown import is_exact, shown
 from bisector.inductor import run_values
 from bisector.inductor.capture import comparing
+from bisector.inductor.capture.wrapping import wrapped
 from bisector.inductor.program import beside as watching_beside
 from bisector.inductor.program import call_values, watching
 from bisector.inductor.program.put_back import PutBack, place_of
@@ -45,13 +46,17 @@ LAST = 99  # of the calls beside which eager runs: a watch ends its process afte
 Script = Callable[[Callable[..., Any]], None]
 
 
+def of(folder: Path, mode: Mode, **more: Any) -> WatchOptions:
+    return WatchOptions(mode=mode, seed=0, folder=str(folder), **more)
+
+
 class Watched:
     """One run of a script of calls. model: what it compiles."""
 
     def __init__(self, folder: Path, mode: Mode, model: Any) -> None:
         self.calls: list[CompiledCall] = []
         until = LAST if mode in (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE) else None
-        self.watch = Watch(folder, mode, self._note, until=until)
+        self.watch = Watch(of(folder, mode, until=until), self._note)
         self.model = model
         torch._dynamo.reset()
         self.made = torch.compile(model, backend="eager") if mode.is_compiled else model
@@ -105,16 +110,21 @@ def test_a_call_within_a_call_is_part_of_it(both: Any) -> None:
     """Traced it is never seen, with compilation off or at a graph break it is."""
 
     def script(run: Watched) -> None:
-        watch = run.watch
+        def inner(x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+        within = wrapped(inner, inner, run.watch.call)
 
         def outer(x: torch.Tensor) -> torch.Tensor:
-            return watch.call("inner", lambda x: x + 1, None, (x,), {}) * 2
+            return within(x) * 2
 
+        around = wrapped(outer, outer, run.watch.call)
         for i in range(2):
-            run.watch.call("outer", outer, outer, (torch.ones(2) * i,), {})
+            around(torch.ones(2) * i)
 
     kept, compiled = both(lambda: torch.sin, script)
-    assert [call.entry for call in kept.calls] == [call.entry for call in compiled.calls] == ["outer"] * 2
+    entries = [[call.entry.rpartition(".")[2] for call in one.calls] for one in (kept, compiled)]
+    assert entries == [["outer", "outer"]] * 2
     assert is_exact(compiled)
 
 
@@ -375,7 +385,7 @@ def test_a_function_that_cannot_run_twice_says_so(both: Any) -> None:
 
 def test_a_gradient_that_comes_back_after_the_next_call_is_told(tmp_path: Path) -> None:
     events: list[dict[str, Any]] = []
-    watch = Watch(tmp_path, Mode.EAGER_BESIDE, lambda **event: events.append(event), until=LAST)
+    watch = Watch(of(tmp_path, Mode.EAGER_BESIDE, until=LAST), lambda **event: events.append(event))
     layer, x = Layer(0.0), torch.ones(3)
     first, second = (watch.call("f", layer, layer, (x,), {}) for _ in range(2))
     watch.before_backward()
@@ -428,7 +438,7 @@ def test_an_attribute_is_not_taken_for_a_global_variable_of_its_name() -> None:
 
 def test_what_watches_compares_nothing_in_the_place_of_the_script(tmp_path: Path) -> None:
     noted: list[dict[str, Any]] = []
-    watch = Watch(tmp_path, Mode.EAGER, lambda **event: noted.append(event))
+    watch = Watch(of(tmp_path, Mode.EAGER), lambda **event: noted.append(event))
     compare = {name: stand_in for _, name, stand_in in comparing.stand_ins(watch.compared)}["equal"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(torch, "equal", compare)
@@ -791,7 +801,7 @@ def test_rounding_moves_the_values_and_the_gradients_of_calls_alone(tmp_path: Pa
     given = (torch.arange(1.0, 65.0) / 7).requires_grad_()
     found = list[torch.Tensor]()
     for seed in (None, 0, 0, 1):
-        watch = Watch(tmp_path, Mode.EAGER_AGAIN, lambda **event: None, rounded=seed)
+        watch = Watch(of(tmp_path, Mode.EAGER_AGAIN, rounded=seed), lambda **event: None)
         x = given.detach().clone().requires_grad_()
         y = watch.call("f", torch.square, torch.square, (x,), {})
         (y / 3).sum().backward()
@@ -819,7 +829,7 @@ def test_a_value_that_a_backward_pass_needs_may_be_given_in_its_place(tmp_path: 
 
 
 def test_calls_that_are_noted_are_let_go(tmp_path: Path) -> None:
-    watch = Watch(tmp_path, Mode.EAGER, lambda **event: None)
+    watch = Watch(of(tmp_path, Mode.EAGER), lambda **event: None)
     for _ in range(5):
         watch.call("f", abs, abs, (1,), {})
     assert len(watch.open) == 1
@@ -888,7 +898,7 @@ def test_a_call_that_raises_is_compared_by_what_it_leaves_behind(both: Any) -> N
 
 def test_the_calls_of_a_child_process_are_told_as_not_seen(tmp_path: Path) -> None:
     events = tmp_path / "events"
-    watch = Watch(tmp_path, Mode.EAGER, lambda **event: events.open("a").write(f"{event}\n"))
+    watch = Watch(of(tmp_path, Mode.EAGER), lambda **event: events.open("a").write(f"{event}\n"))
     watch.call("f", abs, abs, (1,), {})
     if (child := os.fork()) == 0:
         watch.call("f", abs, abs, (-1,), {})

@@ -5,11 +5,9 @@ which files of its own folder it reads meanwhile.
 from __future__ import annotations
 
 import contextlib
-import linecache
 import os
 import random
 import sys
-import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from ...core.messages import SEED, LoadOptions
 from ...errors import first_line
 from .. import torch_state
 from ..generators import Generators
+from ..main_module import execute
 from ..probe_cache import ProbeCache
 from ..threads import Ran, run_in_thread
 from .artifacts import RUNNERS, CannotLoad
@@ -86,7 +85,8 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
     try:
         with intercepted(loaded.recorder, path):
             try:
-                namespace = RUNNERS.get(options.kind, _run_script)(path)
+                run = RUNNERS.get(options.kind)
+                namespace = execute(str(path)) if run is None else run(path)
             finally:
                 loaded.scripted = bool(loaded.recorder.entries)
             if not loaded.scripted:
@@ -106,19 +106,6 @@ def _run(options: LoadOptions, loaded: Loaded) -> None:
     if loaded.recorder.unseeded:
         note = f"the script draws random numbers and sets no seed; {SEED} was set for it"
         loaded.recorder.notes.append(note)
-
-
-def _run_script(path: Path) -> Mapping[str, Any]:
-    """Execute the file as `__main__`; the module stays, since its functions are compiled later again."""
-    module = types.ModuleType("__main__")
-    module.__file__ = str(path)
-    linecache.checkcache(str(path))
-    sys.modules["__main__"] = module
-    sys.argv = [str(path)]
-    sys.path.insert(0, str(path.parent.resolve()))
-    # Else what this file imports from __future__ would hold for the script.
-    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
-    return module.__dict__
 
 
 def _run_convention(namespace: Mapping[str, Any], options: LoadOptions) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -164,10 +163,6 @@ class Comparison:
     of_two_runs: bool = True
 
 
-class _OfThread(threading.local):
-    within = False  # a call of what torch.compile returned is running in this thread
-
-
 class Recorder:
     """Collects calls; `backend(entry)` is the Dynamo backend that runs the graph in eager and records it."""
 
@@ -185,7 +180,6 @@ class Recorder:
         self.unseeded = False  # it drew random numbers, and nobody set one
         self.environment: dict[str, str] | None = None  # what the script set before it imported torch
         self.made = 0  # calls of what torch.compile returned
-        self._here = _OfThread()
         self.wanted: int | None = None  # which of them is kept whatever was kept before
         self.alive: list[Any] = []  # outputs are matched by id(): they must not be freed meanwhile
 
@@ -205,15 +199,9 @@ class Recorder:
         return found
 
     def counted(self, name: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
-        """Call what torch.compile returned, counting; a call within a call is part of it."""
-        if self._here.within:
-            return function(*args, **kwargs)
+        """Call what torch.compile returned, counting."""
         self.made += 1
-        self._here.within = True
-        try:
-            return function(*args, **kwargs)
-        finally:
-            self._here.within = False
+        return function(*args, **kwargs)
 
     def backend(self, entry: Entry) -> Callable[..., Any]:
         def record_graph(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:

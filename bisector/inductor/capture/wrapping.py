@@ -1,11 +1,16 @@
-"""What torch.compile returned, such that each of its calls goes through a function of ours."""
+"""What torch.compile returned, such that each of its calls goes through a function of ours.
+
+A call within such a call is a part of it: it is traced with the call around it, or made at a graph break.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
+import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +22,28 @@ import bisector
 Through = Callable[[str, Callable[..., Any], Any, Any, Any], Any]
 
 
+class _OfThread(threading.local):
+    within = False  # a call is running in this thread
+
+
+_here = _OfThread()
+
+
+def is_within_a_call() -> bool:
+    """Whether a call of what torch.compile returned is running in this thread, or is being looked at."""
+    return _here.within
+
+
+@contextmanager
+def within_a_call() -> Iterator[None]:
+    """What is called meanwhile counts as a part of a call."""
+    before, _here.within = _here.within, True
+    try:
+        yield
+    finally:
+        _here.within = before
+
+
 def wrapped(model: Any, made: Any, through: Through) -> Any:
     """`made` is what torch.compile made of `model`. A call within a function that is traced is left alone."""
     name = name_of(model)
@@ -25,16 +52,20 @@ def wrapped(model: Any, made: Any, through: Through) -> Any:
 
         @functools.wraps(forward)
         def forwarded(*args: Any, **kwargs: Any) -> Any:
-            return through(name, forward, model, args, kwargs)
+            if _here.within:
+                return forward(*args, **kwargs)
+            with within_a_call():
+                return through(name, forward, model, args, kwargs)
 
         made.forward = forwarded  # type: ignore[method-assign]
         return made
 
     @functools.wraps(made)
     def called(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or _here.within:  # asked first: Dynamo traces no further then
             return made(*args, **kwargs)
-        return through(name, made, model, args, kwargs)
+        with within_a_call():
+            return through(name, made, model, args, kwargs)
 
     return called
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import sys
 import tempfile
 import time
@@ -32,12 +33,21 @@ from ...core.fix_source import arguments_among
 from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Json, Measurement
 from ...core.printed import MOST_LINES, digest_of_rest
-from ...core.program import KEPT, CompiledCall, PlainRun, with_events, without_its_own_words
+from ...core.program import (
+    KEPT,
+    CompiledCall,
+    Mode,
+    PlainRun,
+    WatchOptions,
+    with_events,
+    without_its_own_words,
+)
 from ...core.shown import not_compared, outputs_of
 from .. import compiling, control, torch_state
 from ..capture.compile_stand_ins import of_compile_fx
 from ..execute import COMPILERS
 from ..hooks import guard
+from ..main_module import execute
 from ..probing import measurement_of
 from . import call_state, run_script, watching
 from .graph_control import Graphs, ProgramControl
@@ -140,16 +150,18 @@ def _run(options: ProgramOptions, only: Sequence[int], arguments: Mapping[str, J
         else:
             events.append(event)
 
-    told: dict[str, Any] = {"folder": options.folder, "mode": "compiled", "seed": options.seed}
-    told |= {"backend": None if options.rung in (INDUCTOR, OWN) else options.rung}
-    told |= {"only": only, "arguments": arguments}
+    asked = WatchOptions(
+        mode=Mode.COMPILED, seed=options.seed, folder=options.folder, only=tuple(only), arguments=arguments,
+        backend=None if options.rung in (INDUCTOR, OWN) else options.rung,
+    )  # fmt: skip
     asks_guards = control.current(kinds.GUARD.name) is not None
-    finish = watching.begin(told, note, _Calls().around if asks_guards else watching.alone)
+    finish = watching.begin(asked, note, _Calls().around if asks_guards else watching.alone)
     ended, status = None, 0
     try:
         run_script.hear(sys.stderr, lambda text: note(said=text))
         with mock.patch.object(os, "_exit", _leave), redirect_stdout(printed):
-            run_script.execute(options.script, options.seed)
+            random.seed(options.seed)
+            execute(options.script)
     except _Left as left:
         status = left.status
     except SystemExit as left:

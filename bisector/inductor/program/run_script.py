@@ -17,7 +17,6 @@ import os
 import random
 import sys
 import sysconfig
-import tokenize
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -62,9 +61,11 @@ def run(options: dict[str, Any], script: str) -> None:
         note(environment={k: v for k, v in os.environ.items() if before.get(k) != v})
         if options["root"] not in sys.path:
             sys.path.append(options["root"])
+        from bisector import wire
+        from bisector.core.program import PlainOptions
         from bisector.inductor.program import watching
 
-        finish.append(watching.begin(options, note))
+        finish.append(watching.begin(wire.load(PlainOptions, options), note))
         import torch
 
         torch.save = files.saving(torch.save)
@@ -89,13 +90,24 @@ def run(options: dict[str, Any], script: str) -> None:
     # After what the script registers for its end, which may call what it compiles.
     atexit.register(end)
     try:
-        execute(script, options["seed"], options.get("disabled", ()))
+        random.seed(options["seed"])
+        _main_module().execute(script, options.get("disabled", ()))
     except SystemExit as left:
         note(said=last_words(left))
         raise
     except BaseException as error:
         note(ended=describe_error(error))
         raise
+
+
+def _main_module() -> Any:
+    """`inductor.main_module`, by its file: the package is not imported before the script's first line."""
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "main_module.py")
+    spec = importlib.util.spec_from_file_location("numbisect_main_module", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 # -- what it says on stderr, and the files that it writes ----------------------------------------------------
@@ -208,26 +220,6 @@ class Files:
         if text is None:
             return [f"{len(content)} bytes, sha256 0x{hashlib.sha256(content).hexdigest()[:16]}"]
         return text.splitlines() or ["is empty"]
-
-
-def execute(script: str, seed: int, disabled: Sequence[int] = ()) -> None:
-    """The script as `__main__`. seed: of Python's generator. disabled: as in `RunOptions`. Raises what it
-    raises."""
-    random.seed(seed)
-    sys.argv = [script]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
-    module = types.ModuleType("__main__")
-    module.__file__ = script
-    with tokenize.open(script) as file:
-        lines = file.readlines()
-    for number in sorted(disabled, reverse=True):
-        definition = lines[number - 1]
-        indent = definition[: len(definition) - len(definition.lstrip())]
-        lines.insert(number - 1, f"{indent}@__import__('torch').compiler.disable\n")
-    source = "".join(lines)
-    sys.modules["__main__"] = module
-    # Else what this file imports from __future__ would hold for the script.
-    exec(compile(source, script, "exec", dont_inherit=True), module.__dict__)
 
 
 def describe_error(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,13 +23,13 @@ import torch
 from ... import wire
 from ...core.backends import INDUCTOR, is_beyond, rung_of
 from ...core.model import Measurement
-from ...core.program import Carrier, CompiledCall, Effect, EffectKind, Mode
+from ...core.program import CompiledCall, Effect, Mode, WatchOptions
 from ...errors import first_line
 from .. import torch_state
 from ..capture import comparing
 from ..capture.comparing import Compared
 from ..capture.compile_stand_ins import of_compile
-from ..capture.wrapping import is_of_torch, wrapped
+from ..capture.wrapping import is_of_torch, is_within_a_call, within_a_call, wrapped
 from ..run_values import Values, digests_of, measured, size_of
 from . import call_values, effects
 from .beside import Beside
@@ -62,21 +62,17 @@ def alone(started: Started) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def begin(options: Mapping[str, Any], note: Note, around: Around = alone) -> Callable[[], None]:
+def begin(asked: WatchOptions, note: Note, around: Around = alone) -> Callable[[], None]:
     """Replace torch.compile and the comparisons. around: entered for each call. Returns what must be called
     when the script ends."""
-    torch_state.seed(options["seed"])
-    watch = Watch(
-        Path(options["folder"]), Mode(options["mode"]), note, options.get("only", ()), options.get("until"),
-        options.get("late", ()), options.get("anew", ()), around, options.get("too"),
-        options.get("values", ""), options.get("rounded"),
-    )  # fmt: skip
-    if not Mode(options["mode"]).is_compiled:
-        _answer_is_compiling(watch, options.get("compiling", False))
-    compiled = functools.partial(_compiled, watch, options["backend"], options.get("arguments", {}))
+    torch_state.seed(asked.seed)
+    watch = Watch(asked, note, around)
+    if not asked.mode.is_compiled:
+        _answer_is_compiling(watch, asked.compiling)
+    compiled = functools.partial(_compiled, watch, asked.backend, asked.arguments)
     _watch_backward(watch)
-    if (undone := options.get("put_back")) is not None:
-        PutBack(EffectKind(undone), options["codes"]).begin()
+    if asked.put_back is not None:
+        PutBack(asked.put_back, asked.codes).begin()
     for owner, name, stand_in in (of_compile(compiled), *comparing.stand_ins(watch.compared)):
         setattr(owner, name, stand_in)
     return watch.finish
@@ -99,31 +95,17 @@ class Pending:
 
 
 class Watch:
-    """The compiled calls so far. only: the calls that run compiled, by their place; none: all of them. until,
-    late, anew, too, values, rounded: as in `PlainOptions`."""
+    """The compiled calls so far. around: as of `begin`."""
 
-    def __init__(
-        self,
-        folder: Path,
-        mode: Mode,
-        note: Note,
-        only: Sequence[int] = (),
-        until: int | None = None,
-        late: Sequence[str] = (),
-        anew: Sequence[int] = (),
-        around: Around = alone,
-        too: str | None = None,
-        values: str = "",
-        rounded: int | None = None,
-    ) -> None:
-        self.folder = folder
-        self.keeps = mode is Mode.EAGER
-        self.beside = mode in (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
+    def __init__(self, asked: WatchOptions, note: Note, around: Around = alone) -> None:
+        self.folder = Path(asked.folder)
+        self.keeps = asked.mode is Mode.EAGER
+        self.beside = asked.mode in (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
         self.note = note
-        self.only = frozenset(only)
-        self.until = until
-        self.late = late
-        self.anew = frozenset(anew)
+        self.only = frozenset(asked.only)
+        self.until = asked.until
+        self.late = asked.late
+        self.anew = frozenset(asked.anew)
         self.around = around
         self.count = 0
         self.kept = 0
@@ -133,23 +115,15 @@ class Watch:
         self.process, self.told_of_child = os.getpid(), False
         self.here = _OfThread()
         self.open: dict[int, _Last] = {}  # calls that have returned and are not noted yet, by their places
-        self.channel: Kept | Substituted | Rounded | None = None if rounded is None else Rounded(rounded)
-        kept_in = Path(values) if values else folder
-        if mode is Mode.COMPILED_KEPT:
-            self.channel = Kept(kept_in)
-        elif mode is Mode.SUBSTITUTED:
-            self.channel = Substituted(kept_in, note, Carrier(too) if too else None)
+        self.channel = _channel(asked, note)
 
     def call(self, entry: str, function: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         """Call the function, and note it. model: what it was compiled of."""
         if self._is_elsewhere():
             return function(*args, **kwargs)
-        here = self.here
-        if here.within:  # traced with the call around it, or at a graph break in it
-            return function(*args, **kwargs)
-        self._finish(here.last)
+        self._finish(self.here.last)
         given = (args, kwargs)
-        here.last = last = self._begun(entry, model, given)
+        self.here.last = last = self._begun(entry, model, given)
         self._before_call(last.index)
         before = last.safely(lambda: effects.before(model, given)) if self.keeps else None
         late = functools.partial(self._note, late=last.index)
@@ -157,7 +131,6 @@ class Watch:
         beside = last.safely(lambda: Beside(*kept)) if self.beside else None
         if (channel := self.channel) is not None:
             last.safely(lambda: channel.before(last.index, model, given))
-        here.within = True
         try:
             in_eager = bool(self.only) and last.index not in self.only
             stance = torch.compiler.set_stance("force_eager") if in_eager else nullcontext()
@@ -167,8 +140,6 @@ class Watch:
         except Exception as error:
             self._raised(last, error, given)
             raise
-        finally:
-            here.within = False
         if channel is not None:
             unchanged = result
             made = last.safely(lambda: (channel.returned(last.index, model, unchanged, given),))
@@ -246,11 +217,6 @@ class Watch:
         """The last call of this thread, which has returned."""
         return self.here.last.pending if self.here.last is not None else None
 
-    @property
-    def within(self) -> bool:
-        """Whether a call of this thread is running."""
-        return self.here.within
-
     def compared(self, comparison: Compared) -> bool:
         """Note what the script's comparison says; one that fails ends the script as it would."""
         self._note(agreed=comparison.agreed, raised=comparison.raised)
@@ -302,9 +268,8 @@ class Watch:
             last.effects, "" if code is None else place_of(code),
         )  # fmt: skip
         if last.beside is not None:
-            within, self.here.within = self.here.within, True  # what eager calls is no call of the script's
-            evidence, why = last.beside.evidence(last.values)
-            self.here.within = within
+            with within_a_call():  # what eager calls is no call of the script's
+                evidence, why = last.beside.evidence(last.values)
             call = dataclasses.replace(call, beside=evidence, beside_unseen=why)
         self._note(**wire.dump(dataclasses.replace(call, unseen=call.unseen or one.unseen, key=one.key)))
         return True
@@ -321,11 +286,18 @@ class Watch:
         torch.save(held, path)
 
 
-class _OfThread(threading.local):
-    """within: a call of this thread is running. last: its last call."""
+def _channel(asked: WatchOptions, note: Note) -> Kept | Substituted | Rounded | None:
+    """What takes part in each call; None where they are only looked at."""
+    values = Path(asked.values or asked.folder)
+    if asked.mode is Mode.COMPILED_KEPT:
+        return Kept(values)
+    if asked.mode is Mode.SUBSTITUTED:
+        return Substituted(values, note, asked.too)
+    return None if asked.rounded is None else Rounded(asked.rounded)
 
-    within = False
-    last: _Last | None = None
+
+class _OfThread(threading.local):
+    last: _Last | None = None  # its last call
 
 
 @dataclasses.dataclass
@@ -390,7 +362,7 @@ def _answer_is_compiling(watch: Watch, answer: bool) -> None:
 
     def is_compiling() -> bool:
         nonlocal asked
-        if not watch.within or is_of_torch(sys._getframe(1)):
+        if not is_within_a_call() or is_of_torch(sys._getframe(1)):
             return False
         if not asked:
             asked = True
@@ -413,7 +385,7 @@ def _for_backend(given: Mapping[str, Any], backend: str) -> dict[str, Any]:
 
 
 def _backward(watch: Watch, original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    if watch.within:  # a part of what the call computes
+    if is_within_a_call():  # a part of what it computes
         return original(*args, **kwargs)
     watch.before_backward()
     try:

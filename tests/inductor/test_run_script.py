@@ -107,3 +107,9 @@ def test_a_call_that_asks_whether_it_is_compiled_is_told_so_on_demand(seen: Plai
     assert seen.asked_compiling and seen.printed == ("1.0 False",)
     told = run(tmp_path, SAYS, compiling=True)
     assert told.printed == ("2.0 False",), "outside of a call it is not compiled"
+
+
+def test_what_looks_at_a_call_does_not_ask_for_the_program_whether_it_is_compiled(tmp_path: Path) -> None:
+    asks = "import torch\n@torch.compile\ndef f(x):\n    return x + {}\nprint(f(torch.ones(2)))\n"
+    assert not run(tmp_path, asks.format("1")).asked_compiling
+    assert run(tmp_path, asks.format("torch.compiler.is_compiling()")).asked_compiling

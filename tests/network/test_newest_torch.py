@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from bisector.builds.predicate import Interpreter
+from bisector.core.decision import DecisionId
 from studies.versions.matrix import numbisect
 from tests.replay.recording import confirmed
-from tests.scripts.folded import CAUSE, FOLDED
 from tests.session.test_flag_catalogue import unknown
 
 pytestmark = pytest.mark.live  # in the lane that CI runs, though it reads the package index too
@@ -65,26 +65,30 @@ def test_a_setting_of_the_command_line_that_the_script_overrules_is_an_error(
     assert f"{EMULATE}=False: inductor.numerics=strict makes it True" in done.stderr
 
 
-def test_a_folded_constant_is_the_cause_and_every_hook_works(newest: Interpreter, tmp_path: Path) -> None:
-    result = answered("minimize", FOLDED, newest, tmp_path, {})
-    assert (result["verdict"]["class"], result["hooks_off"]) == ("compiled-worse", {})
-    assert confirmed(result["causes"]) == confirmed(result["repairs"]) == [[CAUSE]]
-    assert result["exit_status"] == 0
+def test_a_left_out_cast_is_the_cause_and_the_flags_that_execute_it_are_fixes(
+    newest: Interpreter, tmp_path: Path
+) -> None:
+    result = answered("minimize", newest, tmp_path, {}, "--no-minimize")
+    assert (result["verdict"]["class"], result["hooks_off"]) == ("elided-rounding", {})
+    causes = confirmed(result["causes"])
+    assert causes and {"cast"} <= {DecisionId(member).kind for cause in causes for member in cause}
+    fixes = {flag["name"] for flag in result["flags"] if flag["role"] == "fix"}
+    assert fixes >= {EMULATE, "inductor.numerics"}
 
 
 def test_no_flag_without_effect_is_tried(newest: Interpreter, tmp_path: Path) -> None:
-    result = answered("flags", ROUND_TRIP.format(setting=""), newest, tmp_path, STRICT)
+    result = answered("flags", newest, tmp_path, STRICT)
     acting = {flag["name"] for flag in result["flags"] if flag["told_by"] == "run"}
     assert result["verdict"]["class"] == "agrees"
     assert not acting & {f"inductor.{name}" for name in IMPLIED}
 
 
 def answered(
-    command: str, text: str, newest: Interpreter, folder: Path, variables: Mapping[str, str]
+    command: str, newest: Interpreter, folder: Path, variables: Mapping[str, str], *options: str
 ) -> dict[str, Any]:
-    """The result of a command on a script."""
-    script, out = folder / "script.py", folder / "run"
-    script.write_text(text)
-    numbisect([command, str(script), "--out", str(out)], newest, folder, variables)
+    """The result of a command on a round trip through float16."""
+    script, out = folder / "round_trip.py", folder / "run"
+    script.write_text(ROUND_TRIP.format(setting=""))
+    numbisect([command, str(script), "--out", str(out), *options], newest, folder, variables)
     result: dict[str, Any] = json.loads((out / "result.json").read_text())
     return result

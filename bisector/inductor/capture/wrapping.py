@@ -29,11 +29,6 @@ class _OfThread(threading.local):
 _here = _OfThread()
 
 
-def is_within_a_call() -> bool:
-    """Whether a call of what torch.compile returned is running in this thread, or is being looked at."""
-    return _here.within
-
-
 @contextmanager
 def within_a_call() -> Iterator[None]:
     """What is called meanwhile counts as a part of a call."""

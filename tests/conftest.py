@@ -75,13 +75,13 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> LiveRun:
 
 
 @pytest.fixture(scope="module")
-def warm_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def warm_workers(warm_command: str) -> Iterator[None]:
     """The workers that numbisect starts in the process of these tests have torch imported."""
 
     def module(name: str, *arguments: str) -> list[str]:
-        return [python, *cold(name, *arguments)[1:]]
+        return [warm_command, *cold(name, *arguments)[1:]]
 
-    cold, python = processes.module, warm_modules(shared(tmp_path_factory, "warm"))
+    cold = processes.module
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(processes, "module", module)
         yield

@@ -68,7 +68,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     except Exception as error:  # noqa: BLE001 - the recorded graph cannot be repeated; the reason is kept
         return Evidence.without(Measurement(error=f"eager fails: {first_line(error)}"))
     try:
-        steady = steadiness(GraphAgain(subject), eager, draws=True, nudges=_nudges(eager))
+        steady = steadiness(GraphAgain(subject), eager, _nudges(eager))
     except FailsAgain as failed:
         return Evidence.without(Measurement(error=str(failed)))
     casts = narrowing_casts(gm, looked.dtypes)

@@ -35,8 +35,9 @@ class EagerAgain(Protocol):
     def run(self, mode: AbstractContextManager[Any] | None = None) -> Values:
         """What it gives from the same state of the random generators, under a mode."""
 
-    def run_on(self) -> Values:
-        """The same, the generators where the run before left them."""
+    def run_on(self) -> Values | None:
+        """The same, the generators where the run before left them; None where that run is known to have drawn
+        nothing: this one would be its twin."""
 
     def run_moved(self, seed: int, most: int) -> Values:
         """What it gives where the result of each operation is moved, by as many steps of its dtype."""
@@ -60,12 +61,13 @@ class Steadiness:
     undeclared_paths: tuple[str, ...]
 
 
-def steadiness(program: EagerAgain, eager: Values, draws: bool, nudges: int) -> Steadiness:
-    """eager: what the program gave. draws: whether it may draw random numbers. nudges: runs with one step at
-    each operation. Raises FailsAgain."""
+def steadiness(program: EagerAgain, eager: Values, nudges: int) -> Steadiness:
+    """eager: what the program gave in the run before. nudges: runs with one step at each operation. Raises
+    FailsAgain."""
     undeclared = Undeclared()
     with _told("eager fails when it runs again"):
-        again = program.measured(eager, program.run_on()) if draws else None
+        run_on = program.run_on()
+        again = None if run_on is None else program.measured(eager, run_on)
         restored = program.measured(eager, program.run(undeclared))
     moves = Moves(eager, program.run_moved, nudges)
     with _told("eager fails where each operation is moved by a step of its dtype"):

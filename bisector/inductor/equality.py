@@ -55,10 +55,7 @@ def parts_differing(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def parts(x: torch.Tensor) -> torch.Tensor:
     """(elements, parts), contiguous, on the CPU: a complex element has two parts; codes, with which torch
     does not compute, are widened to float32, which holds each of them."""
-    x = x.detach()
-    if x.layout is not torch.strided or x.is_quantized:
-        x = x.to_dense() if not x.is_quantized else x.dequantize()
-    x = x.resolve_conj().resolve_neg().cpu()
+    x = _plain(x).cpu()
     if x.is_complex():
         x = x.to(torch.complex64) if x.dtype is torch.complex32 else x
         return torch.view_as_real(x).reshape(-1, 2).contiguous()
@@ -71,20 +68,26 @@ def parts(x: torch.Tensor) -> torch.Tensor:
     return x.reshape(-1, 1).contiguous()
 
 
+def _plain(x: torch.Tensor) -> torch.Tensor:
+    """The same values as a strided tensor, without gradients, scales or views that conjugate or negate."""
+    x = x.detach()
+    if x.layout is not torch.strided:
+        x = x.to_dense()
+    if x.is_quantized:
+        x = x.dequantize()
+    return x.resolve_conj().resolve_neg()
+
+
 def digest(values: Sequence[Any]) -> str:
     """A short hash of values and bits: equal inputs in another process give the same digest."""
     hasher = hashlib.sha256()
     for value in values:
         if isinstance(value, torch.Tensor):
             hasher.update(f"{tuple(value.shape)}{value.dtype}".encode())
-            value = value.detach()
-            if value.layout is not torch.strided:
-                value = value.to_dense()
-            if value.is_quantized:
-                value = value.dequantize()
+            value = _plain(value)
             if value.device.type == "meta":
                 continue  # no values to tell apart
-            flat = value.resolve_conj().resolve_neg().contiguous().cpu().reshape(-1)
+            flat = value.contiguous().cpu().reshape(-1)
             if flat.numel():
                 hasher.update(flat.view(torch.uint8).numpy().tobytes())
         else:

@@ -69,13 +69,14 @@ def compare(
 
 def _values(e: torch.Tensor, c: torch.Tensor, in_steps: bool) -> dict[str, Any]:
     """The numbers of two tensors of equal dtype, one row of parts for each element (`parts`)."""
-    bits_differ = parts_differing(e, c).any(1)
+    parts_differ = parts_differing(e, c)
+    bits_differ = parts_differ.any(1)
     n_diff = int(bits_differ.sum())
     if n_diff == 0:
         return {}
     wide_e, wide_c = e.double(), c.double()
     finite_e, finite_c = wide_e.isfinite(), wide_c.isfinite()
-    mismatch = ((finite_e != finite_c) | (~finite_e & ~finite_c & (e != c) & ~(e.isnan() & c.isnan()))).any(1)
+    mismatch = (parts_differ & ~(finite_e & finite_c)).any(1)
     finite = bits_differ & finite_e.all(1) & finite_c.all(1)
     sizes, diffs = _modulus(wide_e[finite]), _modulus(wide_c[finite] - wide_e[finite])
     zeros = (e[finite] == c[finite]).all(1)

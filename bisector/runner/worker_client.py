@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from .. import processes, wire
-from ..core.messages import Envelope, Lines, Reply, WorkerOptions
+from ..core.messages import Lines, Reply, WorkerOptions
 from ..core.model import Json
 from ..core.recorded import Recorded
 from ..errors import BadTarget, NumbisectError, OutOfTime, WorkerLost
@@ -110,7 +110,7 @@ class Worker:
                 self.serial += 1
                 waiting[self.serial] = position
                 started(position)
-                self._send(Envelope(self.serial, timeout_s, requests[position]), silence_s)
+                self._send(timeout_s, requests[position], silence_s)
                 position += 1
             try:
                 received = self._receive(silence_s)
@@ -132,8 +132,8 @@ class Worker:
         self.channel.close()
         self.process.end(CLOSES_S)
 
-    def _send(self, ask: Envelope[Json], within_s: float) -> None:
-        told = {"id": ask.id, "timeout_s": ask.timeout_s, "request": ask.request}
+    def _send(self, timeout_s: float, request: Json, within_s: float) -> None:
+        told = {"id": self.serial, "timeout_s": timeout_s, "request": request}
         self.channel.settimeout(within_s)
         try:
             self.channel.sendall(json.dumps(told).encode() + b"\n")

@@ -104,11 +104,10 @@ class Beside:
 
     def _measured(self, compiled: Values) -> tuple[Evidence | None, str]:
         eager = self.run()
-        drew = self.before.has_drawn()
         found = self.measured(eager, compiled)
         if not any(output.n_diff or _of_another_kind(output) for output in found.outputs):
             return Evidence(found, None, None, (), ()), found.unseen or ""
-        steady = steadiness(self, eager, drew, NUDGES)
+        steady = steadiness(self, eager, NUDGES)
         reference, notes = self._reference(finest_of(eager.values()))
 
         def against(reference: Mapping[str, Any]) -> Measurement:
@@ -125,8 +124,8 @@ class Beside:
     def run(self, mode: AbstractContextManager[Any] | None = None) -> Values:
         return self._eager(mode)
 
-    def run_on(self) -> Values:
-        return self._eager(put_back=False)
+    def run_on(self) -> Values | None:
+        return self._eager(put_back=False) if self.before.has_drawn() else None
 
     def run_moved(self, seed: int, most: int) -> Values:
         mode = Nudged(seed, most)

@@ -29,6 +29,7 @@ def digest_of(given: Any) -> str:
     values = [part for i, leaf in enumerate(leaves(given)) for part in parts(f"argument[{i}]", leaf)]
     return digest([v if is_tensor(v) else (path, v) for path, v in values])
 
+
 def left(given: Any) -> Values:
     """What its arguments hold after a call."""
     arguments = [part for i, leaf in enumerate(leaves(given)) for part in parts(f"argument[{i}]", leaf)]

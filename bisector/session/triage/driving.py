@@ -16,7 +16,7 @@ from bisector.report.rendered import shown
 
 from ... import processes
 from ..run import Clock
-from .outcome import Looked, clustered
+from .looked import Looked, clustered
 from .store import Store
 
 ALIKE = 0.5  # from here on two failures more likely have one cause than two

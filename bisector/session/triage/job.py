@@ -28,7 +28,7 @@ from ..output import write_reports
 from ..run import Session
 from ..search_order import PLACE
 from ..study import Study
-from .outcome import Looked, probes_run, signature
+from .looked import Looked, probes_run, signature
 from .store import RUN
 
 

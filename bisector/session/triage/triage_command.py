@@ -30,8 +30,8 @@ from ..display import Display, to_stdout
 from ..output import write_json
 from ..run import Clock
 from .driving import LocalPool, Pool, Progress, Triage, job_command, now
+from .looked import Cluster, Looked, clustered
 from .on_ray import RayPool
-from .outcome import Cluster, Looked, clustered
 from .store import Store
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses

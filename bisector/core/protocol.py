@@ -102,6 +102,9 @@ class RunVerdict(AboutCase[Evidence], job="verdict", answers=Evidence):
     """Measure what a verdict needs."""
 
 
+PROBES = (RunProbe, RunVerdict)  # what compiles a case and measures its runs
+
+
 @dataclass(frozen=True)
 class Traced:
     """The compiled run node by node, and the outputs of the compile that was followed, against eager's."""

@@ -11,7 +11,7 @@ from .. import request_json, wire
 from ..core.judge import BudgetSpent
 from ..core.messages import Reply, WorkerOptions
 from ..core.model import Json
-from ..core.protocol import Answer, Failed, Record, Request
+from ..core.protocol import PROBES, Answer, Failed, Record, Request
 from ..core.recorded import Recorded
 from ..errors import BadTarget, OutOfTime, WorkerLost
 from ..tracing import SILENT, Trace
@@ -82,6 +82,7 @@ class Lab:
         self.worker: Worker | None = None
         self.ready = False  # whether the worker has said hello
         self.starts = 0  # since the last answer
+        self._ahead: list[Request[Any]] = []
 
     @property
     def width(self) -> int:
@@ -106,6 +107,10 @@ class Lab:
     def _one_at_a_time(self) -> bool:
         return any(lab.has_the_device for lab in self.labs)
 
+    def ahead(self, requests: Sequence[Request[Any]]) -> None:
+        """Ask these with the next probes, so that their answers are there when they are wanted."""
+        self._ahead += requests
+
     def ask(self, request: Request[Answer]) -> Answer | Failed:
         return self.ask_all([request])[0]
 
@@ -120,9 +125,18 @@ class Lab:
                 self._done(key, request, request_json.dump_failed(LOST.reason))
             else:
                 fresh.setdefault(key, request)
+        if any(isinstance(request, PROBES) for request in fresh.values()):
+            fresh = self._with_ahead(fresh)
         while fresh:
             self._run(fresh)
         return [self._answer(key, request) for key, request in zip(keys, requests, strict=True)]
+
+    def _with_ahead(self, fresh: dict[str, Request[Any]]) -> dict[str, Request[Any]]:
+        """Second in the order: to follow a graph takes long, and would go on when all else is answered."""
+        ahead = {self.key(request): request for request in self._ahead if not self.knows(request)}
+        self._ahead = []
+        first = next(iter(fresh))
+        return {first: fresh[first], **ahead, **fresh}
 
     def _answer(self, key: str, request: Request[Any]) -> Any:
         return request_json.load_answer(request, self.journal.answers[key])

@@ -6,16 +6,13 @@ outside of every graph does not show there; then the script is asked, in process
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from bisector.core.accuracy import beneath_tolerance_in_calls
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
 from bisector.core.outcome import Outcome
-from bisector.core.protocol import Request
-from bisector.core.recorded import Recorded, RecordedCall
+from bisector.core.recorded import Recorded
 from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, ScriptRuns, script_verdict
 from bisector.core.shown import ScriptResult, is_exact
 from bisector.core.verdict import VerdictClass
@@ -31,7 +28,6 @@ from .criteria import (
 )
 from .divergence import Divergence
 from .run import Session
-from .study import Study
 from .subject import at_their_size, choose, whole_script
 from .witness import Script, Witness, script_of
 
@@ -43,7 +39,6 @@ EVERY_SEED = "with seeds {} and {} it agrees too"
 UNKNOWN_SEED = "with seed {} it could not be told whether it agrees"
 SOME_SEEDS = "the script sets no seed: it diverges with {} of {} seeds ({} to {}); this is seed {}"
 NO_GRAPH = "no compiled call comes to a graph: Dynamo leaves all of it to Python, or it raises before"
-Beside = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
 
 
 @dataclass(frozen=True)
@@ -77,9 +72,9 @@ class Seen:
         )  # fmt: skip
 
 
-def chosen_call(session: Session, beside: Beside) -> Seen:
-    """beside: see `choose`. A script that sets no seed may agree with one and diverge with another."""
-    seen = _seen(session, beside)
+def chosen_call(session: Session) -> Seen:
+    """A script that sets no seed may agree with one and diverge with another."""
+    seen = _seen(session)
     agrees = seen.witness is not None and seen.witness.shown.outcome is Outcome.PASS
     if not agrees or not session.lab.hello().unseeded:
         return seen
@@ -93,14 +88,14 @@ def chosen_call(session: Session, beside: Beside) -> Seen:
         return _noted(seen, UNKNOWN_SEED.format(unknown[0]) if unknown else EVERY_SEED.format(*more))
     session.begin_again(f"seed {diverging[0]}", seed=diverging[0])
     note = SOME_SEEDS.format(len(diverging), len(more) + 1, first, more[-1], diverging[0])
-    return _noted(_seen(session, beside), note)
+    return _noted(_seen(session), note)
 
 
 def _noted(seen: Seen, note: str) -> Seen:
     return replace(seen, chosen=replace(seen.chosen, notes=(*seen.chosen.notes, note)))
 
 
-def _seen(session: Session, beside: Beside) -> Seen:
+def _seen(session: Session) -> Seen:
     """What is seen with the seed of the session."""
     hello = session.lab.hello()
     if hello.environment:
@@ -112,12 +107,12 @@ def _seen(session: Session, beside: Beside) -> Seen:
         environment.check_compiler()
     if hello.nothing is not None:
         return _without_calls(session, hello, hello.nothing)
-    chosen = choose(session.lab, session.options, session.study, beside)
+    chosen = choose(session)
     if differs := _differs_beneath(session, chosen, hello):
         session.progress("capture", f"again with fallback_random=True, under which {differs}")
         session.begin_again("drawing alike", config=dict.fromkeys(DRAWS_ALIKE, True))
         hello = session.lab.hello()
-        chosen = choose(session.lab, session.options, session.study, beside)
+        chosen = choose(session)
         chosen = replace(chosen, notes=(*chosen.notes, BENEATH))
     unsteady = chosen.verdict.kind is VerdictClass.NONDETERMINISTIC
     if unsteady or _diverges(chosen):
@@ -129,7 +124,7 @@ def _seen(session: Session, beside: Beside) -> Seen:
     diverging = seen.witness.shown.call if seen.witness is not None else None
     if hello.skipped_calls and diverging is not None:
         session.begin_again(f"call {diverging}", wanted=diverging)
-        later = choose(session.lab, session.options, session.study, beside)
+        later = choose(session)
         if _diverges(later):
             return Seen(later)
     return seen

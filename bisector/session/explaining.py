@@ -195,7 +195,7 @@ class Explanation(Findings):
         return self.followed is None or (self.followed.trace is None and self.start.case != WHOLE)
 
     def _asked_next(self) -> list[Request[Any]]:
-        """What is asked after the flags, so that it runs beside them."""
+        """What is asked after the flags."""
         minimizing = self.session.options.command == "minimize"
         wanted = minimizing and self._to_follow and following.followable(self.start.default)
         found = following.next_request(self.study, self.start.case, self.start.default) if wanted else None
@@ -225,8 +225,9 @@ class Explanation(Findings):
             whole_script = Capability.GRAPHS_AND_CALLS in divergence.can
             flags = of_script(devices, divergence.rung) if whole_script else of_call(devices)
             settings = self.study.settings([*(flag.name for flag in flags), PER_GRAPH, PASSES])
-            start, beside = self.start, self._asked_next()
-            found = walk(self.study, flags, settings, start.case, start.default.measurement, beside)
+            start = self.start
+            self.study.lab.ahead(self._asked_next())
+            found = walk(self.study, flags, settings, start.case, start.default.measurement)
             if start.case != WHOLE and found.repairs_something:
                 found = on_whole(self.study, found)
                 if not found.repairs_something and start.scope is not Scope.REGION:

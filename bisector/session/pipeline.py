@@ -6,7 +6,7 @@ results and makes the answer of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,6 @@ from bisector.core.model import Measurement
 from bisector.core.options import Against
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine, complaint
-from bisector.core.protocol import Request
-from bisector.core.recorded import RecordedCall
 from bisector.core.script_verdict import BETWEEN, cannot_tell, script_verdict
 from bisector.core.shown import outputs_of
 from bisector.core.verdict import BY_VALUES, Rule, Verdict, VerdictClass
@@ -70,14 +68,11 @@ class Judged:
     lines: tuple[PrintedLine, ...] = ()
 
 
-def begin(
-    session: Session,
-    beside: Callable[[Study, RecordedCall], Sequence[Request[Any]]] = lambda study, call: (),
-) -> Judged:
-    """The verdict. beside: what is asked at the same time (see `choose`)."""
+def begin(session: Session) -> Judged:
+    """The verdict."""
     session.progress("capture", f"running {session.options.target}")
     with session.clock.stage("capture"):
-        seen = chosen_call(session, beside)
+        seen = chosen_call(session)
     chosen, machine = seen.chosen, session.lab.hello().machine
     answer = Answer(
         target=session.options.target,
@@ -170,8 +165,9 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
 
     belongs: the known cause of a study and its default compile, if any. Returns the result and that cause.
     """
-    # What a search will ask is asked beside the verdict, where there will be one.
-    judged = begin(session, wanted_first) if belongs is None else begin(session)
+    if belongs is None:  # else there may be no search
+        session.foreseen = wanted_first
+    judged = begin(session)
     answer, chosen = judged.answer, judged.chosen
     if judged.script is not None and belongs is None:
         return _explained(session, _of_the_script(session, judged, judged.script)), None

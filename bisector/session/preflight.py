@@ -21,7 +21,7 @@ from .study import Study
 
 
 def wanted_first(study: Study, call: RecordedCall) -> list[Request[Any]]:
-    """What will be asked: beside the verdict, which keeps one lane for long, it costs little time."""
+    """What a search asks: with the verdict, which keeps one lane for long, it costs little time."""
     if study.lab.jobs < 2:
         return []
     followed = call.is_large or call.elements <= MANY_ELEMENTS

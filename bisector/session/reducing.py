@@ -14,6 +14,7 @@ from bisector.core.fix import Fix
 from bisector.core.judge import BudgetSpent, worst
 from bisector.core.model import Candidate, DivergenceKind, ProbeResult
 from bisector.core.outcome import Outcome
+from bisector.core.protocol import RunProbe
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import neighbours, reduce
 from bisector.core.search.minimal import MinimalSet
@@ -125,7 +126,8 @@ class _StillInteresting:
         return self.study.steer(case, [(Candidate(), Outcome.FAIL), *denied], steering.magnifying)
 
     def _as_it_is(self, case: Case) -> Trial:
-        default, *_ = self.study.probe_all([(Candidate(), case), *self._beside(case)])
+        self.study.lab.ahead(self._asked_if_it_diverges(case))
+        default = self.study.probe(Candidate(), case)
         outcome: Outcome = default.outcome
         also: Sequence[ProbeResult] = ()
         if outcome is Outcome.FAIL and self.anchor is not None:
@@ -134,11 +136,11 @@ class _StillInteresting:
             self.also_seen[default.signatures[0].kind.value] = AlsoSeen(default.reason, case)
         return Trial(case, outcome, default, also)
 
-    def _beside(self, case: Case) -> list[tuple[Candidate, Case]]:
-        """What is asked if the case diverges, where a round holds it: a few kernels more take little time,
-        and another round takes a compiler's start."""
+    def _asked_if_it_diverges(self, case: Case) -> list[RunProbe]:
+        """For what the anchor demands, where a round holds it: a few kernels more take little time, and
+        another round takes a compiler's start."""
         denied = [] if self.anchor is None else self._denied(self.anchor, case)
-        return denied if len(denied) < self.study.width else []
+        return self.study.requests(denied) if len(denied) < self.study.width else []
 
     def _denied(self, anchor: Anchor, case: Case) -> list[tuple[Candidate, Case]]:
         """What is asked of a case for each demand of the anchor."""

@@ -71,6 +71,7 @@ class _Guessing:
         self._answers: dict[str, Any] = {}
         self._last: set[str] = set()  # of the round before
         self._used: set[str] = set()  # since then
+        self._ahead: list[Request[Any]] = []
         self.jobs = study.lab.jobs
         self.wanted: dict[str, Request[Any]] = {}
 
@@ -83,13 +84,18 @@ class _Guessing:
     def knows(self, request: Request[Any]) -> bool:
         return self._lab.knows(request)
 
+    def ahead(self, requests: Sequence[Request[Any]]) -> None:
+        self._ahead += requests
+
     def ask(self, request: Request[Answer]) -> Answer | Failed:
         return self.ask_all([request])[0]
 
     def ask_all(self, requests: Sequence[Request[Answer]]) -> list[Answer | Failed]:
         keys = [self._lab.key(request) for request in requests]
-        fresh = {k: r for k, r in zip(keys, requests, strict=True) if not self._is_answered(k, r)}
-        self._used.update(keys)
+        asked = dict(zip(keys, requests, strict=True)) | {self._lab.key(r): r for r in self._ahead}
+        self._ahead = []
+        fresh = {k: r for k, r in asked.items() if not self._is_answered(k, r)}
+        self._used.update(asked)
         if fresh:
             if (reason := self._exhausted()) is not None:
                 raise BudgetSpent(reason)

@@ -7,7 +7,7 @@ import resource
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, 
 from bisector.core.model import Base, Json, Measurement
 from bisector.core.options import Options
 from bisector.core.printed import PrintedLine
-from bisector.core.protocol import Failed, Request, RunProbe, RunVerdict
+from bisector.core.protocol import PROBES, Failed, Request, RunProbe, RunVerdict
 from bisector.core.recorded import RecordedCall
 from bisector.core.shares import Shares
 from bisector.core.trace import Reach
@@ -89,6 +89,10 @@ def _cpu_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
+# What will be asked of a call once its verdict is known: it is asked with what the verdict needs.
+Foreseen = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
+
+
 @dataclass
 class Session:
     """One run: where it writes, what it was asked, and how it tells of its progress."""
@@ -120,6 +124,7 @@ class Session:
         self._scratch: Path | None = None
         self._script_runs: ScriptRuns | None = None
         self.known: Callable[[], Answer] | None = None  # the answer by now, once there is a verdict
+        self.foreseen: Foreseen = lambda study, call: ()
         self.lab = self.new_lab("", lanes=self.options.jobs)
 
     @property
@@ -209,7 +214,7 @@ class Session:
         return self.labs[-1]
 
     def _answered(self, request: Request[Any], answer: Any, known: Known) -> None:
-        if isinstance(request, (RunProbe, RunVerdict)):
+        if isinstance(request, PROBES):
             self.counts["cached" if known is Known.JOURNAL else "run"] += 1
             self.progress("probe", _told(request, answer))
 

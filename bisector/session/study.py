@@ -68,6 +68,8 @@ class Asks(Protocol):
 
     def knows(self, request: Request[Any]) -> bool: ...
 
+    def ahead(self, requests: Sequence[Request[Any]]) -> None: ...
+
     def ask(self, request: Request[Answer]) -> Answer | Failed: ...
 
     def ask_all(self, requests: Sequence[Request[Answer]]) -> list[Answer | Failed]: ...
@@ -107,16 +109,10 @@ class Study:
     def probe(self, candidate: Candidate, case: Case = WHOLE) -> ProbeResult:
         return self.probe_all([(candidate, case)])[0]
 
-    def probe_all(
-        self, asked: Sequence[tuple[Candidate, Case]], beside: Sequence[Request[Any]] = ()
-    ) -> list[ProbeResult]:
-        """One result for each (candidate, case), run side by side as far as the lab's lanes go.
-
-        beside: other requests to make at the same time, so that their answers are there when they are wanted.
-        """
+    def probe_all(self, asked: Sequence[tuple[Candidate, Case]]) -> list[ProbeResult]:
+        """One result for each (candidate, case), run side by side as far as the lab's lanes go."""
         self._stop_if_exhausted()
-        requests: list[Request[Any]] = [*beside, *self.requests(asked)]
-        answers = self.lab.ask_all(requests)[len(beside) :]
+        answers = self.lab.ask_all(self.requests(asked))
         results = []
         for i, (_, case) in enumerate(asked):
             trials = answers[i * self.repeat : (i + 1) * self.repeat]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from bisector.core.accuracy import beneath_tolerance, may_be_beneath_tolerance
 from bisector.core.backends import INDUCTOR
@@ -17,11 +16,10 @@ from bisector.core.model import Candidate, DivergenceKind, Measurement, ProbeRes
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
-from bisector.core.protocol import Failed, Request, RunVerdict
+from bisector.core.protocol import Failed, RunVerdict
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.errors import BadOption
-from bisector.runner.lab import Lab
 
 from ..subject.targets import source_of
 from .criteria import held_at_their_size
@@ -30,20 +28,13 @@ from .run import Session
 from .study import Study, measured
 
 
-def choose(
-    lab: Lab,
-    options: Options,
-    study_of: Callable[[RecordedCall], Study],
-    beside: Callable[[Study, RecordedCall], Sequence[Request[Any]]] = lambda study, call: (),
-) -> DivergingCall:
+def choose(session: Session) -> DivergingCall:
     """The recorded call that diverges worst, or the first of all where none does.
 
-    `study_of(call)` makes the Study. beside: requests to make at the same time as that for the verdict, so
-    that their answers are there when they are wanted. Raises BadOption when --entry names nothing that was
-    recorded, or --call counts too far.
+    Raises BadOption when --entry names nothing that was recorded, or --call counts too far.
     """
-    hello = lab.hello()
-    calls = _selected(hello, options)
+    hello, study_of = session.lab.hello(), session.study
+    calls = _selected(hello, session.options)
     others: tuple[Other, ...] = ()
     if len(calls) > 1:
         results = _looked_at(calls, study_of)
@@ -53,7 +44,8 @@ def choose(
             calls = [_small_call(calls, results, study_of) or calls[0]]
     call = calls[0]
     study = study_of(call)
-    evidence = _evidence(study, beside(study, call))
+    study.lab.ahead(session.foreseen(study, call))
+    evidence = _evidence(study)
     small = beneath_tolerance(evidence, study.criterion)
     study = replace(study, criterion=held_at_their_size(study.criterion, by_path=small))
     verdict = verdict_of_call(evidence, study, call)
@@ -124,9 +116,8 @@ def at_their_size(small: Mapping[str, tuple[Tolerance, ...]]) -> list[str]:
     return [f"{name} is held to an absolute tolerance of {own:.3g}: {default}"]
 
 
-def _evidence(study: Study, beside: Sequence[Request[Any]] = ()) -> Evidence:
-    requests: list[Request[Any]] = [RunVerdict(study.about(WHOLE)), *beside]
-    answer: Evidence | Failed = study.lab.ask_all(requests)[0]
+def _evidence(study: Study) -> Evidence:
+    answer = study.lab.ask(RunVerdict(study.about(WHOLE)))
     return Evidence.without(measured(answer)) if isinstance(answer, Failed) else answer
 
 

@@ -35,6 +35,11 @@ class Ask(Request[Named], job="test of the lab", answers=Named):
     name: str
 
 
+@dataclass(frozen=True)
+class Probe(Request[Named], job="test of the lab: a probe", answers=Named):
+    name: str
+
+
 class Plan:
     """What the workers of a test do, and what they were asked, one list for each worker that was started."""
 
@@ -190,6 +195,19 @@ def test_equal_requests_are_run_once(
     lab.ask(Ask("a"))
     assert plan.asked == [["a"]]
     assert told == [("a", Known.WORKER), ("a", Known.JOURNAL)]
+
+
+def test_what_is_asked_ahead_goes_with_the_next_probes_and_second_in_their_order(
+    plan: Plan, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab_module, "PROBES", (Probe,))
+    lab.ask(Ask("known"))
+    lab.ahead([Ask("known"), Ask("later"), Probe("both")])
+    assert lab.ask(Ask("no probe")) == Named("no probe") and plan.asked == [["known", "no probe"]]
+    assert lab.ask_all([Probe("one"), Probe("both")]) == [Named("one"), Named("both")]
+    assert plan.asked == [["known", "no probe", "one", "later", "both"]]
+    assert lab.ask_all([Probe("next"), Ask("later")]) == [Named("next"), Named("later")]
+    assert plan.asked[0][5:] == ["next"], "it was asked once, and has its answer"
 
 
 def test_an_error_is_an_answer_and_not_asked_again(plan: Plan, lab: Lab) -> None:

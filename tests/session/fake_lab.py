@@ -34,6 +34,9 @@ class FakeLab:
     def knows(self, request: Request[Any]) -> bool:
         return False
 
+    def ahead(self, requests: Sequence[Request[Any]]) -> None:
+        raise NotImplementedError
+
     def ask(self, request: Request[Any]) -> Any:
         return self.ask_all([request])[0]
 

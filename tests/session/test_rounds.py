@@ -121,6 +121,18 @@ def test_a_question_without_which_nothing_goes_on_ends_a_round() -> None:
     assert fake.rounds == [2, 1]
 
 
+def test_what_is_asked_ahead_is_of_the_round_of_the_next_question() -> None:
+    @in_rounds
+    def with_the_next(study: Study) -> list[Outcome]:
+        denied = [study.deny(frozenset(NAMES[:n])) for n in (2, 1)]
+        study.lab.ahead(study.requests([(denied[0], WHOLE)]))
+        return [study.probe(Candidate()).outcome, *(study.probe(one).outcome for one in denied)]
+
+    fake = lab(all_of(*NAMES[:2]))
+    assert with_the_next(study(fake, 2)) == [Outcome.FAIL, Outcome.PASS, Outcome.FAIL]
+    assert fake.rounds == [2, 1]
+
+
 def test_a_stage_hears_of_a_spent_budget_where_it_would_ask_next() -> None:
     fake = lab(all_of("nothing"))
 

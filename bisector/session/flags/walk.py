@@ -11,7 +11,7 @@ from bisector.core.flags import Flag, FlagTrial, FlagWalk
 from bisector.core.judge import grown, removed_fraction
 from bisector.core.model import Candidate, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
-from bisector.core.protocol import Request, Setting
+from bisector.core.protocol import Setting
 from bisector.core.search.sets import repairs_only
 
 from ..questions import Denied
@@ -31,14 +31,12 @@ def walk(
     current: Mapping[str, Setting],
     case: Case,
     default: Measurement,
-    beside: Sequence[Request[Any]] = (),
 ) -> FlagWalk:
     """Try each flag alone on the case; where none repairs, the smallest sets that do.
 
     A flag that carries a part of the divergence is tried at its other values too; where nothing repairs, each
     that acts is.
     current: the flags around the call. default: what the case measures with all flags as they are.
-    beside: what is asked at the same time (see `Study.probe_all`).
     """
     tried = [
         Turned(flag, flag.conservative, current[flag.name].value)
@@ -48,7 +46,7 @@ def walk(
     conservative = {turned.flag.name: turned.value for turned in tried}
     study = replace(study, conservative=conservative)
     walking = _Walking(study, case, default)
-    trials = walking.try_all(tried, beside)
+    trials = walking.try_all(tried)
     found = FlagWalk(
         trials,
         walking.try_all(_milder([t for t in trials if _matters(t)])),
@@ -94,7 +92,7 @@ class _Walking:
     default: Measurement
     results: dict[str, ProbeResult] = field(default_factory=dict)
 
-    def try_all(self, tried: Sequence[Turned], beside: Sequence[Request[Any]] = ()) -> tuple[FlagTrial, ...]:
+    def try_all(self, tried: Sequence[Turned]) -> tuple[FlagTrial, ...]:
         """One trial for each; of equal programs one is run, and of the default's none."""
         if not tried:
             return ()
@@ -104,7 +102,7 @@ class _Walking:
         for program, turned in zip(programs, tried, strict=True):
             if program not in self.results:
                 run.setdefault(program, (turned.candidate, self.case))
-        self.results |= zip(run, self.study.probe_all(list(run.values()), beside), strict=True)
+        self.results |= zip(run, self.study.probe_all(list(run.values())), strict=True)
         return tuple(self._trial(t, p) for t, p in zip(tried, programs, strict=True))
 
     def _programs(self, tried: Sequence[Turned]) -> list[str]:

@@ -109,6 +109,24 @@ def test_a_call_that_asks_whether_it_is_compiled_is_told_so_on_demand(seen: Plai
     assert told.printed == ("2.0 False",), "outside of a call it is not compiled"
 
 
+HOOKED = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(2, 2)
+        self.inner.register_forward_hook(lambda module, given, out: out * 2)
+    def forward(self, x):
+        return self.inner(x)
+print(list(torch.compile(Net())(torch.ones(1, 2)).shape))
+"""
+
+
+def test_a_module_of_torch_with_hooks_does_not_ask_for_the_program(tmp_path: Path) -> None:
+    seen = run(tmp_path, HOOKED)
+    assert seen.printed == ("[1, 2]",) and not seen.asked_compiling
+
+
 def test_what_looks_at_a_call_does_not_ask_for_the_program_whether_it_is_compiled(tmp_path: Path) -> None:
     asks = "import torch\n@torch.compile\ndef f(x):\n    return x + {}\nprint(f(torch.ones(2)))\n"
     assert not run(tmp_path, asks.format("1")).asked_compiling

@@ -84,6 +84,11 @@ def is_of_torch(frame: types.FrameType | None) -> bool:
     return False
 
 
+def is_in_torch(frame: types.FrameType) -> bool:
+    """Whether the code of this frame is torch's own."""
+    return frame.f_code.co_filename.startswith(_TORCH)
+
+
 def name_of(model: Any) -> str:
     """What a reader calls it: the function's name, or the module's class."""
     named = getattr(model, "__qualname__", None) or getattr(model, "__name__", None)

@@ -29,7 +29,7 @@ from .. import torch_state
 from ..capture import comparing
 from ..capture.comparing import Compared
 from ..capture.compile_stand_ins import of_compile
-from ..capture.wrapping import is_of_torch, within_a_call, wrapped
+from ..capture.wrapping import is_in_torch, within_a_call, wrapped
 from ..run_values import Values, digests_of, measured, size_of
 from . import call_values, effects
 from .beside import Beside
@@ -374,7 +374,7 @@ def _answer_is_compiling(watch: Watch, answer: bool) -> None:
 
     def is_compiling() -> bool:
         nonlocal asked
-        if not watch.here.running or is_of_torch(sys._getframe(1)):
+        if not watch.here.running or is_in_torch(sys._getframe(1)):
             return False
         if not asked:
             asked = True

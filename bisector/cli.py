@@ -20,7 +20,7 @@ from click.exceptions import Exit
 from bisector.errors import INTERRUPTED, NumbisectError
 from bisector.runner import crash
 
-from .core.judge import BudgetSpent
+from .core.budget import BudgetSpent
 
 
 class Flag(click.ParamType):

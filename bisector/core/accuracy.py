@@ -11,8 +11,7 @@ from .criterion import DTYPE_TOLERANCES, Criterion
 from .dtypes import EPS
 from .evidence import Evidence
 from .far_elements import FAR, FEW, NOTICED, far_steps
-from .judge import divergence, family
-from .model import Measurement, OutputMeasurement, Tolerance
+from .model import Measurement, OutputMeasurement, Tolerance, family
 
 # An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is
 # asked of the errors before the last rounding to the dtype, which both programs make; where that one is the
@@ -196,7 +195,7 @@ def _agreeing_by_default(
     """Outputs of which nobody said what they are held to, and that agree."""
     for output in outputs:
         default = criterion.is_default(output) and output.dtype in DTYPE_TOLERANCES
-        if default and not is_exact(output) and divergence(output, criterion) is None:
+        if default and not is_exact(output) and criterion.divergence(output) is None:
             yield output
 
 

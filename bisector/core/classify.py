@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .criterion import Criterion
 from .evidence import Evidence
-from .judge import divergence, judge
+from .judge import judge
 from .model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from .outcome import Outcome
 from .trace import Trace
@@ -62,7 +62,7 @@ def classify(
     if undeclared is not None:
         return undeclared
     for output in evidence.default.outputs:
-        found = divergence(output, criterion)
+        found = criterion.divergence(output)
         if found is not None and found[0] is DivergenceKind.SHAPE:
             told = f"{output.path}: {found[1]}"
             if (shape := _by_shape(evidence, criterion, output, told, default.signatures)) is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from .dtypes import FLOATS, INTEGERS
-from .model import OutputMeasurement, Tolerance
+from .model import DivergenceKind, OutputMeasurement, Tolerance
 
 # The defaults of torch.testing.assert_close (torch/testing/_comparison.py, _DTYPE_PRECISIONS);
 # what is not here (integers, bool, float8) is compared exactly.
@@ -111,6 +111,30 @@ class Criterion:
         if by_vector and self.cosine is not None:
             return self.cosine - (1.0 if output.cosine is None else output.cosine)
         return max((_excess(output, one) for one in self._held(output)), default=0.0)
+
+    def divergence(self, output: OutputMeasurement) -> tuple[DivergenceKind, str] | None:
+        """In what this output diverges and a sentence that says how much, or None where it agrees.
+
+        Strides are not looked at: see `judge`.
+        """
+        if output.raised is not None:
+            return None if output.raised.alike else (DivergenceKind.RAISES, output.raised.told)
+        if output.shape_compiled is not None:
+            return DivergenceKind.SHAPE, f"shape {output.shape_compiled} instead of {output.shape}"
+        if output.dtype_compiled is not None:
+            return DivergenceKind.DTYPE, f"dtype {output.dtype_compiled} instead of {output.dtype}"
+        if output.alias_mismatch is not None:
+            return DivergenceKind.ALIAS, output.alias_mismatch
+        if output.nonfinite_mismatches:
+            return DivergenceKind.NONFINITE, (
+                f"{output.nonfinite_mismatches} of {output.numel} elements are inf or nan on one side only"
+            )
+        if (broken := self.broken(output)) is not None:
+            unequal = f"{output.n_diff} of {output.numel} elements not bit-equal"
+            return DivergenceKind.VALUE, f"{broken}, {unequal}"
+        if self.signed_zero and output.sign_diff:
+            return DivergenceKind.VALUE, f"{output.sign_diff} zeros of {output.numel} have the other sign"
+        return None
 
     def broken(self, output: OutputMeasurement) -> str | None:
         """What is not as allowed, in words; None where the values agree."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .criterion import Criterion
-from .judge import divergence
 from .printed import PrintedLine
 from .program import PlainRun
 from .shown import CALL, outputs_of
@@ -48,7 +47,7 @@ def _places(
 ) -> frozenset[str]:
     """Where a run differs: all values of calls are one place, since they pass a difference on."""
     outputs = outputs_of(eager, run, lines=lines)
-    paths = (output.path for output in outputs if divergence(output, criterion) is not None)
+    paths = (output.path for output in outputs if criterion.divergence(output) is not None)
     return frozenset(VALUES if _is_value(path) else path for path in paths)
 
 

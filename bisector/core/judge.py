@@ -10,43 +10,8 @@ from dataclasses import replace
 from .compared import Compared
 from .criterion import Criterion
 from .dtypes import EPS
-from .model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Raised, Signature
+from .model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature, family
 from .outcome import Outcome
-
-
-def divergence(output: OutputMeasurement, criterion: Criterion) -> tuple[DivergenceKind, str] | None:
-    """In what this output diverges and a sentence that says how much, or None where it agrees.
-
-    Strides are not looked at: see `judge`.
-    """
-    if output.raised is not None:
-        return None if output.raised.alike else (DivergenceKind.RAISES, raises_told(output.raised))
-    if output.shape_compiled is not None:
-        return DivergenceKind.SHAPE, f"shape {output.shape_compiled} instead of {output.shape}"
-    if output.dtype_compiled is not None:
-        return DivergenceKind.DTYPE, f"dtype {output.dtype_compiled} instead of {output.dtype}"
-    if output.alias_mismatch is not None:
-        return DivergenceKind.ALIAS, output.alias_mismatch
-    if output.nonfinite_mismatches:
-        return DivergenceKind.NONFINITE, (
-            f"{output.nonfinite_mismatches} of {output.numel} elements are inf or nan on one side only"
-        )
-    if (broken := criterion.broken(output)) is not None:
-        unequal = f"{output.n_diff} of {output.numel} elements not bit-equal"
-        return DivergenceKind.VALUE, f"{broken}, {unequal}"
-    if criterion.signed_zero and output.sign_diff:
-        return DivergenceKind.VALUE, f"{output.sign_diff} zeros of {output.numel} have the other sign"
-    return None
-
-
-def raises_told(raised: Raised) -> str:
-    """Which side raises what, of two that do not raise alike."""
-    if raised.eager is None:
-        return f"compiled raises {raised.compiled}; eager returns"
-    if raised.compiled is None:
-        return f"eager raises {raised.eager}; compiled returns"
-    return f"compiled raises {raised.compiled}; eager raises {raised.eager}"
-
 
 # What changes in a message when the case gets smaller: numbers, addresses, names that are counted.
 _CHANGES = re.compile(r"0x[0-9a-f]+|/[\w./+-]+|\d+")
@@ -67,11 +32,6 @@ def _signature(output: OutputMeasurement, kind: DivergenceKind) -> Signature:
 def _alike(signature: Signature) -> tuple[str, DivergenceKind, str]:
     """What a smaller graph, whose outputs are others, shares with the whole."""
     return family(signature.path), signature.kind, signature.exception
-
-
-def family(path: str) -> str:
-    """`output`, `grad` or `mutated`: what stays of a path when the graph around it is made smaller."""
-    return path.partition("[")[0]
 
 
 def judge(
@@ -97,7 +57,7 @@ def judge(
     found: list[Signature] = []
     reasons: list[str] = []
     for output in measurement.outputs:
-        answer = divergence(output, criterion)
+        answer = criterion.divergence(output)
         if answer is not None:
             found.append(_signature(output, answer[0]))
             reasons.append(f"{output.path}: {answer[1]}")
@@ -174,7 +134,7 @@ def size(measurement: Measurement, criterion: Criterion) -> float:
     """
     worst = 0.0
     for output in measurement.outputs:
-        answer = divergence(output, criterion)
+        answer = criterion.divergence(output)
         if answer is None:
             continue
         if answer[0] is not DivergenceKind.VALUE:
@@ -263,14 +223,6 @@ def removed_square(before: Measurement, after: Measurement, paths: Iterable[str]
         else:
             left.append(min(1.0, (other.rms / output.rms) ** 2) if output.rms else 0.0)
     return 1.0 - sum(left) / len(left) if left else 0.0
-
-
-class BudgetSpent(Exception):
-    """No further probe may be made. A search that can stops with what it has; reason says which budget."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 def together(trials: Sequence[ProbeResult]) -> ProbeResult:

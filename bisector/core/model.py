@@ -66,6 +66,15 @@ class Raised:
     compiled: str | None
     alike: bool
 
+    @property
+    def told(self) -> str:
+        """Which side raises what, of two that do not raise alike."""
+        if self.eager is None:
+            return f"compiled raises {self.compiled}; eager returns"
+        if self.compiled is None:
+            return f"eager raises {self.eager}; compiled returns"
+        return f"compiled raises {self.compiled}; eager raises {self.eager}"
+
 
 @dataclass(frozen=True)
 class OutputMeasurement:
@@ -183,6 +192,11 @@ class DivergenceKind(enum.Enum):
     NONFINITE = "non-finite"
     VALUE = "value"
     STRIDE = "stride"
+
+
+def family(path: str) -> str:
+    """`output`, `grad` or `mutated`: what stays of a path when the graph around it is made smaller."""
+    return path.partition("[")[0]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from .model import Json, Machine, Tolerance
 SEARCHED_WHOLE = 40
 # Of a larger graph the smallest case is followed: each value that is returned makes it larger to compile.
 FOLLOWED_WHOLE = 2000
+# Inputs of more elements make each probe slow by itself; they are cut down before the search.
+MANY_ELEMENTS = 2**20
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class RecordedCall:
 
     @property
     def can_be_followed(self) -> bool:
-        """Whether the whole graph may be compiled with all its values returned."""
-        return self.nodes <= FOLLOWED_WHOLE
+        """Whether it is one graph, which may be compiled with all its values returned."""
+        return 0 < self.nodes <= FOLLOWED_WHOLE
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from .channel import Channel
 from .classify import PLAINLY_WRONG, classify
 from .criterion import EXACT, Criterion
 from .evidence import FALLBACK_RANDOM, Evidence
-from .judge import divergence, family, judge
-from .model import DivergenceKind, OutputMeasurement
+from .judge import judge
+from .model import DivergenceKind, OutputMeasurement, family
 from .outcome import Outcome
 from .program import Carrier, CompiledCall, PlainRun
 from .shown import ScriptResult, shown
@@ -216,11 +216,11 @@ def is_beyond_rounding(run: PlainRun) -> bool:
 
 
 def _differs(output: OutputMeasurement) -> bool:
-    return bool(output.n_diff) or divergence(output, Criterion()) is not None
+    return bool(output.n_diff) or Criterion().divergence(output) is not None
 
 
 def _is_more_than_rounding(output: OutputMeasurement) -> bool:
-    found = divergence(output, Criterion())
+    found = Criterion().divergence(output)
     if found is not None and found[0] is not DivergenceKind.VALUE:
         return True
     return bool(output.n_diff) and (is_exact(output) or gain(output) > AMPLIFIED)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from .compared import Compared, must_prove
 from .criterion import Criterion
-from .judge import divergence, judge, raises_told
+from .judge import judge
 from .model import DivergenceKind, Measurement, OutputMeasurement, Raised
 from .outcome import Outcome
 from .printed import MOST_LINES, PrintedLine, differing, differing_line, is_near
@@ -100,7 +100,7 @@ def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Scri
         where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
         if not _raise_alike(before, now):
             raised = Raised(before.raised, now.raised, alike=False)
-            reason = f"{where}: {raises_told(raised)}"
+            reason = f"{where}: {raised.told}"
             return ScriptResult(Outcome.FAIL, reason, now.index, before.raised or now.raised)
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
@@ -234,13 +234,13 @@ def outputs_of(
 def differing_places(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> frozenset[str]:
     """The paths of what differs beside printed lines: values of calls, exceptions, comparisons, the end."""
     outputs = outputs_of(eager, compiled)
-    return frozenset(output.path for output in outputs if divergence(output, criterion) is not None)
+    return frozenset(output.path for output in outputs if criterion.divergence(output) is not None)
 
 
 def is_exact(compiled: PlainRun) -> bool:
     """Whether all values of all calls of a run were seen, and are bit-equal to eager's."""
     outputs = [output for call in compiled.calls for output in call.outputs]
-    same = all(not o.n_diff and divergence(o, Criterion()) is None for o in outputs)
+    same = all(not o.n_diff and Criterion().divergence(o) is None for o in outputs)
     compared = bool(outputs) or any(call.same for call in compiled.calls)
     return compared and same and not any(call.unseen or call.raised for call in compiled.calls)
 

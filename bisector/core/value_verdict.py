@@ -30,7 +30,7 @@ from .accuracy import (
 )
 from .criterion import Criterion
 from .evidence import Evidence
-from .judge import divergence, judge
+from .judge import judge
 from .model import DivergenceKind, OutputMeasurement, Signature
 from .outcome import Outcome
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
@@ -180,7 +180,7 @@ class ValueVerdict:
         """Whether an output, where every cast is executed, differs by values alone, and by less than eager
         does from itself where each node is moved by an ulp: a sum that cancels has a tolerance as small."""
         executed = self.evidence.executed_at(output.path)
-        found = None if executed is None else divergence(executed, self.criterion)
+        found = None if executed is None else self.criterion.divergence(executed)
         if executed is None or found is None or found[0] is not DivergenceKind.VALUE:
             return False
         moves = [moved.max_abs for moved in self.evidence.nudged_at(output.path)]
@@ -352,7 +352,7 @@ class ValueVerdict:
 def is_mended(output: OutputMeasurement, evidence: Evidence, criterion: Criterion) -> bool:
     """Whether an output agrees where every cast to a narrower dtype is executed."""
     executed = evidence.executed_at(output.path)
-    return executed is not None and divergence(executed, criterion) is None
+    return executed is not None and criterion.divergence(executed) is None
 
 
 def _errors(output: OutputMeasurement, how: Leaning, drawn: Drawn | None) -> str:

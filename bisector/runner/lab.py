@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import request_json, wire
-from ..core.judge import BudgetSpent
+from ..core.budget import BudgetSpent
 from ..core.messages import Reply, WorkerOptions
 from ..core.model import Json
 from ..core.protocol import PROBES, Answer, Failed, Record, Request

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector import wire
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options, Question
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.runner import rundir

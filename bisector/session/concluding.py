@@ -7,22 +7,30 @@ from dataclasses import replace
 
 from bisector.core.answer import Preflight
 from bisector.core.backends import INDUCTOR
+from bisector.core.budget import BudgetSpent
 from bisector.core.case import Case
 from bisector.core.confirmed import Confirmed
 from bisector.core.fix import Conclusion
 from bisector.core.flags import FlagWalk
 from bisector.core.graphinfo import Axis, GraphInfo
-from bisector.core.judge import BudgetSpent
 from bisector.core.reduction.script import said_of
 from bisector.core.smaller import Reduced
 
 from . import fixes
-from .divergence import Capability, Divergence
+from .divergence import DivergingScript
 from .study import Study
 
 
-def conclude(
-    divergence: Divergence,
+def conclude_script(script: DivergingScript, case: Case, walk: FlagWalk, confirmed: Confirmed) -> Conclusion:
+    """Of a whole script; its repro and its own run try each line of a fix."""
+    by_denial = fixes.from_repairs(confirmed.held, script.source)
+    ranked = fixes.ranked([*fixes.from_flags(walk), *by_denial])
+    said = said_of(script.default, case) if case.calls else []
+    return Conclusion(fixes.with_proof(ranked, walk, confirmed), None, tuple(said))
+
+
+def conclude_call(
+    study: Study,
     case: Case,
     preflight: Preflight,
     walk: FlagWalk,
@@ -31,13 +39,7 @@ def conclude(
     reductions: Sequence[Reduced],
 ) -> Conclusion:
     """proved: kinds of decision in confirmed sets. reductions: all that led to the case, in order."""
-    study, flags = divergence.study, fixes.from_flags(walk)
-    by_denial = fixes.from_repairs(confirmed.held, divergence.script)
-    if Capability.GRAPH not in divergence.can:  # its repro and the script's own run try each line
-        ranked = fixes.ranked([*flags, *by_denial])
-        said = said_of(divergence.default, case) if case.calls else []
-        return Conclusion(fixes.with_proof(ranked, walk, confirmed), None, tuple(said))
-    stopped, denials = None, by_denial
+    flags, denials, stopped = fixes.from_flags(walk), fixes.from_repairs(confirmed.held), None
     by_denial = [replace(fix, plain=None) for fix in denials]  # where a budget ends before a line is tried
     try:
         by_denial = fixes.in_plain_torch(study, denials)

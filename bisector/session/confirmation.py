@@ -10,14 +10,12 @@ from bisector.core.confirmed import Confirmed, Decided, HeldRepair, Repair, Seco
 from bisector.core.decision import Decision, DecisionId
 from bisector.core.fix_source import python_literal
 from bisector.core.judge import proof, removed_fraction
-from bisector.core.model import Candidate, Json, ProbeResult
+from bisector.core.model import Candidate, Json, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
 from bisector.core.recorded import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.errors import NumbisectError
-from bisector.runner.lab import Lab
 
-from .divergence import Divergence
 from .search_order import PLACE, finest, listed
 from .study import Study
 
@@ -26,9 +24,19 @@ MOST_MEMBERS = 8  # of a set whose members are tried one by one a second time
 WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a function of torch's own source
 
 
+@dataclass(frozen=True)
+class Asking:
+    """study: as the search has it by now. second: asks the second worker, each program run several times.
+    call, default: what is studied, and its default compile in the first worker."""
+
+    study: Study
+    second: Study
+    call: RecordedCall
+    default: Measurement
+
+
 def confirm(
-    divergence: Divergence,
-    second: Lab,
+    asking: Asking,
     decided: Decided,
     group: MinimalSet[DecisionId] | None,
     flags: Mapping[str, Mapping[str, Json]],
@@ -49,8 +57,8 @@ def confirm(
     places = decided.places
     if not causes and len(repairs) == 1 and {m.kind for m in repairs[0].members} == {PLACE}:
         places = repairs[0].members
-    decisions = _with_sources(divergence.study, decided.decisions, [*repairs, *causes], places)
-    asked = _ask(divergence, second, decided, repairs, causes, flags, family, backends)
+    decisions = _with_sources(asking.study, decided.decisions, [*repairs, *causes], places)
+    asked = _ask(asking, decided, repairs, causes, flags, family, backends)
     if isinstance(asked, str):
         return Confirmed(
             tuple(Repair(r, False, 0.0) for r in repairs),
@@ -65,7 +73,7 @@ def confirm(
     not_shown = "" if diverges else _no_divergence(asked.default)
     return Confirmed(
         tuple(
-            _judged(divergence, r, result, diverges and _is_minimal(r, asked))
+            _judged(asking, r, result, diverges and _is_minimal(r, asked))
             for r, result in zip(repairs, asked.denied, strict=True)
         ),
         tuple((c, diverges and c.confirmed and _is_cause(c, asked)) for c in causes),
@@ -114,12 +122,10 @@ def _rests(found: MinimalSet[DecisionId]) -> list[frozenset[DecisionId]]:
     return [members - {member} for member in members] if len(members) <= MOST_MEMBERS else []
 
 
-def confirm_also(
-    divergence: Divergence, second: Lab, before: Confirmed, repair: MinimalSet[DecisionId]
-) -> Confirmed:
+def confirm_also(asking: Asking, before: Confirmed, repair: MinimalSet[DecisionId]) -> Confirmed:
     """With one more repair, where those that were found do not repair the whole."""
-    asked = _ask(divergence, second, Decided(WHOLE), [repair], [], {})
-    decisions = _with_sources(divergence.study, before.decisions, [repair], before.places)
+    asked = _ask(asking, Decided(WHOLE), [repair], [], {})
+    decisions = _with_sources(asking.study, before.decisions, [repair], before.places)
     if isinstance(asked, str):
         return replace(before, decisions=decisions)
     denied = asked.denied
@@ -129,7 +135,7 @@ def confirm_also(
         opinion = replace(opinion, repairs=(*opinion.repairs, denied[0].outcome))
     return replace(
         before,
-        repairs=(*before.repairs, _judged(divergence, repair, denied[0], minimal)),
+        repairs=(*before.repairs, _judged(asking, repair, denied[0], minimal)),
         decisions=decisions,
         second=opinion,
         held=(*before.held, *(_held([repair], denied) if diverges else ())),
@@ -137,12 +143,11 @@ def confirm_also(
 
 
 def _judged(
-    divergence: Divergence, repair: MinimalSet[DecisionId], result: ProbeResult, diverges: bool
+    asking: Asking, repair: MinimalSet[DecisionId], result: ProbeResult, diverges: bool
 ) -> Repair:
     """diverges: whether it does in the second worker, by default and without each of the members; no repair
     is confirmed where it does not."""
-    before, criterion = divergence.evidence.default, divergence.study.criterion
-    share = removed_fraction(before, result.measurement, criterion)
+    share = removed_fraction(asking.default, result.measurement, asking.study.criterion)
     confirmed = diverges and result.outcome is Outcome.PASS and repair.confirmed
     return Repair(repair, confirmed, share if diverges else 0.0)
 
@@ -177,8 +182,7 @@ class SecondWorkerResults:
 
 
 def _ask(
-    divergence: Divergence,
-    lab: Lab,
+    asking: Asking,
     decided: Decided,
     repairs: Sequence[MinimalSet[DecisionId]],
     causes: Sequence[MinimalSet[DecisionId]],
@@ -187,7 +191,7 @@ def _ask(
     backends: Sequence[str] = (),
 ) -> SecondWorkerResults | str:
     """Or why the second worker could not be asked."""
-    study, case = divergence.confirming(lab), decided.case
+    study, case = asking.second, decided.case
     deny = list(dict.fromkeys(rest for repair in repairs for rest in _rests(repair)))
     sets = [rest for cause in causes for rest in (frozenset(cause.members), *_rests(cause))]
     allow = list(dict.fromkeys(sets))
@@ -197,7 +201,7 @@ def _ask(
     whole += [Candidate(backend=name) for name in backends]
     part = [*(study.deny(rest) for rest in deny), *(study.plain(rest, decided.beside) for rest in allow)]
     try:
-        if (other := other_call(study, divergence.call)) is not None:
+        if (other := other_call(study, asking.call)) is not None:
             return other
         results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bisector.core.budget import BudgetSpent
 from bisector.core.case import Case
 from bisector.core.confirmed import Decided
 from bisector.core.contract import Breach, ContractCheck, check_causes, check_repairs
 from bisector.core.decision import Decision, DecisionId
-from bisector.core.judge import BudgetSpent, removed_fraction
+from bisector.core.judge import removed_fraction
 from bisector.core.model import ProbeResult
 from bisector.core.outcome import Outcome
 from bisector.core.search.graded import Graded, graded

@@ -1,4 +1,4 @@
-"""One divergence explained: the stages of the search in their order.
+"""One divergence explained: the stages that a call and a whole script have in common.
 
 Each stage is a function of other modules that returns a frozen result. `Explanation` keeps these results,
 and nothing else writes to them; a search that begins again on the whole begins with none.
@@ -6,53 +6,50 @@ and nothing else writes to them; a search that begins again on the whole begins 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-from bisector.core.answer import Answer
+from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
-from bisector.core.clusters import patterns
 from bisector.core.confirmed import Confirmed, Decided
 from bisector.core.decision import DecisionId
-from bisector.core.fix import PASSES
+from bisector.core.fix import PASSES, Conclusion
 from bisector.core.fix_source import PER_GRAPH
+from bisector.core.flags import Flag, FlagWalk
 from bisector.core.followed import Followed
-from bisector.core.judge import BudgetSpent
-from bisector.core.mechanism import Mechanism
-from bisector.core.model import Candidate
-from bisector.core.protocol import Request
-from bisector.core.reduction.reduce import Pass, reduce
-from bisector.core.reduction.script import fewest_calls, fewest_graphs, said_of
+from bisector.core.mechanism import FoundFamily
+from bisector.core.protocol import HooksTested
+from bisector.core.reduction.reduce import Pass
+from bisector.core.reproduced import Reproduced, WrittenTest
+from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
-from bisector.core.smaller import Anchor, Reduced, Scope, Start
-from bisector.core.verdict import VerdictClass
-from bisector.session.flags.curated import of_call, of_script
+from bisector.core.smaller import Anchor, Neighbour, Reduced, Scope, Start
+from bisector.core.trace import Trace
+from bisector.core.verdict import Verdict
 
-from . import following, reproducing, starting
-from .concluding import conclude
-from .confirmation import confirm, confirm_also, told
-from .culprit_search import decide, grade, one_repair
-from .divergence import Capability, Divergence
-from .family_search import family_of_whole, is_diffuse, seen_again, smallest_on_whole
-from .findings import Findings
-from .fixes import flags_to_confirm
+from . import reproducing
+from .confirmation import Asking, confirm, told
+from .culprit_search import decide
+from .divergence import Divergence
+from .fixes import flag_fixes, flags_to_confirm
 from .flags.walk import on_whole, walk
-from .mechanisms import TO_THE_BIT, mechanisms
-from .preflight import test_hooks, try_backends
-from .reducing import anchored_by, nearest, reduce_case
+from .preflight import test_hooks
+from .reducing import reduce_case
 from .run import Session
-from .search_order import Suspects, listed, suspects
-from .starting import NOTHING_SMALLER, REFUTED_ON_WHOLE
-from .study import Study, config_id
+from .search_order import Suspects, suspects
+from .starting import REFUTED_ON_WHOLE
+from .study import Study
 
-NOT_SMALLER = "the case was not made smaller (--no-minimize)"
-FEW = 3  # decisions; so few that repair the whole are no family
+MECHANISM = "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging"
 
 
-class Explanation(Findings):
-    """The stages of one run, in their order. beside: told of the answer where it has become better, to begin
-    what can be done with it meanwhile."""
+class Explanation:
+    """The stages of one run, and what they have found so far: None where a stage did not come to its end.
+
+    so_far: what was known with the verdict. beside: told of the answer where it has become better, to begin
+    what can be done with it meanwhile. start: where the search begins. group: a repair of the whole by many
+    decisions, where no flag repairs; of_whole: one by a few that was found there.
+    """
 
     def __init__(
         self,
@@ -61,172 +58,63 @@ class Explanation(Findings):
         so_far: Answer,
         beside: Callable[[Answer], None] = lambda answer: None,
     ) -> None:
-        super().__init__(divergence, so_far)
-        self.beside = beside
         self.session = session
+        self.divergence = divergence
+        self.so_far = so_far
+        self.beside = beside
         self.study: Study = divergence.study
         self.second = divergence.second_worker(session)
+        self.preflight: Preflight | None = None
+        self.followed: Followed | None = None
+        self.whole = Start(WHOLE, divergence.default)
+        self.stopped_because: str | None = None
+        self.of_whole: MinimalSet[DecisionId] | None = None
+        self._begin_with(self.whole)
+
+    def _begin_with(self, start: Start) -> None:
+        """Nothing of an earlier start is kept."""
+        self.start = start
+        self.walk = FlagWalk()
+        self.anchor_notes: tuple[str, ...] = ()
+        self.group = self.of_whole
+        self.reductions: list[Reduced] = list(start.reductions)
+        self.decided: Decided | None = None
+        self.confirmed: Confirmed | None = None
+        self.graded: Graded | None = None
+        self.family: FoundFamily | None = None
+        self.conclusion: Conclusion | None = None
+        self.reproduced = Reproduced()
+        self.test = WrittenTest()
+        self.neighbour: Neighbour | None = None
+
+    def ended_by(self, reason: str) -> None:
+        """The budget ended the run."""
+        self.stopped_because = reason
+
+    def _stopped(self, reason: str | None) -> None:
+        """A stage ended early; the first reason counts."""
+        self.stopped_because = self.stopped_because or reason
 
     def explain(self) -> None:
-        """All stages. Raises BudgetSpent where the budget ends a stage that leaves nothing behind."""
-        self._open()
-        if self._search_diffuse():
-            return
-        self._begin_in_region()
-        if not self._search():
-            self._begin_again()
-            self._search()
+        """All stages in their order. Raises BudgetSpent where the budget ends a stage that leaves nothing
+        behind."""
+        raise NotImplementedError
 
-    def walk_flags_alone(self) -> None:
-        """The walk over the flags, for a run that asks for nothing more. What repairs is tried in the second
-        worker too."""
-        self.second.start_early()
-        try:
-            self.study.warm(WHOLE)
-            self._walk_flags()
-            if by_flags := flags_to_confirm(self.walk):
-                with self.session.clock.stage("fixes"):
-                    self.confirmed = confirm(self._now, self.second, Decided(WHOLE), None, by_flags)
-        finally:
-            self.second.close()
+    def _asking(self) -> Asking:
+        now = replace(self.divergence, study=self.study)  # with what is known of hooks and flags
+        second = now.confirming(self.second)
+        return Asking(self.study, second, self.divergence.call, self.divergence.evidence.default)
 
-    def _open(self) -> None:
-        """Which hooks and backends work, and the case to begin with."""
-        with self.session.clock.stage("localise"):
-            hooks = test_hooks(self.study)
-            self.study = replace(self.study, hooks_off=hooks.off)
-            first = self.so_far.first_bad_backend
-            self.preflight = try_backends(self.study, self.divergence, hooks, first)
-        self._say("backends", f"first diverging backend: {self.preflight.first_bad_backend}")
-        if self.divergence.call.is_large:
-            self.second.start_early()
-            if Capability.FOLLOW in self.divergence.can:
-                self._follow(self.whole)
+    def _tested_hooks(self) -> HooksTested:
+        hooks = test_hooks(self.study)
+        self.study = replace(self.study, hooks_off=hooks.off)
+        return hooks
 
-    def _search_diffuse(self) -> bool:
-        """Where no single node of a large graph carries it: what makes its sorts of operations differ, and
-        which of these decisions carry it together. False where that is not so, or none are found."""
-        if self._trace is None or not is_diffuse(self._trace, self.whole.default):
-            return False
-        with self.session.clock.stage("localise"):
-            info, paths = self.study.describe(WHOLE), following.followable(self.whole.default)
-            told = mechanisms(self.study, info, self._trace, paths)
-        first, found = next(((m.operation, m.found) for m in told if m.found is not None), ("", None))
-        if found is None:
-            return False
-        self._say("localise", f"no single node carries it; {len(told)} sorts of operations differ")
-        self._begin_with(starting.at_operation(first, found))
-        self.study = replace(self.study, small=TO_THE_BIT)
-        self.study.warm(self.start.case)
-        self._walk_flags()
-        self._look_for_family(told, ())
-        if self.family is None:
-            self.study = replace(self.study, small=self.divergence.study.small)
-            self._begin_with(self.whole)
-            return False
-        decided = Decided(self.start.case, self.start.default.measurement.decisions)
-        self._confirm(decided)
-        reduced = self._reduce(self.start, Anchor((found.repair,)))
-        self._reproduce(reduced.case)
-        return True
-
-    def _begin_in_region(self) -> None:
-        """Of a large graph the search begins in a region that diverges alike."""
-        if self.divergence.call.is_large:
-            with self.session.clock.stage("localise"):
-                default, verdict = self.whole.default, self.divergence.verdict.kind
-                followed = self.followed or Followed()
-                call = self.divergence.call
-                self._begin_with(starting.region_of(self.study, call, followed, default, verdict))
-            if self.start.scope is Scope.REGION:
-                calls = len(self.study.describe(self.start.case).calls)
-                of_all = f"{calls} of {self.divergence.call.nodes} calls"
-                self._say("localise", f"a region of {of_all} diverges alike")
-        if Capability.GRAPHS_AND_CALLS in self.divergence.can:
-            self._begin_with(self._in_fewest_graphs())
-        if Capability.GRAPH in self.divergence.can:
-            # It came back in a probe, so it will in the worker itself, and halves every later probe.
-            self.study.warm(self.start.case)
-
-    def _begin_again(self) -> None:
-        """Nothing that repairs the region repairs the whole: the whole is searched."""
-        self._say("localise", "what repairs the region does not repair the whole")
-        note = "a region with the same mismatch was searched first; nothing that repairs it repairs the whole"
-        self._begin_with(replace(self.whole, notes=(note,)))
-
-    def _search(self) -> bool:
-        """False where this looked into a region whose repairs leave the whole diverging, which is seen before
-        the region is made smaller."""
-        self._walk_flags()
-        if self.start.scope is Scope.REGION:
-            decided = self._decide(self.start)
-            confirmed = self._confirm(decided)
-            if not (confirmed.held or self.walk.repairs_something or self.family):
-                return False
-            case = self._reduce_alike(decided)
-            self._follow_small(case)
-            self._reproduce(case)
-            return True
-        if self._to_follow:
-            self._follow(self.start)
-        case = self._decide_and_reduce()
-        self._follow_small(case)
-        self._reproduce(case)
-        return True
-
-    @property
-    def _now(self) -> Divergence:
-        """With what is known of the hooks and flags by now."""
-        return replace(self.divergence, study=self.study)
-
-    def _in_fewest_graphs(self) -> Start:
-        """Of a script the fewest graphs that diverge alike when they alone are compiled."""
-        with self.session.clock.stage("localise"):
-            found = reduce_case(self.study, WHOLE, self.whole.default, None, fewest_graphs)
-        notes = (NOTHING_SMALLER, *said_of(self.whole.default, found.case))
-        scope = Scope.WHOLE if found.case == WHOLE else Scope.GRAPHS
-        return Start(found.case, found.default, scope, (found,), notes)
-
-    @property
-    def _to_follow(self) -> bool:
-        """Whether the case that the search begins with is still to be followed."""
-        if self.start.scope is Scope.REGION or Capability.FOLLOW not in self.divergence.can:
-            return False
-        return self.followed is None or (self.followed.trace is None and self.start.case != WHOLE)
-
-    def _asked_next(self) -> list[Request[Any]]:
-        """What is asked after the flags."""
-        minimizing = self.session.options.command == "minimize"
-        wanted = minimizing and self._to_follow and following.followable(self.start.default)
-        found = following.next_request(self.study, self.start.case, self.start.default) if wanted else None
-        return [found] if found is not None else []
-
-    def _follow(self, start: Start) -> None:
-        """Where the difference arises and grows; the class follows from it where the case has every node."""
-        with self.session.clock.stage("localise"):
-            self.followed = found = following.follow(self.study, start.case, start.default)
-        if found.origin is not None:
-            grows = f", grows most at {found.amplifier.name}" if found.amplifier is not None else ""
-            self._say("localise", f"starts at {found.origin.name}{grows}")
-
-    def _follow_small(self, case: Case) -> None:
-        """Of a graph too large to be followed the smallest case; its trace says nothing of the whole."""
-        can = self.divergence.can
-        if Capability.GRAPH in can and Capability.FOLLOW not in can:
-            self._follow(Start(case, self.study.probe(Candidate(), case)))
-            self.followed = replace(self.followed or Followed(), trace=None, graph=None)
-
-    def _walk_flags(self) -> None:
-        """The catalogue on the case to begin with; what repairs a part is tried on the whole."""
-        with self.session.clock.stage("minimize"):
-            self.start = starting.part_of(self.study, self.divergence.call, self.start)
+    def _walk(self, flags: list[Flag]) -> None:
+        """Try the flags on the case to begin with; what repairs a part is tried on the whole."""
         with self.session.clock.stage("fixes"):
-            divergence, devices = self.divergence, self.divergence.call.devices
-            whole_script = Capability.GRAPHS_AND_CALLS in divergence.can
-            flags = of_script(devices, divergence.rung) if whole_script else of_call(devices)
             settings = self.study.settings([*(flag.name for flag in flags), PER_GRAPH, PASSES])
             start = self.start
-            self.study.lab.ahead(self._asked_next())
             found = walk(self.study, flags, settings, start.case, start.default.measurement)
             if start.case != WHOLE and found.repairs_something:
                 found = on_whole(self.study, found)
@@ -237,18 +125,6 @@ class Explanation(Findings):
         self.study = replace(self.study, conservative=found.conservative)
         self._say("flags", f"repair it: {', '.join(found.repairing) or 'none so far'}")
         self.beside(self.answer())
-
-    def _decide_and_reduce(self) -> Case:
-        """A graph of few calls is searched before it is reduced; a large one is reduced first, held by what
-        repairs it at the least cost."""
-        self.second.start_early()
-        if self.divergence.call.is_large:
-            reduced = self._reduce(self.start, self._anchor())
-            self._confirm(self._decide(Start(reduced.case, reduced.default)))
-            return reduced.case
-        decided = self._decide(self.start)
-        self._confirm(decided)
-        return self._reduce_alike(decided)
 
     def _decide(self, start: Start) -> Decided:
         with self.session.clock.stage("causes"):
@@ -261,118 +137,34 @@ class Explanation(Findings):
         self._say("causes", f"causes found: {causes}, repairs found: {repairs}")
         return found
 
-    def _anchor(self) -> Anchor | None:
-        """What must go on repairing smaller cases: a flag, a set of flags, or one repair by decisions."""
-        if self.walk.fixes:
-            return Anchor((frozenset({config_id(self.walk.fixes[0].flag.name)}),))
-        if self.walk.sets:
-            return Anchor((frozenset(config_id(name) for name in self.walk.sets[0]),))
-        with self.session.clock.stage("causes"):
-            repair = one_repair(self.study, self.start.case, self.start.default, self._suspects())
-        if repair is None:
-            self.anchor_notes = ("no flag and no set of decisions is known that repairs the whole graph",)
-            return None
-        self.group = repair
-        self._say("causes", f"disabling {listed(repair.members)} repairs it")
-        return Anchor((frozenset(repair.members),))
-
-    def _reduce_alike(self, decided: Decided) -> Case:
-        """The smallest case, held to the same bug by the repairs that were decided.
-
-        Fewer calls of a script can mean other graphs and so other decisions: they serve the repro alone.
-        """
-        if Capability.GRAPHS_AND_CALLS in self.divergence.can:
-            case = self._reduce(self.whole, None, fewest_calls).case
-            return self.start.case if case == WHOLE else case
-        if not self.session.options.minimal:
-            self.anchor_notes = (NOT_SMALLER,)
-            return self.start.case
-        return self._reduce(self.start, anchored_by(decided.sets.repairs) or self._anchor()).case
-
-    def _reduce(self, start: Start, anchor: Anchor | None, passes: Pass = reduce) -> Reduced:
-        with self.session.clock.stage("minimize"):
-            verdict = self._verdict().kind
-            found = reduce_case(self.study, start.case, start.default, anchor, passes, verdict)
-        self.reductions.append(found)
-        self._stopped(found.stopped_because)
-        if Capability.GRAPH in self.divergence.can:
-            self._say("minimize", f"{self.study.describe(found.case).size} still diverge")
-        return found
-
     def _suspects(self) -> Suspects:
         origin = self.followed.origin if self.followed is not None else None
         return suspects(self.walk.suspected, origin, self.study.signatures)
 
     def _confirm(self, decided: Decided) -> Confirmed:
-        """What a second worker says of the sets, or of the family in their place."""
+        """What a second worker says of what was decided."""
         try:
-            with self.session.clock.stage("causes"):
-                found = self._asked_second(decided)
-            if self.start.scope is Scope.REGION and not found.held and self.family is None:
-                found = self._confirm_on_whole(decided, found)
+            found = self._asked_second(decided)
         finally:
             self.second.close()
         self.confirmed = found
         self._say("confirmed", told(found, flags_to_confirm(self.walk)))
         self.beside(self.answer())
-        self._grade_group(found)
         return found
 
     def _asked_second(self, decided: Decided) -> Confirmed:
         by_flags = flags_to_confirm(self.walk)
         lower = tuple(self.preflight.agreeing) if self.preflight is not None else ()
-        if self.family is None:
-            return confirm(self._now, self.second, decided, self.group, by_flags, backends=lower)
-        # What holds on the region and not on the whole is no reason, and is not asked about.
-        region = Decided(decided.case, decided.decisions)
-        family = self.family.family.members
-        found = confirm(self._now, self.second, region, None, by_flags, family, lower)
-        if found.family is not None:
-            self.family = seen_again(self.family, *found.family)
+        with self.session.clock.stage("causes"):
+            return confirm(self._asking(), decided, self.group, by_flags, backends=lower)
+
+    def _reduce(self, start: Start, anchor: Anchor | None, passes: Pass) -> Reduced:
+        with self.session.clock.stage("minimize"):
+            verdict = self._verdict().kind
+            found = reduce_case(self.study, start.case, start.default, anchor, passes, verdict)
+        self.reductions.append(found)
+        self._stopped(found.stopped_because)
         return found
-
-    def _confirm_on_whole(self, decided: Decided, found: Confirmed) -> Confirmed:
-        """Where what repairs the region leaves the whole diverging: a family, or a finer place."""
-        self._look_for_family((), decided.sets.repairs)
-        with self.session.clock.stage("causes"):
-            if self.family is not None:
-                return replace(self._asked_second(decided), repairs=found.repairs)
-            if self.walk.repairs_something:
-                return found
-            # A finer decision at the origin can leave elements of the whole that the region lacks.
-            origin = self.followed.origin if self.followed is not None else None
-            place = starting.place_repair(self.study, origin, self.start.case, self.start.default)
-            return confirm_also(self._now, self.second, found, place) if place is not None else found
-
-    def _look_for_family(self, told: Sequence[Mechanism], repairs: Sequence[MinimalSet[DecisionId]]) -> None:
-        """Which decisions together repair the whole, or carry much of its divergence. told: what makes its
-        operations differ. repairs: of a part."""
-        known = frozenset[str]().union(*(patterns(repair.members) for repair in repairs))
-        with self.session.clock.stage("causes"):
-            found = family_of_whole(
-                self.study, self.whole.default, self._trace, told, self.walk.suspected, known
-            )
-        if found is not None and found.family.repairs and len(found.family.members) <= FEW:
-            with self.session.clock.stage("causes"):
-                self.of_whole = self.group = smallest_on_whole(self.study, found.family.members)
-            return
-        # Shares of what is amplified mean nothing.
-        shares = self._verdict().kind is not VerdictClass.AMPLIFIED_ROUNDING
-        if found is not None and (found.family.repairs or shares):
-            self.family = found
-            carries = "repair it" if found.family.repairs else f"remove {found.family.removed:.0%} of it"
-            self._say("causes", f"on the whole: {len(found.family.members)} decisions together {carries}")
-
-    def _grade_group(self, found: Confirmed) -> None:
-        """What the members of a group carry that repairs the case, where nothing smaller is confirmed."""
-        if self.group is None or found.second is None or any(r.confirmed for r in found.repairs):
-            return
-        try:
-            with self.session.clock.stage("causes"):
-                start, members = self.start, self.group.members
-                self.graded = grade(self.study, start.case, start.default, members, repairs=True)
-        except BudgetSpent as spent:
-            self._stopped(spent.reason)
 
     def _reproduce(self, case: Case) -> None:
         """Write the repro; it runs while the conclusions are drawn, with the fixes that are known before."""
@@ -382,39 +174,84 @@ class Explanation(Findings):
         members = self.decided.members if self.decided is not None else []
         early = reproducing.start_early(session, writer, case, known, members)
         try:
-            self._conclude(case)
-            self.reproduced = found = reproducing.reproduce(session, writer, case, self.answer(), early)
+            with session.clock.stage("fixes"):
+                self.conclusion = self._conclude(case)
+            self._stopped(self.conclusion.stopped_because)
+            self.reproduced = reproducing.reproduce(session, writer, case, self.answer(), early)
         finally:
             if early is not None:
                 early.stop()
-        if Capability.GRAPH not in self.divergence.can:
-            return
-        if found.shown is not None and session.options.as_test:
-            self.test = reproducing.write_test(session, self.study, found.shown, self.answer())
-        self._compare(case)
 
-    def _conclude(self, case: Case) -> None:
-        assert self.preflight is not None and self.confirmed is not None
-        with self.session.clock.stage("fixes"):
-            self.conclusion = found = conclude(
-                self._now, case, self.preflight, self.walk, self.confirmed, self.answer().proved_kinds,
-                self.reductions,
-            )  # fmt: skip
-        self._stopped(found.stopped_because)
-
-    def _compare(self, case: Case) -> None:
-        """The nearest case that agrees, and the difference of its code as a file."""
-        answer = self.answer()
-        repairs = [repair.found for repair in answer.repairs if repair.confirmed]
-        flags = [fix for fix, _ in answer.fixes if fix.kind == "flag"]
-        try:
-            with self.session.clock.stage("minimize"):
-                self.neighbour = found = nearest(self.study, case, repairs, flags)
-        except BudgetSpent as spent:
-            self._stopped(spent.reason)
-            return
-        if found is not None and found.diff:
-            self.session.run.write_text(self.session.run.neighbour, "\n".join(found.diff) + "\n")
+    def _conclude(self, case: Case) -> Conclusion:
+        raise NotImplementedError
 
     def _say(self, stage: str, text: str) -> None:
         self.session.progress(stage, text)
+
+    @property
+    def _trace(self) -> Trace | None:
+        """Of the whole."""
+        return self.followed.trace if self.followed is not None else None
+
+    def _verdict(self) -> Verdict:
+        """With what is known of each node, where all nodes were followed."""
+        return self.divergence.reclassified(self._trace)
+
+    def answer(self) -> Answer:
+        """All that is known by now."""
+        before = Followed(None, self.so_far.graph, self.so_far.origin, self.so_far.amplifier)
+        followed, reproduced = self.followed or before, self.reproduced
+        conclusion, confirmed = self.conclusion, self.confirmed or Confirmed()
+        decided = self.decided or Decided(self.start.case)
+        fixes = flag_fixes(self.walk, self.confirmed) if conclusion is None else conclusion.fixes
+        known = replace(
+            self.so_far,
+            verdict=self._verdict(),
+            graph=followed.graph,
+            origin=followed.origin,
+            amplifier=followed.amplifier,
+            walk=self.walk,
+            repairs=confirmed.repairs,
+            causes=confirmed.causes,
+            second=confirmed.second,
+            places=decided.places if self.confirmed is None else confirmed.places,
+            decisions=decided.decisions if self.confirmed is None else confirmed.decisions,
+            graded=self.graded or decided.graded,
+            family=self.family,
+            fixes=reproduced.judged(fixes),
+            minimal=None if conclusion is None else conclusion.minimal,
+            minimal_source=reproduced.function,
+            neighbour=self.neighbour,
+            repro=reproduced.file,
+            repro_lines=reproduced.lines,
+            repro_fix=reproduced.fix,
+            repro_agrees=reproduced.agrees,
+            not_shown=confirmed.not_shown,
+            test=self.test.file,
+            notes=self._notes(),
+            stopped_because=self.stopped_because,
+        )
+        if self.family is not None:
+            # What holds on the region and not on the whole is no reason.
+            held = tuple(repair for repair in known.repairs if repair.confirmed)
+            known = replace(known, causes=(), repairs=held, places=())
+        if self.preflight is None:
+            return known
+        hooks, first = self.preflight.hooks, self.preflight.first_bad_backend
+        return replace(known, first_bad_backend=first, hooks_off=hooks.off, not_here=hooks.not_here)
+
+    def _notes(self) -> tuple[str, ...]:
+        """What the stages noted, in their order."""
+        return (
+            *self.so_far.notes,
+            *((self.preflight.rung_unknown,) if self.preflight and self.preflight.rung_unknown else ()),
+            *(self.followed.notes if self.followed is not None else ()),
+            *self.start.notes,
+            *self.anchor_notes,
+            *((*self.decided.checks, *self.decided.sets.gaps) if self.decided is not None else ()),
+            *(self.confirmed.notes if self.confirmed is not None else ()),
+            *((MECHANISM,) if self.family is not None else ()),
+            *(self.conclusion.notes if self.conclusion is not None else ()),
+            *self.reproduced.notes,
+            *((self.test.note,) if self.test.note is not None else ()),
+        )

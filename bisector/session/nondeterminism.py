@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE
 from bisector.core.evidence import MOST_RUNS
-from bisector.core.judge import BudgetSpent
 from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, FindVarying

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bisector.core.answer import AlsoDiverges, Answer, Relation
+from bisector.core.budget import BudgetSpent
 from bisector.core.clusters import pattern
 from bisector.core.decision import DecisionId
-from bisector.core.judge import BudgetSpent
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from bisector.core.answer import Answer
 from bisector.core.backends import INDUCTOR, RUNGS_ABOVE
+from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.criterion import Criterion
 from bisector.core.flags import Contrast
-from bisector.core.judge import BudgetSpent
 from bisector.core.model import Measurement
 from bisector.core.options import Against
 from bisector.core.outcome import Outcome
@@ -28,8 +28,10 @@ from bisector.errors import INTERRUPTED
 
 from . import environment, fixes
 from .chosen_call import Seen, chosen_call, held_to_as_a_script, is_a_script, seen_in_script
-from .divergence import Capability, Divergence, ScriptWriter
+from .divergence import Divergence, script_writer
 from .explaining import Explanation
+from .explaining_call import CallExplanation
+from .explaining_script import ScriptExplanation
 from .flags.contrast import against, brought_back
 from .following import follow
 from .last_word import LastWord
@@ -183,7 +185,9 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     last_word: LastWord | None = None
     if is_a_script(session, session.lab.hello()):
         last_word = LastWord(session, held_to_as_a_script(session, chosen))
-    explanation = _searched(session, chosen, answer, last_word)
+    beside = [last_word.begin] if last_word is not None else []
+    explanation = CallExplanation(session, chosen, answer, *beside)
+    _search(session, explanation)
     found = with_others(session, explanation.study, chosen, explanation.answer())
     session.known = lambda: found
     if last_word is not None:
@@ -217,22 +221,17 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
     return None
 
 
-def _searched(
-    session: Session, divergence: Divergence, answer: Answer, last_word: LastWord | None
-) -> Explanation:
-    beside = [last_word.begin] if last_word is not None else []
-    explanation = Explanation(session, divergence, answer, *beside)
+def _search(session: Session, explanation: Explanation) -> None:
     session.known = explanation.answer
     try:
         explanation.explain()
     except BudgetSpent as spent:
         explanation.ended_by(spent.reason)
-    return explanation
 
 
 def _of_the_script(session: Session, judged: Judged, criterion: Criterion) -> Answer:
     """The answer where the script diverges and no call does by itself."""
-    answer, writer = judged.answer, ScriptWriter(session, criterion, judged.lines)
+    answer, writer = judged.answer, script_writer(session, criterion, judged.lines)
     script = whole_script(session, criterion, answer.verdict, judged.rung, judged.lines)
     default = script.default
     if default.outcome is not Outcome.FAIL:
@@ -242,7 +241,9 @@ def _of_the_script(session: Session, judged: Judged, criterion: Criterion) -> An
         return with_repro(session, writer, replace(answer, notes=(*answer.notes, note)))
     answer = replace(answer, criterion=script.study.criterion)
     last_word = LastWord(session, criterion)
-    return last_word.said(_searched(session, script, answer, last_word).answer())
+    explanation = ScriptExplanation(session, script, answer, last_word.begin)
+    _search(session, explanation)
+    return last_word.said(explanation.answer())
 
 
 def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) -> Answer:
@@ -253,7 +254,7 @@ def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) 
         return found
     if (spent := session.clock.exhausted()) is not None:
         return replace(found, repro_untried=f"the script itself was not tried as one: {spent}")
-    return with_repro(session, ScriptWriter(session, last_word.criterion), found)
+    return with_repro(session, script_writer(session, last_word.criterion), found)
 
 
 def _ended(session: Session, judged: Judged) -> dict[str, Any]:
@@ -311,7 +312,7 @@ def _with_nodes(judged: Judged) -> Judged:
     """With what the nodes say of differing values, where the run goes no further than the verdict."""
     chosen, verdict = judged.chosen, judged.chosen.verdict
     of_values = verdict.rule in BY_VALUES and judged.ended is None
-    if not of_values or Capability.FOLLOW not in chosen.can:
+    if not of_values or not chosen.call.can_be_followed:
         return judged
     try:
         followed = follow(chosen.study, WHOLE, chosen.default)
@@ -335,7 +336,7 @@ def flags(session: Session) -> dict[str, Any]:
     if found.ended is not None:
         return _ended(session, found)
     found = _with_nodes(found)
-    explanation = Explanation(session, found.chosen, found.answer)
+    explanation = CallExplanation(session, found.chosen, found.answer)
     session.known = explanation.answer
     contrast: Contrast | None = None
     ranked: list[fixes.Fix] | None = None

@@ -9,14 +9,12 @@ from bisector.core.answer import Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.compared import Compared
 from bisector.core.kinds import KINDS
-from bisector.core.model import Candidate, ProbeResult
+from bisector.core.model import Candidate, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
-from bisector.core.recorded import RecordedCall
+from bisector.core.recorded import MANY_ELEMENTS, RecordedCall
 
 from . import following
-from .divergence import Capability, Divergence
-from .starting import MANY_ELEMENTS
 from .study import Study
 
 
@@ -38,21 +36,16 @@ def test_hooks(study: Study) -> HooksTested:
     return HooksTested({kind.name: failed for kind in KINDS.values() if kind.hooked}, {})
 
 
-def try_backends(
-    study: Study, divergence: Divergence, hooks: HooksTested, first_bad: str | None
-) -> Preflight:
+def try_backends(study: Study, call: RecordedCall, default: Measurement, hooks: HooksTested) -> Preflight:
     """All backends before the script's own are tried, since one that agrees may stand above one that
-    diverges. first_bad: the first that diverges, where that is known already."""
-    if Capability.GRAPH not in divergence.can:
-        return Preflight(hooks, first_bad, "", {})
-    call = divergence.call
+    diverges. default: the default compile of the whole."""
     rungs = _rungs(call)
     results = study.probe_all(rungs) if rungs else []
     named = {candidate.backend: result for (candidate, _), result in zip(rungs, results, strict=True)}
     outcomes = [(name, result.outcome) for name, result in named.items()]
     first, unknown = backends.first_bad([*outcomes, (call.backend, Outcome.FAIL)])
     agreeing = {name: r for name, r in reversed(named.items()) if r.outcome is Outcome.PASS}
-    values = Compared(values=len(divergence.evidence.default.outputs))
+    values = Compared(values=len(default.outputs))
     eager = ProbeResult(Outcome.PASS, "the baseline", compared=values)
     return Preflight(hooks, first, unknown, {**agreeing, "eager": eager})
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from bisector.core.budget import BudgetSpent
 from bisector.core.case import Case
 from bisector.core.decision import Decision, DecisionId
-from bisector.core.judge import BudgetSpent, proof
+from bisector.core.judge import proof
 from bisector.core.model import Candidate, ProbeResult
 from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import Members

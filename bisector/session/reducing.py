@@ -8,10 +8,11 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from bisector.core.budget import BudgetSpent
 from bisector.core.case import Case
 from bisector.core.decision import DecisionId
 from bisector.core.fix import Fix
-from bisector.core.judge import BudgetSpent, worst
+from bisector.core.judge import worst
 from bisector.core.model import Candidate, DivergenceKind, ProbeResult
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import RunProbe

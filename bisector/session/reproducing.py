@@ -23,8 +23,8 @@ from bisector.core.verdict import VerdictClass
 from bisector.runner import rundir
 
 from . import fixes
-from .divergence import ReproWriter
 from .plain_runs import SCRIPT, PendingRun
+from .repro_writers import ReproWriter
 from .run import Session
 from .study import Study
 

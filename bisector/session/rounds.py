@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 from bisector.core.protocol import Answer, Failed, Request, RunProbe, SteerInputs
 from bisector.core.recorded import Recorded
 

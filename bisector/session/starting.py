@@ -8,7 +8,7 @@ from bisector.core.followed import Followed
 from bisector.core.mechanism import Found
 from bisector.core.model import Candidate, ProbeResult
 from bisector.core.outcome import Outcome
-from bisector.core.recorded import SEARCHED_WHOLE, RecordedCall
+from bisector.core.recorded import MANY_ELEMENTS, SEARCHED_WHOLE, RecordedCall
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.reduce import narrow, reduce_graph
 from bisector.core.reduction.regions import regions
@@ -22,10 +22,6 @@ from .reducing import reduce_case
 from .rounds import in_rounds
 from .search_order import PLACE
 from .study import Study
-
-# Inputs of more elements make each probe slow by itself; they are cut down before the search.
-MANY_ELEMENTS = 2**20
-
 
 NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
 # By what the search began with, where no flag that repairs that repairs the whole.

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.judge import BudgetSpent, judge, together
+from bisector.core.judge import judge, together
 from bisector.core.model import Base, Candidate, Json, Measurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import (

@@ -102,9 +102,8 @@ def whole_script(
     study = _held_to(study, evidence, measured_here.signatures)
     # The outputs of a smaller case are those of the whole.
     study = replace(study, small=study.criterion)
-    source = source_of(session.target.path)
-    given = verdict or measured_here
-    return DivergingScript(call, study, evidence, given, rung=rung, script=source, lines=lines)
+    source, given = source_of(session.target.path), verdict or measured_here
+    return DivergingScript(call, study, evidence, given, rung=rung, source=source, lines=lines)
 
 
 def at_their_size(small: Mapping[str, tuple[Tolerance, ...]]) -> list[str]:

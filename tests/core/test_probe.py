@@ -2,7 +2,8 @@
 
 import pytest
 
-from bisector.core.judge import BudgetSpent, together
+from bisector.core.budget import BudgetSpent
+from bisector.core.judge import together
 from bisector.core.model import DivergenceKind, Measurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
 from tests.core.helpers import FAIL, PASS, UNRESOLVED

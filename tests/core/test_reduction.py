@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bisector.core.budget import BudgetSpent
 from bisector.core.case import Case
-from bisector.core.judge import BudgetSpent
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
 from bisector.core.reduction.nodes import end_earlier, keep_one_output, start_later, take_out_nodes

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bisector import cli
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 from bisector.errors import BadTarget, CannotWrite, MissingTool, NumbisectError, OutOfTime, WorkerLost
 from bisector.runner import rundir
 from bisector.session import commands

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bisector import wire
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 from bisector.core.messages import LoadOptions, Reply, WorkerOptions
 from bisector.core.model import Machine
 from bisector.core.protocol import Failed, HooksTested, Request, SelfTest

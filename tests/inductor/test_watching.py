@@ -25,7 +25,7 @@ from torch.autograd import forward_ad
 from bisector import wire
 from bisector.core.accuracy import is_far
 from bisector.core.criterion import Criterion
-from bisector.core.judge import divergence, judge
+from bisector.core.judge import judge
 from bisector.core.outcome import Outcome
 from bisector.core.program import Carrier, CompiledCall, EffectKind, Mode, PlainRun, WatchOptions
 from bisector.core.script_verdict import first_unequal
@@ -455,7 +455,7 @@ def test_what_watches_compares_nothing_in_the_place_of_the_script(tmp_path: Path
 def differing(eager: Any, compiled: Any) -> list[str]:
     """The paths at which what two calls return differs, and what could not be compared."""
     standing = measured(call_values.returned(eager, ()), call_values.returned(compiled, ()))
-    found = [o.path for o in standing.outputs if o.n_diff or divergence(o, Criterion()) is not None]
+    found = [o.path for o in standing.outputs if o.n_diff or Criterion().divergence(o) is not None]
     return found + ([standing.unseen] if standing.unseen else [])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bisector.core.judge import family
+from bisector.core.model import family
 from tests.scripts.above import ABOVE, Above
 from tests.scripts.forms import FORMS
 from tests.scripts.large import LARGE

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bisector import wire
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options
 from bisector.errors import INTERRUPTED, AnotherHead, OutOfTime
 from bisector.runner import rundir

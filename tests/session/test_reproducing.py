@@ -24,9 +24,9 @@ from bisector.errors import CannotWrite
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
 from bisector.session import reproducing
-from bisector.session.divergence import GraphWriter
 from bisector.session.fixes import from_repairs
 from bisector.session.plain_runs import SCRIPT, PendingRun, PlainRuns, ScriptEnd
+from bisector.session.repro_writers import GraphWriter
 from bisector.session.reproducing import (
     Reproduced,
     ReproPlan,

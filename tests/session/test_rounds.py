@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE
 from bisector.core.decision import DecisionId
 from bisector.core.graphinfo import GraphInfo
-from bisector.core.judge import BudgetSpent
 from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import DescribeGraph, RunProbe

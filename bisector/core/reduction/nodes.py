@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..case import Case
 from ..graphinfo import GraphInfo, NodeInfo
-from ..judge import family
+from ..model import family
 from ..outcome import Outcome
 from ..search.ordered import first_failing
 from .problem import Problem

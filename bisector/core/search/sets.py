@@ -12,7 +12,7 @@ from typing import Generic
 
 from bisector.core.outcome import Outcome
 
-from ..judge import BudgetSpent
+from ..budget import BudgetSpent
 from .minimal import E, MinimalSet, Test
 from .views import Appeared, Causes, Members, Repairs, inside, limit_reached, untried
 

@@ -13,7 +13,6 @@ import torch
 import torch.utils._pytree as pytree
 
 from ...core.criterion import DTYPE_TOLERANCES, Criterion
-from ...core.judge import divergence
 from ...core.model import Tolerance
 from .. import measure, tensors, torch_state
 from .comparing import Compared
@@ -295,7 +294,7 @@ def _is_equal_but_for_rounding(one: Any, two: Any) -> bool:
         found = measure.compare(0, "", one, two)
     except Exception:  # noqa: BLE001 - a subclass may refuse anything, and the script must not see it
         return False
-    return found is None or divergence(replace(found, dtype_compiled=None), _BY_DTYPE) is None
+    return found is None or _BY_DTYPE.divergence(replace(found, dtype_compiled=None)) is None
 
 
 def _version_of(value: Any) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from bisector.builds.line import Source
 from bisector.builds.predicate import BuildResult, CannotInstall, ask
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 from bisector.core.options import FIXED, Question
 from bisector.core.outcome import Outcome
 from bisector.runner.journal import Journal, key_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bisector.builds.line import Line
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 from bisector.core.ladder import Bracket, Step, climb, walked_back
 from bisector.core.options import FIXED, INTRODUCED, Question
 from bisector.core.outcome import Outcome

@@ -11,7 +11,7 @@ from typing import Any
 from bisector.builds.defaults import changed, defaults
 from bisector.builds.line import Source
 from bisector.builds.predicate import CannotInstall
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 
 from .asking import BuildTest
 from .bisecting import Found

@@ -11,7 +11,7 @@ from typing import Any
 
 from bisector.builds.history import Commit
 from bisector.builds.predicate import Interpreter, installed
-from bisector.core.judge import BudgetSpent
+from bisector.core.budget import BudgetSpent
 from bisector.core.ladder import Bracket, Step
 from bisector.core.outcome import Outcome
 

@@ -1,0 +1,11 @@
+"""The end of what a run may ask."""
+
+from __future__ import annotations
+
+
+class BudgetSpent(Exception):
+    """No further probe may be made. A search that can stops with what it has; reason says which budget."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

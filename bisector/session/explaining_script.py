@@ -1,0 +1,58 @@
+"""A whole script explained, in which no call diverges by itself: the stages of the search in its graphs and
+calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bisector.core.answer import Answer, Preflight
+from bisector.core.case import WHOLE, Case
+from bisector.core.fix import Conclusion
+from bisector.core.reduction.script import fewest_calls, fewest_graphs, said_of
+from bisector.core.smaller import Scope, Start
+
+from .concluding import conclude_script
+from .divergence import DivergingScript
+from .explaining import Explanation
+from .flags.curated import of_script
+from .reducing import reduce_case
+from .run import Session
+from .starting import NOTHING_SMALLER
+
+
+class ScriptExplanation(Explanation):
+    """The stages of a script in their order."""
+
+    def __init__(
+        self, session: Session, script: DivergingScript, so_far: Answer, beside: Callable[[Answer], None]
+    ) -> None:
+        super().__init__(session, script, so_far, beside)
+        self.script = script
+
+    def explain(self) -> None:
+        with self.session.clock.stage("localise"):
+            self.preflight = Preflight(self._tested_hooks(), self.so_far.first_bad_backend, "", {})
+        self._say("backends", f"first diverging backend: {self.preflight.first_bad_backend}")
+        self._begin_with(self._in_fewest_graphs())
+        self._walk(of_script(self.script.call.devices, self.script.rung))
+        self.second.start_early()
+        self._confirm(self._decide(self.start))
+        self._reproduce(self._in_fewest_calls())
+
+    def _in_fewest_graphs(self) -> Start:
+        """The fewest graphs that diverge alike when they alone are compiled."""
+        with self.session.clock.stage("localise"):
+            found = reduce_case(self.study, WHOLE, self.whole.default, None, fewest_graphs)
+        notes = (NOTHING_SMALLER, *said_of(self.whole.default, found.case))
+        scope = Scope.WHOLE if found.case == WHOLE else Scope.GRAPHS
+        return Start(found.case, found.default, scope, (found,), notes)
+
+    def _in_fewest_calls(self) -> Case:
+        """For the repro alone: fewer calls can mean other graphs, and so other decisions."""
+        case = self._reduce(self.whole, None, fewest_calls).case
+        return self.start.case if case == WHOLE else case
+
+    def _conclude(self, case: Case) -> Conclusion:
+        assert self.confirmed is not None
+        return conclude_script(self.script, case, self.walk, self.confirmed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -116,6 +116,11 @@ class Envelope(Generic[RequestT]):
     id: int
     timeout_s: float
     request: RequestT
+
+    @classmethod
+    def read(cls, message: Mapping[str, Json], load: Callable[[Json], RequestT]) -> Envelope[RequestT]:
+        """From its JSON. load: a request from its own."""
+        return cls(message["id"], float(message["timeout_s"]), load(message["request"]))
 
 
 @dataclass(frozen=True)

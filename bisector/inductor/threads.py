@@ -1,4 +1,4 @@
-"""A thread for tensor code in a process that forks, which runs none in its main thread."""
+"""A thread for tensor code in a process that forks, which runs none in its main thread; a flag of threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import enum
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 # OpenMP's helpers leave within a few milliseconds of their thread; a script's own threads may stay for ever.
 PATIENCE_S = 1.0
@@ -26,6 +27,20 @@ class Ran(enum.Enum):
 
 class TimeIsUp(BaseException):
     """Raised in a thread that has had its time."""
+
+
+class ThreadFlag(threading.local):
+    """Whether a thread is within a block that begins with `raised`. Dynamo can trace a look at it."""
+
+    is_raised = False
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        before, self.is_raised = self.is_raised, True
+        try:
+            yield
+        finally:
+            self.is_raised = before
 
 
 def run_in_thread(

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from typing import Any
 
 import torch
 
+from ..threads import ThreadFlag
 from .wrapping import is_of_torch
 
 StandIn = tuple[Any, str, Callable[..., Any]]  # owner, name, and what is put there
@@ -24,7 +23,7 @@ StandIn = tuple[Any, str, Callable[..., Any]]  # owner, name, and what is put th
 Compiled = Callable[[Callable[..., Any], Any, dict[str, Any]], Any]
 # Given torch's own function, the graph, its inputs and the other arguments; returns the compiled graph.
 Lowered = Callable[[Callable[..., Any], Any, Any, Mapping[str, Any]], Any]
-_within = threading.local()  # whether torch.compile of ours runs, which calls torch._dynamo.optimize
+_COMPILING = ThreadFlag()  # torch.compile of ours runs, which calls torch._dynamo.optimize
 
 
 def of_compile(compiled: Compiled) -> StandIn:
@@ -37,11 +36,8 @@ def of_compile(compiled: Compiled) -> StandIn:
             return functools.partial(compile, **given)
         if is_of_torch(sys._getframe(1)):
             return original(model, **given)
-        within, _within.compile = getattr(_within, "compile", False), True
-        try:
+        with _COMPILING.raised():
             return compiled(original, model, given)
-        finally:
-            _within.compile = within
 
     return torch, "compile", compile
 
@@ -54,8 +50,7 @@ def of_optimize(compiled: Compiled) -> StandIn:
 
     @functools.wraps(original)
     def optimize(backend: Any = "inductor", *args: Any, **given: Any) -> Any:
-        ours = getattr(_within, "compile", False)
-        if ours or given.get("disable") or is_of_torch(sys._getframe(1)):
+        if _COMPILING.is_raised or given.get("disable") or is_of_torch(sys._getframe(1)):
             return original(backend, *args, **given)
 
         def optimized(model: Any, **changed: Any) -> Any:
@@ -88,15 +83,12 @@ def of_compile_fx(lowered: Lowered) -> StandIn:
 
 def outermost(lowered: Lowered) -> Lowered:
     """The same for what a program compiles, without the calls that compile_fx then makes of itself."""
-    running: ContextVar[bool] = ContextVar("running", default=False)
+    running = ThreadFlag()
 
     def once(original: Callable[..., Any], model: Any, inputs: Any, given: Mapping[str, Any]) -> Any:
-        if running.get():
+        if running.is_raised:
             return original(model, inputs, **given)
-        token = running.set(True)
-        try:
+        with running.raised():
             return lowered(original, model, inputs, given)
-        finally:
-            running.reset(token)
 
     return once

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +16,13 @@ import torch
 
 import bisector
 
+from ..threads import ThreadFlag
+
 # (name, function, model, args, kwargs) -> what the function returns. The model is what was compiled.
 Through = Callable[[str, Callable[..., Any], Any, Any, Any], Any]
 
 
-class _OfThread(threading.local):
-    within = False  # a call is running in this thread
-
-
-_here = _OfThread()
-
-
-@contextmanager
-def within_a_call() -> Iterator[None]:
-    """What is called meanwhile counts as a part of a call."""
-    before, _here.within = _here.within, True
-    try:
-        yield
-    finally:
-        _here.within = before
+IN_A_CALL = ThreadFlag()  # what is called in this thread counts as a part of a call
 
 
 def wrapped(model: Any, made: Any, through: Through) -> Any:
@@ -47,9 +33,9 @@ def wrapped(model: Any, made: Any, through: Through) -> Any:
 
         @functools.wraps(forward)
         def forwarded(*args: Any, **kwargs: Any) -> Any:
-            if _here.within:
+            if IN_A_CALL.is_raised:
                 return forward(*args, **kwargs)
-            with within_a_call():
+            with IN_A_CALL.raised():
                 return through(name, forward, model, args, kwargs)
 
         made.forward = forwarded  # type: ignore[method-assign]
@@ -57,9 +43,9 @@ def wrapped(model: Any, made: Any, through: Through) -> Any:
 
     @functools.wraps(made)
     def called(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or _here.within:  # asked first: Dynamo traces no further then
+        if torch.compiler.is_compiling() or IN_A_CALL.is_raised:  # asked first: Dynamo traces no further then
             return made(*args, **kwargs)
-        with within_a_call():
+        with IN_A_CALL.raised():
             return through(name, made, model, args, kwargs)
 
     return called

@@ -13,8 +13,8 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,8 +29,9 @@ from .. import torch_state
 from ..capture import comparing
 from ..capture.comparing import Compared
 from ..capture.compile_stand_ins import of_compile
-from ..capture.wrapping import is_in_torch, within_a_call, wrapped
+from ..capture.wrapping import IN_A_CALL, is_in_torch, wrapped
 from ..run_values import Values, digests_of, measured, size_of
+from ..threads import ThreadFlag
 from . import call_values, effects
 from .beside import Beside
 from .put_back import PutBack, place_of
@@ -114,6 +115,7 @@ class Watch:
         self.keys = Counter[str]()
         self.process, self.told_of_child = os.getpid(), False
         self.here = _OfThread()
+        self.running = ThreadFlag()  # the program of a call runs, and not what looks at it
         self.open: dict[int, _Last] = {}  # calls that have returned and are not noted yet, by their places
         self.channel = _channel(asked, note)
 
@@ -136,7 +138,7 @@ class Watch:
             stance = torch.compiler.set_stance("force_eager") if in_eager else nullcontext()
             within = nullcontext() if channel is None else channel.mode()
             around = self.around(Started(last.index, entry, model, args, kwargs))
-            with stance, within, around, self._running():
+            with stance, within, around, self.running.raised():
                 result = function(*args, **kwargs)
         except Exception as error:
             self._raised(last, error, given)
@@ -218,14 +220,6 @@ class Watch:
         """The last call of this thread, which has returned."""
         return self.here.last.pending if self.here.last is not None else None
 
-    @contextmanager
-    def _running(self) -> Iterator[None]:
-        before, self.here.running = self.here.running, True
-        try:
-            yield
-        finally:
-            self.here.running = before
-
     def compared(self, comparison: Compared) -> bool:
         """Note what the script's comparison says; one that fails ends the script as it would."""
         self._note(agreed=comparison.agreed, raised=comparison.raised)
@@ -277,7 +271,7 @@ class Watch:
             last.effects, "" if code is None else place_of(code),
         )  # fmt: skip
         if last.beside is not None:
-            with within_a_call(), self._running():  # what eager calls is no call of the script's
+            with IN_A_CALL.raised(), self.running.raised():  # what eager calls is no call of the script's
                 evidence, why = last.beside.evidence(last.values)
             call = dataclasses.replace(call, beside=evidence, beside_unseen=why)
         self._note(**wire.dump(dataclasses.replace(call, unseen=call.unseen or one.unseen, key=one.key)))
@@ -306,10 +300,7 @@ def _channel(asked: WatchOptions, note: Note) -> Kept | Substituted | Rounded | 
 
 
 class _OfThread(threading.local):
-    """last: its last call. running: the program of a call runs, and not what looks at it."""
-
-    last: _Last | None = None
-    running = False
+    last: _Last | None = None  # its last call
 
 
 @dataclasses.dataclass
@@ -374,7 +365,7 @@ def _answer_is_compiling(watch: Watch, answer: bool) -> None:
 
     def is_compiling() -> bool:
         nonlocal asked
-        if not watch.here.running or is_in_torch(sys._getframe(1)):
+        if not watch.running.is_raised or is_in_torch(sys._getframe(1)):
             return False
         if not asked:
             asked = True
@@ -397,7 +388,7 @@ def _for_backend(given: Mapping[str, Any], backend: str) -> dict[str, Any]:
 
 
 def _backward(watch: Watch, original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    if watch.here.running:  # a part of what the call computes
+    if watch.running.is_raised:  # a part of what the call computes
         return original(*args, **kwargs)
     watch.before_backward()
     try:

@@ -65,9 +65,7 @@ class Resident(Generic[RequestT]):
         try:
             while self._wait(None):
                 while (message := self.incoming.take()) is not None:
-                    self._answer(
-                        Envelope(message["id"], float(message["timeout_s"]), self.load(message["request"]))
-                    )
+                    self._answer(Envelope.read(message, self.load))
         except ConnectionError:
             return  # the other side was killed: there is nobody left to answer
 

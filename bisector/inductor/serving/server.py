@@ -127,7 +127,7 @@ class Server(Generic[RequestT]):
             return False
         self.incoming.feed(data)
         while (message := self.incoming.take()) is not None:
-            ask = Envelope(message["id"], float(message["timeout_s"]), self.load(message["request"]))
+            ask = Envelope.read(message, self.load)
             if self.in_worker(ask.request):
                 self._run_here(ask)
             else:

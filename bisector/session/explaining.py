@@ -100,6 +100,23 @@ class Explanation:
         behind."""
         raise NotImplementedError
 
+    def walk_flags_alone(self) -> None:
+        """The walk over the flags, for a run that asks for nothing more. What repairs is tried in the second
+        worker too."""
+        self.second.start_early()
+        try:
+            self.study.warm(WHOLE)
+            self._walk_flags()
+            if by_flags := flags_to_confirm(self.walk):
+                with self.session.clock.stage("fixes"):
+                    self.confirmed = confirm(self._asking(), Decided(WHOLE), None, by_flags)
+        finally:
+            self.second.close()
+
+    def _walk_flags(self) -> None:
+        """The catalogue on the case to begin with."""
+        raise NotImplementedError
+
     def _asking(self) -> Asking:
         now = replace(self.divergence, study=self.study)  # with what is known of hooks and flags
         second = now.confirming(self.second)

@@ -51,19 +51,6 @@ class CallExplanation(Explanation):
             self._begin_again()
             self._search()
 
-    def walk_flags_alone(self) -> None:
-        """The walk over the flags, for a run that asks for nothing more. What repairs is tried in the second
-        worker too."""
-        self.second.start_early()
-        try:
-            self.study.warm(WHOLE)
-            self._walk_flags()
-            if by_flags := flags_to_confirm(self.walk):
-                with self.session.clock.stage("fixes"):
-                    self.confirmed = confirm(self._asking(), Decided(WHOLE), None, by_flags)
-        finally:
-            self.second.close()
-
     def _open(self) -> None:
         """Which hooks and backends work, and the case to begin with."""
         with self.session.clock.stage("localise"):

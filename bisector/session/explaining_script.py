@@ -25,9 +25,9 @@ class ScriptExplanation(Explanation):
     """The stages of a script in their order."""
 
     def __init__(
-        self, session: Session, script: DivergingScript, so_far: Answer, beside: Callable[[Answer], None]
+        self, session: Session, script: DivergingScript, so_far: Answer, *beside: Callable[[Answer], None]
     ) -> None:
-        super().__init__(session, script, so_far, beside)
+        super().__init__(session, script, so_far, *beside)
         self.script = script
 
     def explain(self) -> None:
@@ -35,10 +35,13 @@ class ScriptExplanation(Explanation):
             self.preflight = Preflight(self._tested_hooks(), self.so_far.first_bad_backend, "", {})
         self._say("backends", f"first diverging backend: {self.preflight.first_bad_backend}")
         self._begin_with(self._in_fewest_graphs())
-        self._walk(of_script(self.script.call.devices, self.script.rung))
+        self._walk_flags()
         self.second.start_early()
         self._confirm(self._decide(self.start))
         self._reproduce(self._in_fewest_calls())
+
+    def _walk_flags(self) -> None:
+        self._walk(of_script(self.script.call.devices, self.script.rung))
 
     def _in_fewest_graphs(self) -> Start:
         """The fewest graphs that diverge alike when they alone are compiled."""

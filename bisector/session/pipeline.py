@@ -28,7 +28,7 @@ from bisector.errors import INTERRUPTED
 
 from . import environment, fixes
 from .chosen_call import Seen, chosen_call, held_to_as_a_script, is_a_script, seen_in_script
-from .divergence import Divergence, script_writer
+from .divergence import Divergence, DivergingScript, script_writer
 from .explaining import Explanation
 from .explaining_call import CallExplanation
 from .explaining_script import ScriptExplanation
@@ -186,7 +186,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     if is_a_script(session, session.lab.hello()):
         last_word = LastWord(session, held_to_as_a_script(session, chosen))
     beside = [last_word.begin] if last_word is not None else []
-    explanation = CallExplanation(session, chosen, answer, *beside)
+    explanation = _explanation(session, chosen, answer, *beside)
     _search(session, explanation)
     found = with_others(session, explanation.study, chosen, explanation.answer())
     session.known = lambda: found
@@ -221,6 +221,14 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
     return None
 
 
+def _explanation(
+    session: Session, divergence: Divergence, so_far: Answer, *beside: Callable[[Answer], None]
+) -> Explanation:
+    if isinstance(divergence, DivergingScript):
+        return ScriptExplanation(session, divergence, so_far, *beside)
+    return CallExplanation(session, divergence, so_far, *beside)
+
+
 def _search(session: Session, explanation: Explanation) -> None:
     session.known = explanation.answer
     try:
@@ -241,7 +249,7 @@ def _of_the_script(session: Session, judged: Judged, criterion: Criterion) -> An
         return with_repro(session, writer, replace(answer, notes=(*answer.notes, note)))
     answer = replace(answer, criterion=script.study.criterion)
     last_word = LastWord(session, criterion)
-    explanation = ScriptExplanation(session, script, answer, last_word.begin)
+    explanation = _explanation(session, script, answer, last_word.begin)
     _search(session, explanation)
     return last_word.said(explanation.answer())
 
@@ -336,7 +344,7 @@ def flags(session: Session) -> dict[str, Any]:
     if found.ended is not None:
         return _ended(session, found)
     found = _with_nodes(found)
-    explanation = CallExplanation(session, found.chosen, found.answer)
+    explanation = _explanation(session, found.chosen, found.answer)
     session.known = explanation.answer
     contrast: Contrast | None = None
     ranked: list[fixes.Fix] | None = None

@@ -17,9 +17,8 @@ from bisector.core.program import PROGRAM
 from bisector.core.recorded import Recorded
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.runner.lab import Lab
-from bisector.session import subject
+from bisector.session import pipeline, subject
 from bisector.session.divergence import RUNS_OF_A_SCRIPT
-from bisector.session.explaining_script import ScriptExplanation
 from bisector.session.repro_writers import ScriptWriter
 from bisector.session.run import Session
 from tests.session.model import REPRO, Model, modelled, output
@@ -47,7 +46,7 @@ def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
         with modelled(model, tmp_path, monkeypatch) as session:
             script = subject.whole_script(session, Criterion(), VERDICT)
             so_far = Answer("model.py", "run", ENVIRONMENT)
-            explanation = ScriptExplanation(session, script, so_far, lambda answer: None)
+            explanation = pipeline._explanation(session, script, so_far)
             explanation.explain()
             return explanation.answer()
 

@@ -46,8 +46,8 @@ class RecordedCall:
 
     @property
     def can_be_followed(self) -> bool:
-        """Whether it is one graph, which may be compiled with all its values returned."""
-        return 0 < self.nodes <= FOLLOWED_WHOLE
+        """Whether the whole graph may be compiled with all its values returned."""
+        return self.nodes <= FOLLOWED_WHOLE
 
 
 @dataclass(frozen=True)

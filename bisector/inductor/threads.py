@@ -1,4 +1,4 @@
-"""A thread for tensor code in a process that forks, which runs none in its main thread; a flag of threads."""
+"""Threads: running tensor code in one, in a process that forks; a flag that each has for itself."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ class TimeIsUp(BaseException):
 
 
 class ThreadFlag(threading.local):
-    """Whether a thread is within a block that begins with `raised`. Dynamo can trace a look at it."""
+    """A flag that each thread has for itself, set within the block that `set` begins. Dynamo can trace code
+    that looks at it."""
 
-    is_raised = False
+    is_set = False
 
     @contextmanager
-    def raised(self) -> Iterator[None]:
-        before, self.is_raised = self.is_raised, True
+    def set(self) -> Iterator[None]:
+        before, self.is_set = self.is_set, True
         try:
             yield
         finally:
-            self.is_raised = before
+            self.is_set = before
 
 
 def run_in_thread(

@@ -108,7 +108,7 @@ class Lab:
         return any(lab.has_the_device for lab in self.labs)
 
     def ahead(self, requests: Sequence[Request[Any]]) -> None:
-        """Ask these with the next probes, so that their answers are there when they are wanted."""
+        """Ask these with the next probes, if any come: their answers are then there when wanted."""
         self._ahead += requests
 
     def ask(self, request: Request[Answer]) -> Answer | Failed:
@@ -132,7 +132,7 @@ class Lab:
         return [self._answer(key, request) for key, request in zip(keys, requests, strict=True)]
 
     def _with_ahead(self, fresh: dict[str, Request[Any]]) -> dict[str, Request[Any]]:
-        """Second in the order: to follow a graph takes long, and would go on when all else is answered."""
+        """Right after the first: a trace takes longest, and begun last it would outlast all others."""
         ahead = {self.key(request): request for request in self._ahead if not self.knows(request)}
         self._ahead = []
         first = next(iter(fresh))

@@ -22,7 +22,8 @@ from .study import Study
 
 
 def conclude_script(script: DivergingScript, case: Case, walk: FlagWalk, confirmed: Confirmed) -> Conclusion:
-    """Of a whole script; its repro and its own run try each line of a fix."""
+    """The conclusions for a whole script. Its repro and its last word run it under the fixes: none is tried
+    here."""
     by_denial = fixes.from_repairs(confirmed.held, script.source)
     ranked = fixes.ranked([*fixes.from_flags(walk), *by_denial])
     said = said_of(script.default, case) if case.calls else []
@@ -38,7 +39,10 @@ def conclude_call(
     proved: frozenset[str],
     reductions: Sequence[Reduced],
 ) -> Conclusion:
-    """proved: kinds of decision in confirmed sets. reductions: all that led to the case, in order."""
+    """The conclusions for a call, its fixes tried in plain torch and on other inputs.
+
+    proved: kinds of decision in confirmed sets. reductions: all that led to the case, in order.
+    """
     flags, denials, stopped = fixes.from_flags(walk), fixes.from_repairs(confirmed.held), None
     by_denial = [replace(fix, plain=None) for fix in denials]  # where a budget ends before a line is tried
     try:

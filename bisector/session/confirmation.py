@@ -25,9 +25,9 @@ WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a func
 
 
 @dataclass(frozen=True)
-class Asking:
-    """study: as the search has it by now. second: asks the second worker, each program run several times.
-    call, default: what is studied, and its default compile in the first worker."""
+class Confirming:
+    """Who is asked. study: as the search has it by now. second: asks the second worker, each program run
+    several times. call, default: what is studied, and its default compile in the first worker."""
 
     study: Study
     second: Study
@@ -36,7 +36,7 @@ class Asking:
 
 
 def confirm(
-    asking: Asking,
+    confirming: Confirming,
     decided: Decided,
     group: MinimalSet[DecisionId] | None,
     flags: Mapping[str, Mapping[str, Json]],
@@ -57,8 +57,8 @@ def confirm(
     places = decided.places
     if not causes and len(repairs) == 1 and {m.kind for m in repairs[0].members} == {PLACE}:
         places = repairs[0].members
-    decisions = _with_sources(asking.study, decided.decisions, [*repairs, *causes], places)
-    asked = _ask(asking, decided, repairs, causes, flags, family, backends)
+    decisions = _with_sources(confirming.study, decided.decisions, [*repairs, *causes], places)
+    asked = _ask(confirming, decided, repairs, causes, flags, family, backends)
     if isinstance(asked, str):
         return Confirmed(
             tuple(Repair(r, False, 0.0) for r in repairs),
@@ -73,7 +73,7 @@ def confirm(
     not_shown = "" if diverges else _no_divergence(asked.default)
     return Confirmed(
         tuple(
-            _judged(asking, r, result, diverges and _is_minimal(r, asked))
+            _judged(confirming, r, result, diverges and _is_minimal(r, asked))
             for r, result in zip(repairs, asked.denied, strict=True)
         ),
         tuple((c, diverges and c.confirmed and _is_cause(c, asked)) for c in causes),
@@ -122,10 +122,10 @@ def _rests(found: MinimalSet[DecisionId]) -> list[frozenset[DecisionId]]:
     return [members - {member} for member in members] if len(members) <= MOST_MEMBERS else []
 
 
-def confirm_also(asking: Asking, before: Confirmed, repair: MinimalSet[DecisionId]) -> Confirmed:
+def confirm_also(confirming: Confirming, before: Confirmed, repair: MinimalSet[DecisionId]) -> Confirmed:
     """With one more repair, where those that were found do not repair the whole."""
-    asked = _ask(asking, Decided(WHOLE), [repair], [], {})
-    decisions = _with_sources(asking.study, before.decisions, [repair], before.places)
+    asked = _ask(confirming, Decided(WHOLE), [repair], [], {})
+    decisions = _with_sources(confirming.study, before.decisions, [repair], before.places)
     if isinstance(asked, str):
         return replace(before, decisions=decisions)
     denied = asked.denied
@@ -135,7 +135,7 @@ def confirm_also(asking: Asking, before: Confirmed, repair: MinimalSet[DecisionI
         opinion = replace(opinion, repairs=(*opinion.repairs, denied[0].outcome))
     return replace(
         before,
-        repairs=(*before.repairs, _judged(asking, repair, denied[0], minimal)),
+        repairs=(*before.repairs, _judged(confirming, repair, denied[0], minimal)),
         decisions=decisions,
         second=opinion,
         held=(*before.held, *(_held([repair], denied) if diverges else ())),
@@ -143,11 +143,11 @@ def confirm_also(asking: Asking, before: Confirmed, repair: MinimalSet[DecisionI
 
 
 def _judged(
-    asking: Asking, repair: MinimalSet[DecisionId], result: ProbeResult, diverges: bool
+    confirming: Confirming, repair: MinimalSet[DecisionId], result: ProbeResult, diverges: bool
 ) -> Repair:
     """diverges: whether it does in the second worker, by default and without each of the members; no repair
     is confirmed where it does not."""
-    share = removed_fraction(asking.default, result.measurement, asking.study.criterion)
+    share = removed_fraction(confirming.default, result.measurement, confirming.study.criterion)
     confirmed = diverges and result.outcome is Outcome.PASS and repair.confirmed
     return Repair(repair, confirmed, share if diverges else 0.0)
 
@@ -182,7 +182,7 @@ class SecondWorkerResults:
 
 
 def _ask(
-    asking: Asking,
+    confirming: Confirming,
     decided: Decided,
     repairs: Sequence[MinimalSet[DecisionId]],
     causes: Sequence[MinimalSet[DecisionId]],
@@ -191,7 +191,7 @@ def _ask(
     backends: Sequence[str] = (),
 ) -> SecondWorkerResults | str:
     """Or why the second worker could not be asked."""
-    study, case = asking.second, decided.case
+    study, case = confirming.second, decided.case
     deny = list(dict.fromkeys(rest for repair in repairs for rest in _rests(repair)))
     sets = [rest for cause in causes for rest in (frozenset(cause.members), *_rests(cause))]
     allow = list(dict.fromkeys(sets))
@@ -201,7 +201,7 @@ def _ask(
     whole += [Candidate(backend=name) for name in backends]
     part = [*(study.deny(rest) for rest in deny), *(study.plain(rest, decided.beside) for rest in allow)]
     try:
-        if (other := other_call(study, asking.call)) is not None:
+        if (other := other_call(study, confirming.call)) is not None:
             return other
         results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:

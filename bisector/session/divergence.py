@@ -1,7 +1,7 @@
 """What a run explains: two runs of one program, eager and compiled, that should agree and do not.
 
-A recorded call is one, the whole script another. The search, the confirmation, the repro and the report ask
-both alike.
+A recorded call is one, the whole script another. Probes, the confirmation, the repro and the report ask both
+alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One divergence explained: the stages that a call and a whole script have in common.
 
-Each stage is a function of other modules that returns a frozen result. `Explanation` keeps these results,
-and nothing else writes to them; a search that begins again on the whole begins with none.
+Each stage is a function of other modules that returns a frozen result. An `Explanation` keeps these results;
+a search that begins again on the whole begins with none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bisector.core.trace import Trace
 from bisector.core.verdict import Verdict
 
 from . import reproducing
-from .confirmation import Asking, confirm, told
+from .confirmation import Confirming, confirm, told
 from .culprit_search import decide
 from .divergence import Divergence
 from .fixes import flag_fixes, flags_to_confirm
@@ -109,7 +109,7 @@ class Explanation:
             self._walk_flags()
             if by_flags := flags_to_confirm(self.walk):
                 with self.session.clock.stage("fixes"):
-                    self.confirmed = confirm(self._asking(), Decided(WHOLE), None, by_flags)
+                    self.confirmed = confirm(self._confirming(), Decided(WHOLE), None, by_flags)
         finally:
             self.second.close()
 
@@ -117,10 +117,10 @@ class Explanation:
         """The catalogue on the case to begin with."""
         raise NotImplementedError
 
-    def _asking(self) -> Asking:
+    def _confirming(self) -> Confirming:
         now = replace(self.divergence, study=self.study)  # with what is known of hooks and flags
         second = now.confirming(self.second)
-        return Asking(self.study, second, self.divergence.call, self.divergence.evidence.default)
+        return Confirming(self.study, second, self.divergence.call, self.divergence.evidence.default)
 
     def _tested_hooks(self) -> HooksTested:
         hooks = test_hooks(self.study)
@@ -173,7 +173,7 @@ class Explanation:
         by_flags = flags_to_confirm(self.walk)
         lower = tuple(self.preflight.agreeing) if self.preflight is not None else ()
         with self.session.clock.stage("causes"):
-            return confirm(self._asking(), decided, self.group, by_flags, backends=lower)
+            return confirm(self._confirming(), decided, self.group, by_flags, backends=lower)
 
     def _reduce(self, start: Start, anchor: Anchor | None, passes: Pass) -> Reduced:
         with self.session.clock.stage("minimize"):

@@ -224,7 +224,7 @@ class CallExplanation(Explanation):
         region, family = Decided(decided.case, decided.decisions), self.family.family.members
         by_flags, lower = flags_to_confirm(self.walk), tuple(self.preflight.agreeing)
         with self.session.clock.stage("causes"):
-            found = confirm(self._asking(), region, None, by_flags, family, lower)
+            found = confirm(self._confirming(), region, None, by_flags, family, lower)
         if found.family is not None:
             self.family = seen_again(self.family, *found.family)
         return found
@@ -240,7 +240,7 @@ class CallExplanation(Explanation):
             # A finer decision at the origin can leave elements of the whole that the region lacks.
             origin = self.followed.origin if self.followed is not None else None
             place = starting.place_repair(self.study, origin, self.start.case, self.start.default)
-            return confirm_also(self._asking(), found, place) if place is not None else found
+            return confirm_also(self._confirming(), found, place) if place is not None else found
 
     def _look_for_family(self, told: Sequence[Mechanism], repairs: Sequence[MinimalSet[DecisionId]]) -> None:
         """Which decisions together repair the whole, or carry much of its divergence. told: what makes its

@@ -1,6 +1,4 @@
-"""A whole script explained, in which no call diverges by itself: the stages of the search in its graphs and
-calls.
-"""
+"""A whole script explained: the stages of the search in its graphs and calls."""
 
 from __future__ import annotations
 
@@ -25,9 +23,9 @@ class ScriptExplanation(Explanation):
     """The stages of a script in their order."""
 
     def __init__(
-        self, session: Session, script: DivergingScript, so_far: Answer, *beside: Callable[[Answer], None]
+        self, session: Session, script: DivergingScript, so_far: Answer, beside: Callable[[Answer], None]
     ) -> None:
-        super().__init__(session, script, so_far, *beside)
+        super().__init__(session, script, so_far, beside)
         self.script = script
 
     def explain(self) -> None:

@@ -167,7 +167,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
 
     belongs: the known cause of a study and its default compile, if any. Returns the result and that cause.
     """
-    if belongs is None:  # else there may be no search
+    if belongs is None:  # a known cause ends the run before a search
         session.foreseen = wanted_first
     judged = begin(session)
     answer, chosen = judged.answer, judged.chosen
@@ -222,11 +222,14 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
 
 
 def _explanation(
-    session: Session, divergence: Divergence, so_far: Answer, *beside: Callable[[Answer], None]
+    session: Session,
+    divergence: Divergence,
+    so_far: Answer,
+    beside: Callable[[Answer], None] = lambda answer: None,
 ) -> Explanation:
     if isinstance(divergence, DivergingScript):
-        return ScriptExplanation(session, divergence, so_far, *beside)
-    return CallExplanation(session, divergence, so_far, *beside)
+        return ScriptExplanation(session, divergence, so_far, beside)
+    return CallExplanation(session, divergence, so_far, beside)
 
 
 def _search(session: Session, explanation: Explanation) -> None:
@@ -320,7 +323,7 @@ def _with_nodes(judged: Judged) -> Judged:
     """With what the nodes say of differing values, where the run goes no further than the verdict."""
     chosen, verdict = judged.chosen, judged.chosen.verdict
     of_values = verdict.rule in BY_VALUES and judged.ended is None
-    if not of_values or not chosen.call.can_be_followed:
+    if not of_values or isinstance(chosen, DivergingScript) or not chosen.call.can_be_followed:
         return judged
     try:
         followed = follow(chosen.study, WHOLE, chosen.default)

@@ -1,4 +1,4 @@
-"""What is asked of every subject first: which hooks work with this torch, and which backends agree."""
+"""What a search asks first: which hooks work with this torch, and which backends agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .study import Study
 
 
 def wanted_first(study: Study, call: RecordedCall) -> list[Request[Any]]:
-    """What a search asks: with the verdict, which keeps one lane for long, it costs little time."""
+    """What a search asks first. The verdict keeps one lane busy for long; meanwhile this takes the others."""
     if study.lab.jobs < 2:
         return []
     followed = call.is_large or call.elements <= MANY_ELEMENTS

@@ -89,7 +89,7 @@ def _cpu_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-# What will be asked of a call once its verdict is known: it is asked with what the verdict needs.
+# What a search will ask of a call: it is asked together with its verdict.
 Foreseen = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
 
 

@@ -69,7 +69,8 @@ class Asks(Protocol):
 
     def knows(self, request: Request[Any]) -> bool: ...
 
-    def ahead(self, requests: Sequence[Request[Any]]) -> None: ...
+    def ahead(self, requests: Sequence[Request[Any]]) -> None:
+        """Ask these with the next probes, if any come: their answers are then there when wanted."""
 
     def ask(self, request: Request[Answer]) -> Answer | Failed: ...
 

@@ -122,8 +122,21 @@ print(list(torch.compile(Net())(torch.ones(1, 2)).shape))
 """
 
 
-def test_a_module_of_torch_with_hooks_does_not_ask_for_the_program(tmp_path: Path) -> None:
-    seen = run(tmp_path, HOOKED)
+WITHIN = """
+import torch
+@torch.compile
+def inner(x):
+    return x + 1
+@torch.compile
+def outer(x):
+    return inner(x) * float(torch.equal(x, x))
+print(list(outer(torch.ones(1, 2)).shape))
+"""
+
+
+@pytest.mark.parametrize("script", [HOOKED, WITHIN], ids=["hooks of a module", "what stands for torch's"])
+def test_neither_torch_nor_a_stand_in_asks_for_the_program(tmp_path: Path, script: str) -> None:
+    seen = run(tmp_path, script)
     assert seen.printed == ("[1, 2]",) and not seen.asked_compiling
 
 

@@ -36,7 +36,7 @@ def of_compile(compiled: Compiled) -> StandIn:
             return functools.partial(compile, **given)
         if is_of_torch(sys._getframe(1)):
             return original(model, **given)
-        with _COMPILING.raised():
+        with _COMPILING.set():
             return compiled(original, model, given)
 
     return torch, "compile", compile
@@ -50,7 +50,7 @@ def of_optimize(compiled: Compiled) -> StandIn:
 
     @functools.wraps(original)
     def optimize(backend: Any = "inductor", *args: Any, **given: Any) -> Any:
-        if _COMPILING.is_raised or given.get("disable") or is_of_torch(sys._getframe(1)):
+        if _COMPILING.is_set or given.get("disable") or is_of_torch(sys._getframe(1)):
             return original(backend, *args, **given)
 
         def optimized(model: Any, **changed: Any) -> Any:
@@ -86,9 +86,9 @@ def outermost(lowered: Lowered) -> Lowered:
     running = ThreadFlag()
 
     def once(original: Callable[..., Any], model: Any, inputs: Any, given: Mapping[str, Any]) -> Any:
-        if running.is_raised:
+        if running.is_set:
             return original(model, inputs, **given)
-        with running.raised():
+        with running.set():
             return lowered(original, model, inputs, given)
 
     return once

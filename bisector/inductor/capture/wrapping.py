@@ -33,9 +33,9 @@ def wrapped(model: Any, made: Any, through: Through) -> Any:
 
         @functools.wraps(forward)
         def forwarded(*args: Any, **kwargs: Any) -> Any:
-            if IN_A_CALL.is_raised:
+            if IN_A_CALL.is_set:
                 return forward(*args, **kwargs)
-            with IN_A_CALL.raised():
+            with IN_A_CALL.set():
                 return through(name, forward, model, args, kwargs)
 
         made.forward = forwarded  # type: ignore[method-assign]
@@ -43,9 +43,9 @@ def wrapped(model: Any, made: Any, through: Through) -> Any:
 
     @functools.wraps(made)
     def called(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or IN_A_CALL.is_raised:  # asked first: Dynamo traces no further then
+        if torch.compiler.is_compiling() or IN_A_CALL.is_set:  # asked first: Dynamo traces no further then
             return made(*args, **kwargs)
-        with IN_A_CALL.raised():
+        with IN_A_CALL.set():
             return through(name, made, model, args, kwargs)
 
     return called
@@ -70,9 +70,9 @@ def is_of_torch(frame: types.FrameType | None) -> bool:
     return False
 
 
-def is_in_torch(frame: types.FrameType) -> bool:
-    """Whether the code of this frame is torch's own."""
-    return frame.f_code.co_filename.startswith(_TORCH)
+def is_of_the_program(frame: types.FrameType) -> bool:
+    """Whether the code of this frame is neither torch's nor ours."""
+    return not frame.f_code.co_filename.startswith((_OURS, _TORCH))
 
 
 def name_of(model: Any) -> str:

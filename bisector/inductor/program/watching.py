@@ -29,7 +29,7 @@ from .. import torch_state
 from ..capture import comparing
 from ..capture.comparing import Compared
 from ..capture.compile_stand_ins import of_compile
-from ..capture.wrapping import IN_A_CALL, is_in_torch, wrapped
+from ..capture.wrapping import IN_A_CALL, is_of_the_program, wrapped
 from ..run_values import Values, digests_of, measured, size_of
 from ..threads import ThreadFlag
 from . import call_values, effects
@@ -138,7 +138,7 @@ class Watch:
             stance = torch.compiler.set_stance("force_eager") if in_eager else nullcontext()
             within = nullcontext() if channel is None else channel.mode()
             around = self.around(Started(last.index, entry, model, args, kwargs))
-            with stance, within, around, self.running.raised():
+            with stance, within, around, self.running.set():
                 result = function(*args, **kwargs)
         except Exception as error:
             self._raised(last, error, given)
@@ -271,7 +271,7 @@ class Watch:
             last.effects, "" if code is None else place_of(code),
         )  # fmt: skip
         if last.beside is not None:
-            with IN_A_CALL.raised(), self.running.raised():  # what eager calls is no call of the script's
+            with IN_A_CALL.set(), self.running.set():  # what eager calls is no call of the script's
                 evidence, why = last.beside.evidence(last.values)
             call = dataclasses.replace(call, beside=evidence, beside_unseen=why)
         self._note(**wire.dump(dataclasses.replace(call, unseen=call.unseen or one.unseen, key=one.key)))
@@ -365,7 +365,7 @@ def _answer_is_compiling(watch: Watch, answer: bool) -> None:
 
     def is_compiling() -> bool:
         nonlocal asked
-        if not watch.running.is_raised or is_in_torch(sys._getframe(1)):
+        if not watch.running.is_set or not is_of_the_program(sys._getframe(1)):
             return False
         if not asked:
             asked = True
@@ -388,7 +388,7 @@ def _for_backend(given: Mapping[str, Any], backend: str) -> dict[str, Any]:
 
 
 def _backward(watch: Watch, original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    if watch.running.is_raised:  # a part of what the call computes
+    if watch.running.is_set:  # a part of what the call computes
         return original(*args, **kwargs)
     watch.before_backward()
     try:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bisector.inductor.dispatched_ops import DispatchedOps
-from bisector.inductor.following.local_error import References, Scale, difference, gain, local
+from bisector.inductor.following.local_error import OtherWays, Scale, difference, gain, local
 
 EPS = torch.finfo(torch.float32).eps
 ONES = torch.ones(8)
@@ -19,19 +19,19 @@ def of(
     actual: torch.Tensor, expected: torch.Tensor, basic: bool = True, exact: Any = None
 ) -> tuple[float, bool]:
     """(ulp, beyond rounding) of an error that is there."""
-    found = local(actual, expected, Scale.LAST_BIT if basic else Scale.WHOLE, References(lambda: exact))
+    found = local(actual, expected, Scale.LAST_BIT if basic else Scale.WHOLE, OtherWays(lambda: exact))
     assert found.arises
     return found.ulp, found.beyond
 
 
 def test_equal_bits_are_no_error_nan_included() -> None:
     x = torch.tensor([1.0, math.nan, -0.0, math.inf])
-    assert not local(x, x.clone(), Scale.LAST_BIT, References(lambda: None)).arises
+    assert not local(x, x.clone(), Scale.LAST_BIT, OtherWays(lambda: None)).arises
 
 
 def test_eager_in_float64_is_no_reference_of_its_own_but_where_ieee_754_says_what_is_right() -> None:
     expected = torch.ones(8, dtype=torch.float64)
-    asked = References(lambda: expected)
+    asked = OtherWays(lambda: expected)
     found = local(expected + 1e-5, expected, Scale.WHOLE, asked)
     assert (found.beyond, found.wrong, found.eager_ulp) == (True, False, None)
     assert local(expected + 1e-5, expected, Scale.LAST_BIT, asked).wrong
@@ -42,10 +42,10 @@ def test_a_step_that_unrounded_inputs_make_is_wrong_where_the_node_by_itself_mak
     alone: Any, wrong: bool
 ) -> None:
     """Compiled alone, it reads what was rounded for certain."""
-    asked = References(lambda: ONES.double(), lambda: [ONES.double() + 1], by_itself=lambda: alone)
+    asked = OtherWays(lambda: ONES.double(), lambda: [ONES.double() + 1], by_itself=lambda: alone)
     found = local(ONES + 1, ONES, Scale.LAST_BIT, asked)
     assert (found.beyond, found.wrong) == (True, wrong)
-    never = References(lambda: ONES.double(), by_itself=lambda: pytest.fail("nothing explains it"))
+    never = OtherWays(lambda: ONES.double(), by_itself=lambda: pytest.fail("nothing explains it"))
     assert local(ONES + 1, ONES, Scale.LAST_BIT, never).wrong
 
 
@@ -74,7 +74,7 @@ def test_a_mean_that_cancels_rounds_by_the_size_of_its_terms() -> None:
     terms = torch.randn(1000, 8, generator=torch.Generator().manual_seed(0))
     eager = (terms - terms.mean(0)).mean(0)
     exact = (terms.double() - terms.double().mean(0)).mean(0)
-    asked = References(lambda: exact, magnitudes=lambda: terms.abs().double().mean(0))
+    asked = OtherWays(lambda: exact, magnitudes=lambda: terms.abs().double().mean(0))
     near, far = eager + 2e-7, eager + 1e-3
     assert local(near, eager, Scale.OWN, asked).arises and not local(near, eager, Scale.OWN, asked).beyond
     assert local(far, eager, Scale.OWN, asked).wrong

@@ -70,7 +70,7 @@ def test_an_error_of_rounded_factors_is_beyond_rounding_unless_they_may_be_round
     eps: float, beyond: bool
 ) -> None:
     x, y = factors()
-    asked = local_error.References(
+    asked = local_error.OtherWays(
         lambda: x.double() @ y.double(), magnitudes=lambda: x.double().abs() @ y.double().abs(), factors=eps
     )
     actual = rounded(x, 10) @ rounded(y, 10)
@@ -80,7 +80,7 @@ def test_an_error_of_rounded_factors_is_beyond_rounding_unless_they_may_be_round
 
 def test_a_larger_error_is_beyond_rounding_all_the_same() -> None:
     x, y = factors()
-    asked = local_error.References(
+    asked = local_error.OtherWays(
         lambda: x.double() @ y.double(), magnitudes=lambda: x.double().abs() @ y.double().abs(), factors=TF32
     )
     found = local_error.local(x * (1 + 2**-8) @ y, x @ y, local_error.Scale.WHOLE, asked)

@@ -246,7 +246,7 @@ class Backward:
         except (NoReference, NotImplementedError, RuntimeError):
             return None
 
-    def _asked(self, n: torch.fx.Node, i: torch.fx.Node, given: Sequence[Any]) -> local_error.References:
+    def _asked(self, n: torch.fx.Node, i: torch.fx.Node, given: Sequence[Any]) -> local_error.OtherWays:
         def moved() -> list[Any]:
             return [self._wide_vjp(n, i, given, partial(nudge, seed=seed)) for seed in range(NUDGES)]
 
@@ -255,7 +255,7 @@ class Backward:
             return self._wide_vjp(n, i, given, magnitude) if linear else None
 
         factors = factor_eps(short_name(n.target), [self.following.compiled[j] for j in n.all_input_nodes])
-        return local_error.References(
+        return local_error.OtherWays(
             lambda: self._wide_vjp(n, i, given, lambda v: v), moved, of_magnitudes, factors=factors
         )
 
@@ -272,14 +272,14 @@ def _changed(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
     return pytree.tree_map(wide, value)
 
 
-def _sums(values: Sequence[torch.Tensor]) -> local_error.References:
+def _sums(values: Sequence[torch.Tensor]) -> local_error.OtherWays:
     """The sum in double precision, and the same of values that were rounded otherwise."""
 
     def wide(change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         return _summed([change(value).double() for value in values])
 
     moved = (partial(nudge, seed=seed) for seed in range(NUDGES))
-    return local_error.References(lambda: wide(lambda v: v), lambda: [wide(change) for change in moved])
+    return local_error.OtherWays(lambda: wide(lambda v: v), lambda: [wide(change) for change in moved])
 
 
 def _summed(values: Sequence[torch.Tensor]) -> torch.Tensor:

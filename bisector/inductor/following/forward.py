@@ -181,7 +181,7 @@ class Following(torch.fx.Interpreter):
 
     def _local(self, n: torch.fx.Node, one: _Shown, held: Mapping[torch.fx.Node, Any]) -> Local:
         of = one.of if one.of is not n else None
-        asked = local_error.References(
+        asked = local_error.OtherWays(
             lambda: self._in_float64(n, held, of=of),
             lambda: self._on_unrounded(n, held, of),
             lambda: self._of_magnitudes(n, held, of),

@@ -48,7 +48,7 @@ class Local:
 
 
 @dataclass(frozen=True)
-class References:
+class OtherWays:
     """The same operation on the same inputs in other ways, each asked only where that is needed.
 
     reference: in float64. unrounded: in float64 on inputs before they were rounded, in several combinations.
@@ -91,7 +91,7 @@ def scale_of(basic: bool, expected: Any, inputs: Sequence[Any]) -> Scale:
     return Scale.OWN if reduces else Scale.WHOLE
 
 
-def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: References) -> Local:
+def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: OtherWays) -> Local:
     """The error of `actual`, where eager makes `expected` of the same inputs. Where the two are
     too far apart for rounding in itself: an operation can round many times and cancel, and then eager is as
     far from float64; and what the compiled run read may not have been rounded (a contracted product, a cast
@@ -123,7 +123,7 @@ def _step(value: torch.Tensor) -> float:
     return eps_of(value.dtype) if value.dtype in FLOAT_DTYPES else 0.0
 
 
-def _is_off_its_terms(actual: torch.Tensor, expected: torch.Tensor, asked: References) -> bool:
+def _is_off_its_terms(actual: torch.Tensor, expected: torch.Tensor, asked: OtherWays) -> bool:
     """Whether a sum is off by more than its terms are rounded by, and eager's is not. Where it cancels, its
     own steps say nothing: a sign that chance decides is a billion of them."""
     magnitudes, steps = asked.magnitudes(), FEW_AT_SCALE * _step(expected)

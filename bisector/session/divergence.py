@@ -60,7 +60,7 @@ class Divergence:
         """A lab whose worker runs the script again."""
         raise NotImplementedError
 
-    def confirming(self, lab: Lab) -> Study:
+    def confirming(self, study: Study, lab: Lab) -> Study:
         """The study in that lab, each program run several times."""
         raise NotImplementedError
 
@@ -79,8 +79,8 @@ class DivergingCall(Divergence):
     def second_worker(self, session: Session) -> Lab:
         return session.new_lab("confirm")
 
-    def confirming(self, lab: Lab) -> Study:
-        return replace(self.study, lab=lab, runs=RUNS)
+    def confirming(self, study: Study, lab: Lab) -> Study:
+        return replace(study, lab=lab, runs=RUNS)
 
     def writer(self, session: Session, study: Study) -> ReproWriter:
         return GraphWriter(study)
@@ -106,8 +106,8 @@ class DivergingScript(Divergence):
     def second_worker(self, session: Session) -> Lab:
         return session.program_lab("program, confirm", self.rung, self.lines)
 
-    def confirming(self, lab: Lab) -> Study:
-        return replace(self.study, lab=lab, repeat=max(self.study.repeat, RUNS_OF_A_SCRIPT))
+    def confirming(self, study: Study, lab: Lab) -> Study:
+        return replace(study, lab=lab, repeat=max(study.repeat, RUNS_OF_A_SCRIPT))
 
     def writer(self, session: Session, study: Study) -> ReproWriter:
         return script_writer(session, study.criterion, self.lines)

@@ -6,7 +6,7 @@ a search that begins again on the whole begins with none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bisector.core.answer import Answer, Preflight
@@ -118,8 +118,7 @@ class Explanation:
         raise NotImplementedError
 
     def _confirming(self) -> Confirming:
-        now = replace(self.divergence, study=self.study)  # with what is known of hooks and flags
-        second = now.confirming(self.second)
+        second = self.divergence.confirming(self.study, self.second)
         return Confirming(self.study, second, self.divergence.call, self.divergence.evidence.default)
 
     def _tested_hooks(self) -> HooksTested:
@@ -170,10 +169,16 @@ class Explanation:
         return found
 
     def _asked_second(self, decided: Decided) -> Confirmed:
+        return self._ask_second(decided, self.group)
+
+    def _ask_second(
+        self, decided: Decided, group: MinimalSet[DecisionId] | None, family: Sequence[DecisionId] = ()
+    ) -> Confirmed:
+        """group, family: as of `confirm`."""
         by_flags = flags_to_confirm(self.walk)
         lower = tuple(self.preflight.agreeing) if self.preflight is not None else ()
         with self.session.clock.stage("causes"):
-            return confirm(self._confirming(), decided, self.group, by_flags, backends=lower)
+            return confirm(self._confirming(), decided, group, by_flags, family, lower)
 
     def _reduce(self, start: Start, anchor: Anchor | None, passes: Pass) -> Reduced:
         with self.session.clock.stage("minimize"):

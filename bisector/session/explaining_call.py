@@ -13,7 +13,7 @@ from bisector.core.confirmed import Confirmed, Decided
 from bisector.core.decision import DecisionId
 from bisector.core.fix import Conclusion
 from bisector.core.followed import Followed
-from bisector.core.mechanism import Mechanism
+from bisector.core.mechanism import FoundFamily, Mechanism
 from bisector.core.model import Candidate
 from bisector.core.protocol import Request
 from bisector.core.reduction.reduce import Pass, reduce
@@ -23,11 +23,10 @@ from bisector.core.verdict import VerdictClass
 
 from . import following, reproducing, starting
 from .concluding import conclude_call
-from .confirmation import confirm, confirm_also
+from .confirmation import confirm_also
 from .culprit_search import grade, one_repair
 from .explaining import Explanation
 from .family_search import family_of_whole, is_diffuse, seen_again, smallest_on_whole
-from .fixes import flags_to_confirm
 from .flags.curated import of_call
 from .mechanisms import TO_THE_BIT, mechanisms
 from .preflight import try_backends
@@ -212,28 +211,25 @@ class CallExplanation(Explanation):
 
     def _asked_second(self, decided: Decided) -> Confirmed:
         if self.family is not None:
-            return self._family_seen_again(decided)
+            return self._family_seen_again(decided, self.family)
         found = super()._asked_second(decided)
         if self.start.scope is Scope.REGION and not found.held:
             return self._confirm_on_whole(decided, found)
         return found
 
-    def _family_seen_again(self, decided: Decided) -> Confirmed:
-        assert self.family is not None and self.preflight is not None
+    def _family_seen_again(self, decided: Decided, family: FoundFamily) -> Confirmed:
         # What holds on the region and not on the whole is no reason, and is not asked about.
-        region, family = Decided(decided.case, decided.decisions), self.family.family.members
-        by_flags, lower = flags_to_confirm(self.walk), tuple(self.preflight.agreeing)
-        with self.session.clock.stage("causes"):
-            found = confirm(self._confirming(), region, None, by_flags, family, lower)
+        region = Decided(decided.case, decided.decisions)
+        found = self._ask_second(region, None, family.family.members)
         if found.family is not None:
-            self.family = seen_again(self.family, *found.family)
+            self.family = seen_again(family, *found.family)
         return found
 
     def _confirm_on_whole(self, decided: Decided, found: Confirmed) -> Confirmed:
         """Where what repairs the region leaves the whole diverging: a family, or a finer place."""
         self._look_for_family((), decided.sets.repairs)
         if self.family is not None:
-            return replace(self._family_seen_again(decided), repairs=found.repairs)
+            return replace(self._family_seen_again(decided, self.family), repairs=found.repairs)
         if self.walk.repairs_something:
             return found
         with self.session.clock.stage("causes"):

@@ -132,7 +132,7 @@ def _proved(session: Session, divergence: Divergence, sides: Sides, name: str) -
     if not (found.repairs or found.causes):
         return found
     second = divergence.second_worker(session)
-    study = divergence.confirming(second)
+    study = divergence.confirming(divergence.study, second)
     try:
         unlike = other_call(study, divergence.call)
         default = study.probe(Candidate())

@@ -14,8 +14,10 @@ import contextlib
 import ctypes
 import itertools
 import os
+import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -197,6 +199,14 @@ def die_with(parent: int) -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)  # it died before we asked
+
+
+def leave_if_alone(channel: socket.socket) -> None:
+    """End this process at once where the other side of the channel is gone, whatever else it is doing."""
+    poll = select.poll()
+    poll.register(channel, select.POLLRDHUP)
+    if poll.poll(0):
+        os._exit(1)
 
 
 def kill_marked(mark: str) -> None:

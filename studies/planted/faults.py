@@ -171,7 +171,7 @@ FAULTS = (
         "inductor/hooks/decomp.py",
         "        asked = asked and not _draws(op, args, kwargs)\n",
         "",
-        (_GRAPH, "tests/inductor/test_resident_answers.py"),
+        (_GRAPH, "tests/inductor/test_answers_unforked.py"),
     ),
     Fault(
         "a pass that raises is not listed, so that nothing is to blame (pass)",
@@ -455,7 +455,7 @@ FAULTS = (
         "request_json.py",
         'for name, value in raw.items() if name != "job"}',
         'for name, value in raw.items() if name not in ("job", "trial")}',
-        ("tests/core/test_case.py", "tests/runner/test_lab.py", "tests/inductor/test_resident_answers.py"),
+        ("tests/core/test_case.py", "tests/runner/test_lab.py", "tests/inductor/test_answers_unforked.py"),
     ),
     # -- the page ----------------------------------------------------------------------------------------
     Fault(
@@ -522,7 +522,7 @@ FAULTS = (
         "inductor/serving/jobs.py",
         "if isinstance(request, asked.AboutCase):",
         "if isinstance(request, asked.RunVerdict):",
-        ("tests/inductor/test_flag_codes.py", "tests/inductor/test_resident_answers.py"),
+        ("tests/inductor/test_flag_codes.py", "tests/inductor/test_answers_unforked.py"),
     ),
     # -- the search core ---------------------------------------------------------------------------------
     Fault(

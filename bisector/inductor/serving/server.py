@@ -1,21 +1,29 @@
-"""The warm fork server: one process with torch and the subject loaded, a forked child for each job.
+"""The warm server: one process with torch and the subject loaded; each job in a forked child or in a thread.
 
 A child starts in a tenth of a second, and a crash, a hang or a change of global state stays in it. The
-main thread, which forks, runs no tensor code with more than one thread (see `capture.load`).
+main thread, which forks, runs no tensor code with more than one thread (see `capture.load`). A process that
+has used CUDA cannot be forked and go on using it: there, every job runs in the server's own process, one
+after the other. A job that hangs or leaves the device broken ends the server; its answer says so (`"ended"`),
+and the client starts the next one by running the script again.
 """
 
 from __future__ import annotations
 
+import contextvars
 import json
 import os
 import selectors
 import socket
+import sys
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import Generic
+from dataclasses import replace
+from functools import partial
+from typing import Generic, Protocol
 
-from ... import wire
+from ... import processes, wire
 from ...core.messages import Envelope, Lines, Reply, RequestT
 from ...core.model import Json
 from ...tracing import SILENT, Trace
@@ -25,13 +33,33 @@ from .building import PATIENCE_S, Builder
 from .forked import Child, RunJob
 
 
+class State(Protocol):
+    """What is done around a job in the server's own process, in the thread of the job."""
+
+    def restore(self) -> None: ...
+
+    def release(self) -> str | None:
+        """Give back what the job held; the reason why this process cannot run another job, if any."""
+
+
+class AsItIs:
+    """The state of a server whose own jobs are there for what they leave behind."""
+
+    def restore(self) -> None:
+        """Nothing is put back."""
+
+    def release(self) -> str | None:
+        """Nothing is given back."""
+        return None
+
+
 class Server(Generic[RequestT]):
     """Answers messages (`core.protocol.Envelope`, `Reply`) on a socket, as JSON lines.
 
-    load: a request from its JSON. in_worker: of which requests the job is not forked, because it is there for
-    what it leaves in this process. learn(request, answer): told of every answer of a child. builder: builds
-    the kernels of the children together; as many children as it has lanes then compute at a time, and others
-    wait for kernels. None: each builds its own, and starts at once.
+    load: a request from its JSON. memory_bytes: what a job may allocate. in_worker: of which requests the job
+    is not forked; state: what is done around such a job. learn(request, answer): told of every answer of a
+    child. builder: builds the kernels of the children together; as many children as it has lanes then compute
+    at a time, and others wait for kernels. None: each builds its own, and starts at once.
     """
 
     def __init__(
@@ -45,6 +73,7 @@ class Server(Generic[RequestT]):
         learn: Callable[[RequestT, Json], None] = lambda request, answer: None,
         builder: Builder | None = None,
         trace: Trace = SILENT,
+        state: State | None = None,
     ) -> None:
         self.channel = channel
         self.run_job = run_job
@@ -55,6 +84,7 @@ class Server(Generic[RequestT]):
         self.learn = learn
         self.builder = builder
         self.trace = trace
+        self.state = state or AsItIs()
         self.queue: deque[Envelope[RequestT]] = deque()
         self.children: dict[int, Child[RequestT]] = {}
         self.selector = selectors.DefaultSelector()
@@ -126,7 +156,7 @@ class Server(Generic[RequestT]):
         if not data:
             return False
         self.incoming.feed(data)
-        while (message := self.incoming.take()) is not None:
+        while not self.ended and (message := self.incoming.take()) is not None:
             ask = Envelope.read(message, self.load)
             if self.in_worker(ask.request):
                 self._run_here(ask)
@@ -143,22 +173,33 @@ class Server(Generic[RequestT]):
         self.channel.sendall(json.dumps(wire.dump(reply)).encode() + b"\n")
 
     def _run_here(self, ask: Envelope[RequestT]) -> None:
-        """Run a job that changes this process, in a thread: the forking one must not run tensor code."""
+        """Run a job in a thread: the one that forks must not run tensor code, and Inductor's settings, grad
+        mode and autocast belong to a thread, and end with it."""
         replies: list[Reply] = []
-
-        def job() -> None:
-            try:
-                replies.append(Reply(ask.id, self.run_job(ask.request)))
-            except Exception as error:  # noqa: BLE001 - whatever it raises is the answer, as in a child
-                replies.append(Reply(ask.id, error=forked.reason(error)))
-
+        # The settings of this thread, which no job changes: the job gets a copy of them.
+        job = partial(contextvars.copy_context().run, self._job, ask, replies)
         with self.trace.spent("in the worker", type(ask.request).__name__):
-            ran = run_in_thread(job, "job", ask.timeout_s)
+            ran = run_in_thread(job, "job", ask.timeout_s, partial(processes.leave_if_alone, self.channel))
         if ran is not Ran.ENDED:
             # A compile that was cut off leaves half of its changes in this process: another one goes on.
-            self.ended = True
             replies = [Reply(ask.id, error=f"timeout after {ask.timeout_s:g} s", ended=True)]
-        self._send(replies[0] if replies else Reply(ask.id, error="no answer"))
+        reply = replies[0] if replies else Reply(ask.id, error="no answer")
+        self.ended = reply.ended
+        self._send(reply)
+
+    def _job(self, ask: Envelope[RequestT], replies: list[Reply]) -> None:
+        """In the job's thread. Its reply is added to the list."""
+        replies.append(_caught(ask.id, lambda: self._around_state(ask)))
+
+    def _around_state(self, ask: Envelope[RequestT]) -> Reply:
+        with forked.memory_limit(self.memory_bytes):
+            self.state.restore()
+            # Through JSON and back: what cannot be written is this job's error, not the channel's.
+            reply = _caught(ask.id, lambda: Reply(ask.id, json.loads(json.dumps(self.run_job(ask.request)))))
+        broken = self.state.release()
+        if broken is None:
+            return reply
+        return replace(reply, answer=None, error=reply.error or f"crash: {broken}", ended=True)
 
     def _fork(self, ask: Envelope[RequestT]) -> None:
         together = self.builder is not None
@@ -189,3 +230,14 @@ class Server(Generic[RequestT]):
         child.line.close()
         said = child.said or {"error": death or forked.how_it_died(status)}
         self._reply(child.ask.request, Reply(child.ask.id, said.get("answer"), said.get("error")))
+
+
+def _caught(ask_id: int, run: Callable[[], Reply]) -> Reply:
+    """What `run` returns, or the error that it raised, in the words of a forked child."""
+    try:
+        return run()
+    except MemoryError:
+        return Reply(ask_id, error="out of memory", ended=True)
+    except BaseException as error:  # noqa: BLE001 - the reason goes to the client, the trace to the log
+        traceback.print_exc(file=sys.stderr)
+        return Reply(ask_id, error=forked.reason(error))

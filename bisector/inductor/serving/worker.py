@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import socket
 import sys
 import tempfile
@@ -44,7 +43,7 @@ def main(fd: int) -> None:
     if options.program is not None:
         hello, subject = _begin_script(options.program)
     else:
-        hello, subject = _begin_calls(options, begun, partial(_leave_if_alone, channel), trace)
+        hello, subject = _begin_calls(options, begun, partial(processes.leave_if_alone, channel), trace)
     channel.sendall(json.dumps(wire.dump(hello)).encode() + b"\n")
     if subject is not None:
         _serve(channel, options, hello, subject, trace)
@@ -75,13 +74,17 @@ def _serve_one_at_a_time(
     channel: socket.socket, run_job: Any, options: WorkerOptions, hello: Any, loaded: Any
 ) -> None:
     from .. import autotuned
-    from . import pristine, resident
+    from . import pristine, server
 
     if options.choices is not None:
         autotuned.pin(options.choices)
     # What CUDA maps into the process counts as data: a limit made for forks would stop it at once.
     limit = None if hello.on_cuda else options.memory_bytes
-    resident.Resident(channel, run_job, request_json.load_request, pristine.Pristine(loaded), limit).serve()
+    load: Any = request_json.load_request
+    server.Server(
+        channel, run_job, load, limit, options.log, in_worker=lambda request: True,
+        state=pristine.Pristine(loaded),
+    ).serve()  # fmt: skip
 
 
 def _begin_script(program: ProgramOptions) -> tuple[Recorded, ProgramOptions]:
@@ -177,14 +180,6 @@ def _begin_calls(
 def _problem(line: str, late: bool = False) -> dict[str, Any]:
     """What is said in the place of what was recorded. late: the script had no time, which is no mistake."""
     return {"problem": line, "late": late}
-
-
-def _leave_if_alone(channel: socket.socket) -> None:
-    """End at once where the client is gone, whatever the script is doing."""
-    poll = select.poll()
-    poll.register(channel, select.POLLRDHUP)
-    if poll.poll(0):
-        os._exit(1)
 
 
 def _read_line(channel: socket.socket) -> bytes:

@@ -1,9 +1,10 @@
-"""The server that never forks, with tiny jobs: the answers and errors of the forking one, in one process."""
+"""The server where each job runs in its own process, with tiny jobs: answers and errors of forked ones."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bisector.inductor.serving.resident import Resident
+from bisector.inductor.serving.server import Server
 from tests.runner.client import Client, as_it_is
 
 MARKS: list[str] = []
@@ -29,8 +30,13 @@ class State:
         return "the device is lost" if "broken" in MARKS else None
 
 
-def resident(memory_bytes: int | None = None) -> Client:
-    return Client(lambda channel: Resident(channel, job, as_it_is, State(), memory_bytes).serve())
+def served(memory_bytes: int | None = None) -> Client:
+    def serve(channel: socket.socket) -> None:
+        Server(
+            channel, job, as_it_is, memory_bytes, os.devnull, in_worker=lambda request: True, state=State()
+        ).serve()
+
+    return Client(serve)
 
 
 def job(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -54,7 +60,7 @@ def _fail() -> Mapping[str, Any]:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    made = resident()
+    made = served()
     yield made
     assert made.end() == 0
 
@@ -94,14 +100,22 @@ def test_a_job_that_raises_is_an_error_of_one_line_and_the_process_goes_on(
 def test_a_job_that_hangs_or_breaks_the_device_ends_the_process_with_its_answer(
     request_: Mapping[str, Any], error: str
 ) -> None:
-    client = resident()
+    client = served()
     assert client.ask(**request_) == {"id": 1, "error": error, "ended": True}
     assert client.line() is None
-    assert os.WTERMSIG(client.end()) == signal.SIGKILL
+    assert client.end() == 0
+
+
+def test_what_was_asked_after_the_job_that_ends_the_process_is_not_run() -> None:
+    client = served()
+    client.send({"id": 1, "do": "marks", "mark": "broken"}, {"id": 2, "do": "value", "value": 2})
+    assert client.line() == {"id": 1, "error": "crash: the device is lost", "ended": True}
+    assert client.line() is None
+    client.end()
 
 
 def test_a_crash_ends_the_process_without_an_answer() -> None:
-    client = resident()
+    client = served()
     client.send({"id": 1, "do": "crash"})
     assert client.line() is None
     assert os.WTERMSIG(client.end()) == signal.SIGSEGV
@@ -109,14 +123,14 @@ def test_a_crash_ends_the_process_without_an_answer() -> None:
 
 def test_memory_beyond_the_limit_is_an_error_and_the_end() -> None:
     used = 1 << 34
-    client = resident(memory_bytes=used)
+    client = served(memory_bytes=used)
     reply = client.ask(do="allocate", n_bytes=used + (1 << 30))
     assert reply == {"id": 1, "error": "out of memory", "ended": True}
     client.end()
 
 
 def test_a_client_that_goes_away_ends_a_job_under_way() -> None:
-    client = resident()
+    client = served()
     client.send({"id": 1, "do": "hang"})
     time.sleep(0.2)
     started = time.monotonic()

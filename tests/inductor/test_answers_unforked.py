@@ -65,7 +65,7 @@ def flags(**named: Any) -> Candidate:
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("resident")
+    folder = tmp_path_factory.mktemp("unforked")
     (folder / "script.py").write_text(SCRIPT)
     return folder / "script.py"
 
@@ -89,15 +89,15 @@ def forking(forking_and_hello: tuple[Worker, Recorded]) -> Worker:
 
 
 @pytest.fixture(scope="module")
-def resident_and_hello(script: Path) -> Iterator[tuple[Worker, Recorded]]:
+def unforked_and_hello(script: Path) -> Iterator[tuple[Worker, Recorded]]:
     worker, hello = started(script, False)
     yield worker, hello
     worker.close()
 
 
 @pytest.fixture
-def resident(resident_and_hello: tuple[Worker, Recorded]) -> Worker:
-    return resident_and_hello[0]
+def unforked(unforked_and_hello: tuple[Worker, Recorded]) -> Worker:
+    return unforked_and_hello[0]
 
 
 def said(worker: Worker, *requests: Request[Any]) -> list[Any]:
@@ -119,7 +119,7 @@ def test_a_worker_without_cuda_forks_and_one_that_is_told_not_to_has_its_answers
     try:
         for forked in (None, False):
             workers.append(started(small, forked))
-        (forking, forks), (resident, stays) = workers
+        (forking, forks), (unforked, stays) = workers
         requests: list[Request[Any]] = [
             probe(FIRST),
             probe(FIRST, flags(cpp__simdlen=1)),
@@ -127,7 +127,7 @@ def test_a_worker_without_cuda_forks_and_one_that_is_told_not_to_has_its_answers
             ShowSource(about(FIRST), Candidate()),
             probe(FIRST),
         ]
-        mine = said(resident, *requests)
+        mine = said(unforked, *requests)
         # Beside others; asked last, since a probe after the verdict is told its errors against the reference.
         last = requests.index(RunVerdict(about(FIRST)))
         *theirs, verdict = said(forking, *requests[:last], *requests[last + 1 :], requests[last])

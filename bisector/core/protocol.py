@@ -186,12 +186,11 @@ class Steered:
 class SteerInputs(AboutCase[Steered], job="steer", answers=Steered):
     """Look for input values on which each candidate gives the outcome that is wanted of it.
 
-    tolerances: (rtol, atol) by dtype. seconds: for looking. magnifying: factors where no step is found.
+    tolerances: (rtol, atol) by dtype. magnifying: factors where no step is found.
     """
 
     wanted: tuple[tuple[Candidate, Outcome], ...]
     tolerances: Mapping[str, Tolerance]
-    seconds: float
     magnifying: tuple[float, ...]
 
 

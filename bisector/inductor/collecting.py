@@ -75,20 +75,19 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     reference = References(subject, casts, eager, looked.eps)
     exact = steady.moves.beside(reference.outputs(None))
     draws = steady.again is not None and any(output.n_diff for output in steady.again.outputs)
-    again_run = _MoreRuns(subject, eager, exact, steady.moves, reference, looked.undefined, draws)
-    default = compiled_measurement(subject, Candidate(), eager, exact, watch=again_run.watch)
+    more = _MoreRuns(subject, eager, exact, steady.moves, reference, looked.undefined, draws)
+    default = compiled_measurement(subject, Candidate(), eager, exact, watch=more.watch)
     alike = None
     if draws and torch_state.has_flag(FALLBACK_RANDOM):
         alike = compiled_measurement(subject, Candidate.with_flags({FALLBACK_RANDOM: True}), eager)
-    executed = _with_casts_executed(subject, eager, default) if again_run.widest is not None else None
-    executed = executed or again_run.left_out
-    seconds = time.perf_counter() - started
-    return Evidence(
-        replace(default, seconds=seconds), steady.again, steady.restored, steady.nudged,
-        tuple(reference.notes), alike, again_run.widest, again_run.repeated, again_run.redrawn,
-        again_run.undefined, again_run.undefined_paths, looked.coarsest, steady.undeclared,
-        (*_other_layouts(default), *steady.undeclared_paths) if steady.undeclared else (), executed,
-        again_run.outside,
+    executed = _with_casts_executed(subject, eager, default) if more.widest is not None else None
+    default = replace(default, seconds=time.perf_counter() - started)
+    evidence = steady.evidence(default, reference.notes, looked.coarsest)
+    other_layouts = _other_layouts(default) if steady.undeclared else ()
+    return replace(
+        evidence, alike=alike, widest=more.widest, repeated=more.repeated, redrawn=more.redrawn,
+        undefined=more.undefined, undefined_paths=more.undefined_paths, executed=executed or more.left_out,
+        outside=more.outside, undeclared_paths=(*other_layouts, *evidence.undeclared_paths),
     )  # fmt: skip
 
 

@@ -4,11 +4,12 @@ whether its operators do as they declare. A graph and a function of a script are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..core.evidence import Evidence
 from ..core.model import Measurement
 from ..errors import first_line
 from .declared import AsDeclared, Undeclared, is_changed
@@ -59,6 +60,13 @@ class Steadiness:
     moves: Moves
     undeclared: str
     undeclared_paths: tuple[str, ...]
+
+    def evidence(self, default: Measurement, notes: Sequence[str], coarsest: float) -> Evidence:
+        """What is told so of the default compile. coarsest: as in `Evidence`."""
+        return Evidence(
+            default, self.again, self.restored, self.nudged, tuple(notes), coarsest=coarsest,
+            undeclared=self.undeclared, undeclared_paths=self.undeclared_paths,
+        )  # fmt: skip
 
 
 def steadiness(program: EagerAgain, eager: Values, nudges: int) -> Steadiness:

@@ -11,12 +11,13 @@ new numbers in place of an input another one may.
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from ..core.case import Case
 from ..core.model import Candidate
@@ -35,6 +36,10 @@ INPUTS = 3
 # A factor between 1 and 2 carries every binary magnitude over one power of two, where exponents step.
 RANGE = (1.0, 2.0)
 HALVINGS = 30  # to steps finer than float32's last bit (2**-24)
+# Elements computed in all runs of one search: some three seconds of a core. A bound in seconds would find
+# less on a slower machine.
+MOST_WORK = 6_000_000_000
+FLOPS = 16  # of a matrix product or a convolution, that take the time of one element elsewhere
 NUDGE = 1 + 2**-12  # too little to carry many elements over a step; enough to move every one without steps
 
 
@@ -61,15 +66,36 @@ class _Place:
     at: int
 
 
+class _Counted(torch.fx.Interpreter):
+    """Runs a graph and counts the elements of what its nodes return."""
+
+    elements = 0
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        result = super().run_node(n)
+        self.elements += sum(v.numel() for v in tensors.as_list(result) if isinstance(v, torch.Tensor))
+        return result
+
+
 @dataclass
 class _Runs:
-    """Runs of eager and of compiled programs on the case's inputs, one of them multiplied."""
+    """Runs of eager and of compiled programs on the case's inputs, one of them multiplied. left: how many
+    more there may be, once the work of one is known."""
 
     subject: execute.Subject
     tolerances: Tolerances
+    left: float = math.inf
 
     def __post_init__(self) -> None:
         self.eager = execute.eager_program(self.subject)
+
+    def bound(self) -> None:
+        """Run once, and see how many more runs the work of this one allows."""
+        edited = self.subject.edited
+        counted = _Counted(edited.gm)
+        with FlopCounterMode(display=False) as flops:
+            self.outputs(counted.run, edited.args)
+        self.left = MOST_WORK / max(1, counted.elements + flops.get_total_flops() / FLOPS)
 
     def moved(self, how: Moved) -> list[Any]:
         """The case's inputs, one of them moved."""
@@ -80,6 +106,7 @@ class _Runs:
         return args
 
     def outputs(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[torch.Tensor]:
+        self.left -= 1
         torch_state.restore_rng(self.subject.call.state)
         result = fn(*tensors.fresh(args, self.subject.edited.requires_grad))
         return [value.detach() for value in tensors.as_list(result) if isinstance(value, torch.Tensor)]
@@ -104,11 +131,10 @@ def steer(
     wanted: Wanted,
     tolerances: Tolerances,
     train: bool | None,
-    seconds: float,
     magnifying: Sequence[float] = (),
 ) -> Moved | None:
     """An input and how to move it, so that every candidate gives the outcome that is wanted of it; None
-    where none was found in that time.
+    where none was found within `MOST_WORK`.
 
     magnifying: factors to try where no step is found. Raises what eager or the compiler raise on the case.
     """
@@ -118,23 +144,23 @@ def steer(
     runs = _Runs(subject, tolerances)
     places = list(_places(runs))
     programs = _programs(subject, wanted) if places or magnifying else []
-    deadline = time.process_time() + seconds
-    for how in _moves(runs, places, magnifying, deadline) if programs else ():
+    if not programs:
+        return None
+    runs.bound()
+    for how in _moves(runs, places, magnifying):
         args = runs.moved(how)
         eager = runs.outputs(runs.eager, args)
         if all(runs.agree(fn, eager, args) is agrees for fn, agrees in programs):
             return how
-        if time.process_time() > deadline:
+        if runs.left <= 0:
             break
     return None
 
 
-def _moves(
-    runs: _Runs, places: Sequence[_Place], magnifying: Sequence[float], deadline: float
-) -> Iterator[Moved]:
+def _moves(runs: _Runs, places: Sequence[_Place], magnifying: Sequence[float]) -> Iterator[Moved]:
     """What to try, what changes least first."""
     for place in places:
-        yield from (Moved(place.input, factor) for factor in _step(runs, place, deadline))
+        yield from (Moved(place.input, factor) for factor in _step(runs, place))
     # Of a sum's results one in some twenty cancels by so much, and a small output has few: hence the draws.
     for name in _largest(runs) if magnifying else ():
         yield from (Moved(name, factor, seed) for seed in (None, *range(SEEDS)) for factor in magnifying)
@@ -180,12 +206,12 @@ def _largest(runs: _Runs) -> list[str]:
     return [name for _, name in sorted(floats, reverse=True)[:INPUTS]]
 
 
-def _step(runs: _Runs, place: _Place, deadline: float) -> tuple[float, float]:
+def _step(runs: _Runs, place: _Place) -> tuple[float, float]:
     """The factors between which the element changes in eager, as near to each other as they get."""
     low, high = RANGE
     before = runs.element(place, low)
     for _ in range(HALVINGS):
-        if time.process_time() > deadline:
+        if runs.left <= 0:
             break
         middle = (low + high) / 2
         low, high = (middle, high) if runs.element(place, middle) == before else (low, middle)

@@ -45,9 +45,6 @@ from bisector.errors import WorkerLost
 
 CONFIG = "config"  # a decision of this kind is a flag: `config:NAME@graph`
 
-# Looking for other input values takes some hundred runs of eager; on what is slower it is given up.
-STEERING_S = 3.0
-
 
 def config_id(flag: str) -> DecisionId:
     """The decision ID of a flag as a whole."""
@@ -153,7 +150,7 @@ class Study:
             return None
         tolerances = {d: self.small.tolerance("", d) for d in DTYPE_TOLERANCES}
         about = self.about(case)
-        found = self.lab.ask(SteerInputs(about, tuple(wanted), tolerances, STEERING_S, tuple(magnifying)))
+        found = self.lab.ask(SteerInputs(about, tuple(wanted), tolerances, tuple(magnifying)))
         return found.case.rebased() if isinstance(found, Steered) and found.case is not None else None
 
     def warm(self, case: Case) -> None:

@@ -56,7 +56,7 @@ def test_a_last_bit_difference_is_brought_to_a_step_and_shows_there(tmp_path: Pa
     call = call_of(tmp_path, STEPS + INPUT)
     few = WHOLE.with_slice(Slice("l_x_", 0, 8, 16))
     assert differing(call, few, Candidate()) == 0
-    found = steer(call, few, [(Candidate(), FAIL), (SCALAR, PASS)], dict(EXACT), None, 20.0)
+    found = steer(call, few, [(Candidate(), FAIL), (SCALAR, PASS)], dict(EXACT), None)
     assert found is not None
     assert found.input == "l_x_" and 1 <= found.factor <= 2 and found.seed is None
     moved = found.case(few)
@@ -66,7 +66,7 @@ def test_a_last_bit_difference_is_brought_to_a_step_and_shows_there(tmp_path: Pa
 
 def test_a_program_without_steps_has_no_such_values(tmp_path: Path) -> None:
     call = call_of(tmp_path, NO_STEPS + INPUT)
-    assert steer(call, WHOLE, [(Candidate(), FAIL)], {"float32": (0.1, 0.1)}, None, 5.0) is None
+    assert steer(call, WHOLE, [(Candidate(), FAIL)], {"float32": (0.1, 0.1)}, None) is None
 
 
 @pytest.mark.usefixtures("compiler")
@@ -76,8 +76,8 @@ def test_a_cancellation_shows_the_last_bit_once_its_terms_are_large(tmp_path: Pa
     call = call_of(tmp_path, script + inputs)
     kernel = Candidate.deny({"lower:aten.erf@erf"})
     wanted, usual = [(Candidate(), FAIL), (kernel, PASS)], {"float32": (1.3e-6, 1e-5)}
-    assert steer(call, WHOLE, wanted, usual, None, 20.0) is None
-    found = steer(call, WHOLE, wanted, usual, None, 20.0, (2.0**16,))
+    assert steer(call, WHOLE, wanted, usual, None) is None
+    found = steer(call, WHOLE, wanted, usual, None, (2.0**16,))
     assert found == Moved("l_w_", 2.0**16)
 
 
@@ -88,7 +88,7 @@ def test_where_no_term_cancels_other_numbers_are_drawn_in_which_one_does(tmp_pat
     call = call_of(tmp_path, script + inputs)
     kernel = Candidate.deny({"lower:aten.erf@erf"})
     wanted, usual = [(Candidate(), FAIL), (kernel, PASS)], {"float32": (1.3e-6, 1e-5)}
-    found = steer(call, WHOLE, wanted, usual, None, 20.0, (2.0**16,))
+    found = steer(call, WHOLE, wanted, usual, None, (2.0**16,))
     assert found is not None and found.seed is not None
     drawn = found.case(WHOLE)
     rtol, atol = usual["float32"]
@@ -103,9 +103,20 @@ def test_where_no_term_cancels_other_numbers_are_drawn_in_which_one_does(tmp_pat
 def test_one_program_cannot_both_agree_and_not(tmp_path: Path) -> None:
     call = call_of(tmp_path, STEPS + INPUT)
     wanted = [(Candidate(), FAIL), (Candidate.deny({"vec:cos@gone"}), PASS)]
-    assert steer(call, WHOLE, wanted, dict(EXACT), None, 5.0) is None
+    assert steer(call, WHOLE, wanted, dict(EXACT), None) is None
 
 
 def test_gradients_are_left_alone(tmp_path: Path) -> None:
     call = call_of(tmp_path, STEPS + INPUT.replace("64)", "64).requires_grad_()"))
-    assert steer(call, WHOLE, [(Candidate(), FAIL)], dict(EXACT), True, 5.0) is None
+    assert steer(call, WHOLE, [(Candidate(), FAIL)], dict(EXACT), True) is None
+
+
+@pytest.mark.usefixtures("another_last_bit")
+def test_the_search_ends_once_its_runs_have_done_what_work_they_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, few = call_of(tmp_path, STEPS + INPUT), WHOLE.with_slice(Slice("l_x_", 0, 8, 16))
+    wanted = [(Candidate(), FAIL), (SCALAR, PASS)]
+    assert steer(call, few, wanted, dict(EXACT), None) is not None
+    monkeypatch.setattr("bisector.inductor.steer.MOST_WORK", 100)
+    assert steer(call, few, wanted, dict(EXACT), None) is None

@@ -113,10 +113,7 @@ class Beside:
         def against(reference: Mapping[str, Any]) -> Measurement:
             return self.measured(eager, compiled, steady.moves.beside(reference))
 
-        evidence = Evidence(
-            against(reference), steady.again, steady.restored, steady.nudged, notes,
-            coarsest=self.coarsest, undeclared=steady.undeclared, undeclared_paths=steady.undeclared_paths,
-        )  # fmt: skip
+        evidence = steady.evidence(against(reference), notes, self.coarsest)
         if has_other_reference(evidence):
             evidence = replace(evidence, default=against({}), notes=(*notes, OTHER_REFERENCE))
         return evidence, found.unseen or ""

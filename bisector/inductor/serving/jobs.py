@@ -111,9 +111,8 @@ def _other_inputs(loaded: Loaded, request: asked.TryOtherInputs) -> asked.Draws:
 
 def _steer(loaded: Loaded, request: asked.SteerInputs) -> asked.Steered:
     about, call = request.about, _call(loaded, request)
-    found = steer.steer(
-        call, about.case, request.wanted, request.tolerances, about.train, request.seconds, request.magnifying
-    )
+    asked_of = request.wanted, request.tolerances, about.train, request.magnifying
+    found = steer.steer(call, about.case, *asked_of)
     return asked.Steered(None if found is None else found.case(about.case))
 
 

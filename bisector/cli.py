@@ -117,7 +117,7 @@ def options(*groups: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 
 
 def status_of(error: BaseException, arguments: Sequence[str]) -> int:
-    """The exit status of a command that ended with this error, which is told in one line on stderr.
+    """The exit status of a command that ended with this error, which is printed in one line on stderr.
 
     Never 0 or 1, which are answers: an error of numbisect's own is 125 of `check`, so that `git bisect run`
     skips the commit, and 3 of the other commands.

@@ -68,5 +68,5 @@ def first_line(error: BaseException) -> str:
     if not text:
         return type(error).__name__
     # What a compiler says of the machine stands below a first line that says that it failed.
-    machine = next((said for said in _OF_THE_MACHINE if any(said in line for line in text[1:])), None)
+    machine = next((phrase for phrase in _OF_THE_MACHINE if any(phrase in line for line in text[1:])), None)
     return f"{type(error).__name__}: {text[0][:300]}{f' ({machine})' if machine else ''}"

@@ -44,8 +44,8 @@ _LIBC = ctypes.CDLL(None)
 
 def program(name: str) -> str | None:
     """The path of a program: the one installed with this Python, else the user's own; None for neither."""
-    beside = str(Path(sys.executable).parent)
-    return shutil.which(name, path=os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]))
+    own_folder = str(Path(sys.executable).parent)
+    return shutil.which(name, path=os.pathsep.join([own_folder, os.environ.get("PATH", os.defpath)]))
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Ended:
 
     @property
     def last_line(self) -> str:
-        """Of what it said on stderr, or else on stdout; empty where it said nothing."""
+        """Of what it printed on stderr, or else on stdout; empty where it printed nothing."""
         return next(reversed((self.err.strip() or self.out.strip()).splitlines()), "")
 
 

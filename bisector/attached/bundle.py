@@ -2,7 +2,7 @@
 
 case.py    the script: the graphs, the settings, the calls, compiled against eager; `python case.py` runs it
 inputs.pt  what the calls were given, for `torch.load(..., weights_only=True)`
-bundle.json  where it came from: versions, environment, what the oracle said, seeds
+bundle.json  where it came from: versions, environment, the oracle's finding, seeds
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def _shape(value: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Checked:
-    """outcome: PASS where compiled agrees with eager, FAIL where it diverges, UNRESOLVED where neither can be
-    told; verdict, reason: what they are to each other. run: the run directory."""
+    """outcome: PASS where compiled agrees with eager, FAIL where it diverges, UNRESOLVED where neither is
+    known; verdict, reason: what they are to each other. run: the run directory."""
 
     outcome: Outcome
     verdict: VerdictClass

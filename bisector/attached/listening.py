@@ -28,7 +28,7 @@ NOT_CLOSE = "not_close_error_metas"
 
 
 def install() -> None:
-    """From now on recordings are told; a second call does nothing. Of comparisons nothing is told where this
+    """From now on recordings are notified; a second call does nothing. They hear of no comparison where this
     torch has no such function."""
     stand_ins = [of_compile_fx(outermost(_lowered))]
     if (comparing := getattr(torch.testing._comparison, NOT_CLOSE, None)) is not None:

@@ -1,7 +1,7 @@
 """The pytest plugin: a test that fails on what torch.compile computed leaves a bundle, or its answer.
 
     pytest --numbisect=bundle      a folder for each such test; `numbisect minimize` it when there is time
-    pytest --numbisect=minimize    and the answer beside the failure
+    pytest --numbisect=minimize    and the answer next to the failure
 
 Torch is imported with the first test, and not at all where the plugin is off.
 """

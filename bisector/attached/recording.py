@@ -1,8 +1,8 @@
 """What is kept of the compiled calls that a scope saw: graphs, inputs, modes, and what was compared.
 
 `inductor.capture` keeps more of a script that it runs itself: every setting and the first calls of each
-graph, in place of the compile. This is beside the user's own run, which may make a million calls, so it keeps
-what is cheap to read at a call, and the last calls. Both keep a `GraphCall`.
+graph, in place of the compile. This records during the user's own run, which may make a million calls, so it
+keeps what is cheap to read at a call, and the last calls. Both keep a `GraphCall`.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Attached:
                     raise
 
     def kept(self, recorded: Recording, oracle: str) -> Scope:
-        """The bundle of what was recorded; oracle: what it said."""
+        """The bundle of what was recorded; oracle: its finding, in words."""
         scope = Scope()
         self._keep(scope, recorded, oracle)
         return scope

@@ -1,4 +1,4 @@
-"""Recorded calls as a script: plain torch, with the inputs in a file beside it."""
+"""Recorded calls as a script: plain torch, with the inputs in a file next to it."""
 
 from __future__ import annotations
 

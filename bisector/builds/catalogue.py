@@ -22,7 +22,7 @@ from .history import Commit
 from .index import Wheel, nightlies, releases
 
 INSTALLED = BoundKind.INSTALLED.value
-NEAREST = 4  # builds that are named beside one that is not there
+NEAREST = 4  # builds that are named where the one asked for is not there
 
 
 class BuildKind(enum.Enum):

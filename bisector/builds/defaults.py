@@ -38,8 +38,8 @@ def defaults(where: Interpreter) -> Defaults:
     with tempfile.TemporaryDirectory(prefix="numbisect-") as folder:
         command = [str(where.python), "-c", _PROGRAM]
         done = processes.run(command, IMPORT_S, folder=folder, environment=environment_of(where, folder))
-    said = next(reversed(done.out.splitlines()), "")
-    found: Defaults = json.loads(said) if done.status == 0 and said else {}
+    last_line = next(reversed(done.out.splitlines()), "")
+    found: Defaults = json.loads(last_line) if done.status == 0 and last_line else {}
     return found
 
 

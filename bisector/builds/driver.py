@@ -38,10 +38,10 @@ def main(path, *arguments):
     except BaseException as raised:  # noqa: BLE001 - whatever it is, it is no divergence
         traceback.print_exc()
         status, error = 125, "{}: {}".format(type(raised).__name__, str(raised).split("\n")[0])
-    told = {"status": status, "error": error}
-    told.update(_torch_told())
-    told.update(_digests(names))
-    line.write(json.dumps(told) + "\n")
+    result = {"status": status, "error": error}
+    result.update(_torch_origin())
+    result.update(_digests(names))
+    line.write(json.dumps(result) + "\n")
     line.flush()
 
 
@@ -57,7 +57,7 @@ def _judged(raised, path):
     return 125, "AssertionError in {}: {}".format(where, str(raised).split("\n")[0])
 
 
-def _torch_told():
+def _torch_origin():
     """Where torch comes from, and where its compiler does: a wrong path would test another build."""
     torch = sys.modules.get("torch")
     version = getattr(torch, "version", None)

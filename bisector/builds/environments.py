@@ -1,6 +1,6 @@
 """One environment for each build: made by uv, hard-linked from its cache, under a limit of size.
 
-An environment is made beside and moved to its place, so that one whose making was interrupted is never used.
+An environment is made under a temporary name, then renamed, so that an interrupted one is never used.
 Where uv is missing, venv and pip do the same, slower and with a copy for each build.
 """
 
@@ -40,7 +40,7 @@ OF_CUDA = re.compile(r"nvidia-|cuda-|(pytorch-)?triton\b")
 STUBS = "stubs"  # the folder of an environment that has them
 NO_SPACE = os.strerror(errno.ENOSPC)  # as uv and pip say it, too
 INSTALL_S = 3600.0  # two gigabytes over a slow line
-LAST_WORDS = 300  # characters of what an installer said that are told
+LAST_WORDS = 300  # characters of an installer's output that are reported
 
 
 class Installer:
@@ -63,8 +63,8 @@ class Installer:
         if self.interrupted:
             raise CannotInstall("interrupted")
         if done.status != 0:
-            said = " ".join((done.err or done.out).split())
-            raise CannotInstall(said[-LAST_WORDS:] or f"{command[0]}: {done.how}")
+            output = " ".join((done.err or done.out).split())
+            raise CannotInstall(output[-LAST_WORDS:] or f"{command[0]}: {done.how}")
 
     def interrupt(self) -> None:
         """What runs is ended, and nothing is run after it."""

@@ -13,7 +13,7 @@ from .predicate import Interpreter
 
 
 class Known(Protocol):
-    """What is known of builds beside what they gave."""
+    """What is known of builds besides what they gave."""
 
     def precision(self, bracket: Bracket) -> str:
         """How near the ends of an answer are, in the words of the result."""
@@ -66,7 +66,7 @@ class Source(Protocol):
         ...
 
     def strange(self, line: Mapping[str, Any]) -> str:
-        """Why what a run said is not about the build that was meant; empty where it is."""
+        """Why a run's line is not about the build that was meant; empty where it is."""
         ...
 
     def close(self) -> None: ...

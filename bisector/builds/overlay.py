@@ -104,7 +104,7 @@ class Overlay:
 
 def from_elsewhere(line: Mapping[str, Any], folder: Path) -> str:
     """Why a run was not about the tree in that folder, empty where it was: where a path is wrong, Python
-    takes another tree without a word. line: what the driver said."""
+    takes another tree without a word. line: what the driver printed."""
     files = [line.get("file"), line.get("inductor")]
     if all(Path(file).is_relative_to(folder) for file in files if file):
         return ""

@@ -21,8 +21,8 @@ from bisector import processes
 from bisector.core.outcome import OF_STATUS, Outcome
 
 DRIVER = Path(__file__).with_name("driver.py")
-SETTINGS = "NUMBISECT_SETTINGS"  # the variable by which the driver is told of settings, as JSON
-LAST_WORDS = 200  # characters of stderr that are told
+SETTINGS = "NUMBISECT_SETTINGS"  # the variable that hands settings to the driver, as JSON
+LAST_WORDS = 200  # characters of stderr that are reported
 # Of the user's environment: what would put other modules, or another build's kernels, before the build's own.
 _TAKEN_OUT = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 

@@ -189,8 +189,8 @@ def _compile(library: Path, versions: Mapping[str, Iterable[str]]) -> None:
     options = [f"-Wl,-soname,{library.name}", *([f"-Wl,--version-script={script}"] if any(versions) else [])]
     done = processes.run([*command, *options], COMPILE_S)
     if done.status != 0:
-        said = done.err.strip()[-200:] or done.how
-        raise CannotInstall(f"no stub of {library.name} could be made: {said}")
+        error = done.err.strip()[-200:] or done.how
+        raise CannotInstall(f"no stub of {library.name} could be made: {error}")
     source.unlink()
     script.unlink()
 

@@ -119,7 +119,7 @@ ONE_SIDED = 0.94
 
 def is_far_at_elements(output: OutputMeasurement) -> bool:
     """Whether many elements are far from the reference at their own sizes in compiled alone, as small ones
-    may be beside a large one."""
+    may be where another is large."""
     far = output.far
     return far is not None and far.compiled > FEW and far.compiled >= ONE_SIDED * (far.compiled + far.eager)
 
@@ -177,7 +177,7 @@ def beneath_tolerance_in_calls(
     calls: Iterable[Sequence[OutputMeasurement]], criterion: Criterion
 ) -> dict[str, tuple[Tolerance, ...]]:
     """The same by dtype, of the calls of a script, of which nothing says what rounding makes: a small output
-    beside a large one of its kind may be what cancels in it."""
+    next to a large one of its kind may be what cancels in it."""
     found = list[tuple[str, Tolerance]]()
     for outputs in calls:
         scales = dict[str, float]()
@@ -192,7 +192,7 @@ def beneath_tolerance_in_calls(
 def _agreeing_by_default(
     outputs: Sequence[OutputMeasurement], criterion: Criterion
 ) -> Iterator[OutputMeasurement]:
-    """Outputs of which nobody said what they are held to, and that agree."""
+    """Outputs that agree and for which the user set no tolerance."""
     for output in outputs:
         default = criterion.is_default(output) and output.dtype in DTYPE_TOLERANCES
         if default and not is_exact(output) and criterion.divergence(output) is None:
@@ -208,7 +208,7 @@ def _own(output: OutputMeasurement, scale: float) -> Tolerance | None:
 
 
 def leaning_if_far(output: OutputMeasurement, evidence: Evidence) -> Leaning:
-    """By the errors on these inputs, of which one is nothing beside the other; INCONCLUSIVE where it is not
+    """By the errors on these inputs, one of them negligible against the other; INCONCLUSIVE where it is not
     far off."""
     found = _apart(output, FAR)
     return found if is_far(output, evidence) and found is not Leaning.ALIKE else Leaning.INCONCLUSIVE

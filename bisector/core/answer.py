@@ -35,7 +35,7 @@ class Relation(enum.Enum):
 
 @dataclass(frozen=True)
 class AlsoDiverges:
-    """A call that diverges beside the one that was explained. number: from 1, as `--call` takes it."""
+    """A call that diverges, other than the one that was explained. number: from 1, as `--call` takes it."""
 
     number: int
     entry: str
@@ -45,7 +45,7 @@ class AlsoDiverges:
 
 @dataclass(frozen=True)
 class UnderFix:
-    """The user's own script, run plainly under a fix, beside its run with compilation off. fix: its ID.
+    """The user's own script, run plainly under a fix, against its run with compilation off. fix: its ID.
     comparisons: how many of its own comparisons agree, where all do. own_difference: which of them fails with
     compilation off too, and why; empty where none does. remaining: where it still diverges, what does so that
     did so without the fix too, while something else is mended: it may be of another cause. Empty where

@@ -18,7 +18,7 @@ GIVEN = "where each call gives what it gave compiled"
 
 @dataclass(frozen=True)
 class Channel:
-    """How a difference came to a call, or to what the script says beside its calls.
+    """How a difference came to a call, or to what the script says outside its calls.
 
     call: the first call that is given something else than compiled, and at: what, where neither values nor
     time carried it to a call. unknown: why the carrier is not known.
@@ -48,7 +48,7 @@ def to_call(kept: PlainRun, substituted: PlainRun, diverging: int) -> Channel:
 
 
 def to_words(kept: PlainRun, substituted: PlainRun, lines: Collection[PrintedLine]) -> Channel:
-    """The same for what the script says beside its calls: its comparisons, its end and these lines."""
+    """The same for what the script says outside its calls: its comparisons, its end and these lines."""
     for run in (kept, substituted):
         if run.unfinished:
             return Channel.hidden(f"{GIVEN} the script {run.unfinished}")

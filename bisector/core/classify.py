@@ -26,7 +26,7 @@ def classify(
     evidence: Evidence, criterion: Criterion, own_random: bool, followed: Trace | None = None
 ) -> Verdict:
     """followed: what arises and grows at each node, once that is known; it then stands in place of the
-    nudges. own_random: the compile was told to draw random numbers as eager does (fallback_random)."""
+    nudges. own_random: the compile was set to draw random numbers as eager does (fallback_random)."""
     default = judge(evidence.default, criterion)
     if default.outcome is Outcome.UNRESOLVED:
         return decided(VerdictClass.UNRESOLVED, default.reason)
@@ -47,13 +47,13 @@ def classify(
     if default.outcome is Outcome.PASS:
         agrees = default.reason if raised else "every output agrees within tolerance"
         return decided(VerdictClass.AGREES, agrees, compared=default.compared)
-    # Where both draw alike, what else differs is judged as in a call that draws nothing.
+    # Where both draw the same numbers, what else differs is judged as in a call that draws nothing.
     if not own_random and (beyond := next(iter(evidence.outside.items()), None)) is not None:
         reason = f"{beyond[0]}: {beyond[1]} elements that compiled draws lie beyond all that eager draws"
         return decided(VerdictClass.UNRESOLVED, reason, Rule.DRAWN_ALIKE, default.signatures)
     if evidence.alike is not None and judge(evidence.alike, criterion).outcome is Outcome.PASS:
         return decided(VerdictClass.RANDOM, DRAWS_OTHERS, Rule.DRAWN_ALIKE, default.signatures)
-    if _is_apart(evidence.again, criterion) and not own_random:
+    if _is_unsteady(evidence.again, criterion) and not own_random:
         reason = (
             "eager draws random numbers and differs from itself; torch.compile draws others. "
             "With `-c fallback_random=True` both draw the same"
@@ -64,8 +64,8 @@ def classify(
     for output in evidence.default.outputs:
         found = criterion.divergence(output)
         if found is not None and found[0] is DivergenceKind.SHAPE:
-            told = f"{output.path}: {found[1]}"
-            if (shape := _by_shape(evidence, criterion, output, told, default.signatures)) is not None:
+            shapes = f"{output.path}: {found[1]}"
+            if (shape := _by_shape(evidence, criterion, output, shapes, default.signatures)) is not None:
                 return shape
         if found is not None and found[0] in PLAINLY_WRONG:
             reason = f"{output.path}: {found[1]}"
@@ -83,11 +83,11 @@ def _by_shape(
     evidence: Evidence,
     criterion: Criterion,
     output: OutputMeasurement,
-    told: str,
+    shapes: str,
     signatures: tuple[Signature, ...],
 ) -> Verdict | None:
     """Where how many elements an output has hangs on its values: on casts that are not executed, or on
-    rounding. None where neither changes it. told: how the two shapes differ."""
+    rounding. None where neither changes it. shapes: how the two shapes differ, in words."""
     if is_mended(output, evidence, criterion):
         kind, why, rule = VerdictClass.ELIDED_ROUNDING, NOT_EXECUTED, Rule.CASTS
     elif moved := max(map(_elements_more, evidence.nudged_at(output.path)), default=0):
@@ -97,7 +97,7 @@ def _by_shape(
         rule = Rule.ROUNDING
     else:
         return None
-    return decided(kind, f"{told}; {why}", rule, signatures)
+    return decided(kind, f"{shapes}; {why}", rule, signatures)
 
 
 def _elements_more(output: OutputMeasurement) -> int:
@@ -107,7 +107,7 @@ def _elements_more(output: OutputMeasurement) -> int:
     return max(1, abs(math.prod(output.shape_compiled) - math.prod(output.shape)))
 
 
-# -- runs that are not alike ----------------------------------------------------------------------------
+# -- runs that do not repeat ----------------------------------------------------------------------------
 
 
 def _steady_alone(
@@ -126,7 +126,7 @@ def _eager_differs(
     evidence: Evidence, criterion: Criterion, signatures: tuple[Signature, ...]
 ) -> Verdict | None:
     """Where the same run of eager gives other values, so that nothing can be compared with it."""
-    if not signatures or not _is_apart(evidence.restored, criterion):
+    if not signatures or not _is_unsteady(evidence.restored, criterion):
         return None
     named = next(iter(evidence.undefined.items()), None)
     if named is not None:
@@ -141,8 +141,8 @@ def _compiled_differs(
     signatures: tuple[Signature, ...],
     followed: Trace | None,
 ) -> Verdict | None:
-    """Where the compiled program's own runs are as far apart as it is from eager, or some of them agree with
-    eager and others do not. None where they do not differ so.
+    """Where the compiled program's own runs differ from each other as much as from eager, or some of them
+    agree with eager and others do not. None where they do not differ so.
 
     If every run is wrong, by more than rounding explains, the outcome is steady though the bits are not: a
     read outside of a buffer, or of memory that nothing was written to (pytorch#190765).
@@ -182,7 +182,7 @@ def _wrong_in_every_run(
     return found[0].verdict().reason if all(one.is_wrong for one in found) else ""
 
 
-def _is_apart(eager_again: Measurement | None, criterion: Criterion) -> bool:
+def _is_unsteady(eager_again: Measurement | None, criterion: Criterion) -> bool:
     """Whether another run of eager is not known to agree with the first."""
     return eager_again is not None and judge(eager_again, criterion).outcome is not Outcome.PASS
 

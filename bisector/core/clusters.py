@@ -1,4 +1,4 @@
-"""Failures by what causes them: what an answer says of other failures, and how alike two partitions are."""
+"""Failures by what causes them: what an answer says of other failures, and how similar two partitions are."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Cause:
     @property
     def key(self) -> str:
         """Equal for failures of one cluster."""
-        told = self.repair or self.cause or [f"{name}={value}" for name, value in self.flags]
-        return " + ".join(sorted(told))
+        parts = self.repair or self.cause or [f"{name}={value}" for name, value in self.flags]
+        return " + ".join(sorted(parts))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -91,7 +91,7 @@ def patterns(decisions: Iterable[DecisionId]) -> frozenset[Pattern]:
 
 
 def rand_index(ours: Sequence[str], theirs: Sequence[str]) -> float:
-    """How alike two partitions of the same things are: 1 where equal, 0 by chance (Hubert and Arabie, 1985).
+    """How similar two partitions of one set are: 1 where equal, 0 by chance (Hubert and Arabie, 1985).
 
     ours, theirs: the cluster of each thing.
     """

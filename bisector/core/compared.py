@@ -1,4 +1,4 @@
-"""What two runs were compared in: without it nothing is said to agree."""
+"""What two runs were compared in: without it no verdict says that they agree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Compared:
     """values: outputs, arguments, state and gradients that were held against each other; unequal: those of
     them whose bits differ, within the tolerance; calls: of compiled functions; comparisons: of the script's
-    own; lines: that it printed, said on stderr or wrote into files; ends: how each of the two runs ended,
+    own; lines: that it wrote on stdout, on stderr or into files; ends: how each of the two runs ended,
     where that was compared. unseen: what was not compared, and why; empty where all of it was.
     """
 

@@ -61,16 +61,17 @@ class Confirmed:
 class Decided:
     """Sets over one case: the one searched, which the causes are confirmed on.
 
-    places: fallbacks that repair where no finer decision does. beside: the flags that stand in as decisions
-    and the lowerings whose formula is to blame, which the plain baseline denies too. checks: the ends that
-    did not hold, each in a sentence for the report. graded: what each carries, where no single one repairs.
+    places: fallbacks that repair where no finer decision does. also_denied: the flags that stand in as
+    decisions and the lowerings whose formula is to blame, which the plain baseline denies too. checks: the
+    ends that did not hold, each in a sentence for the report. graded: what each carries, where no single one
+    repairs.
     """
 
     case: Case
     decisions: tuple[Decision, ...] = ()
     sets: SetsFound[DecisionId] = field(default_factory=SetsFound[DecisionId])
     places: tuple[DecisionId, ...] = ()
-    beside: tuple[DecisionId, ...] = ()
+    also_denied: tuple[DecisionId, ...] = ()
     checks: tuple[str, ...] = ()
     graded: Graded | None = None
 

@@ -94,9 +94,9 @@ class Criterion:
         return self.tolerances(path, dtype)[0]
 
     def is_default(self, output: OutputMeasurement) -> bool:
-        """Whether nobody said what this output is held to."""
-        said = self.everywhere is not None or not self.by_tolerances or output.dtype in self.by_dtype
-        return not said and output.path not in self.by_path and "*" not in self.by_path
+        """Whether the user set no tolerance for this output."""
+        chosen = self.everywhere is not None or not self.by_tolerances or output.dtype in self.by_dtype
+        return not chosen and output.path not in self.by_path and "*" not in self.by_path
 
     def without(self, paths: Iterable[str]) -> Criterion:
         """The same, under which the values of these outputs do not count."""
@@ -118,7 +118,7 @@ class Criterion:
         Strides are not looked at: see `judge`.
         """
         if output.raised is not None:
-            return None if output.raised.alike else (DivergenceKind.RAISES, output.raised.told)
+            return None if output.raised.alike else (DivergenceKind.RAISES, output.raised.description)
         if output.shape_compiled is not None:
             return DivergenceKind.SHAPE, f"shape {output.shape_compiled} instead of {output.shape}"
         if output.dtype_compiled is not None:

@@ -52,7 +52,7 @@ class DecisionId(str):
 
     @property
     def detail(self) -> str:
-        """The place without the `/name` that tells nodes of one Dynamo node apart: `aten.mul`."""
+        """The place without the `/name` that distinguishes nodes of one Dynamo node: `aten.mul`."""
         return self.place.rpartition("/")[0] or self.place
 
     @property

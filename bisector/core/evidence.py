@@ -52,7 +52,7 @@ class Evidence:
     the program wrote. again: eager against eager with the generators running on; restored: with them put
     back; each None where it is known by other runs, or nothing that differs asks for it. nudged: eager
     against eager with each node moved by one ulp. notes: why there is no reference, or which ops ran narrow.
-    alike: where random numbers are drawn, the compile that was told to draw them as eager does.
+    alike: where random numbers are drawn, the compile that was set to draw them as eager does.
 
     widest: the default compile with errors against a float64 run that obeys no cast; None where the program
     casts nothing to a narrower dtype. repeated: the compiled program run again. redrawn: the same program on
@@ -63,7 +63,7 @@ class Evidence:
     own does that it does not declare, and what to change; "" where none does. undeclared_paths: outputs that
     change in eager where such operators do as they declare, and an exception that says so. executed: the
     compile in which every cast to a narrower dtype is executed; where no decision says that one is left out,
-    the compile as it is beside eager without the casts; None where neither could be run. outside: of outputs
+    the compile as it is against eager without the casts; None where neither could be run. outside: of outputs
     that are drawn, how many elements lie beyond all that several runs of eager draw, where that is no chance.
     """
 

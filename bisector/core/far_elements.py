@@ -1,5 +1,5 @@
-"""Elements that are far from the float64 reference at their own size, as small ones may be beside a large
-one."""
+"""Elements that are far from the float64 reference at their own size, as small ones may be where another is
+large."""
 
 from __future__ import annotations
 

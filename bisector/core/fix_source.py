@@ -179,7 +179,7 @@ def _fallback(fix: FallBack) -> Statements:
         op = f"torch.ops.{name}"
         if fix.decomposed:
             lines.append(f"torch._decomp.remove_decompositions({_LOWERING}.decompositions, [{op}])")
-            # Python kernels take some apart before the table is asked (torch/_ops.py).
+            # Python kernels decompose some before the table is asked (torch/_ops.py).
             each = f"for o in {op}.overloads() for k in ({_KEYS})"
             lines.append(f"[getattr({op}, o).py_kernels.pop(k, None) {each}]")
         # The warning is an error where the environment has CI set.

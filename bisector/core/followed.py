@@ -57,23 +57,23 @@ def followed_graph(info: GraphInfo, trace: Trace) -> FollowedGraph:
     """info: of the case that was followed."""
     known = {node.name: node for node in info.nodes}
 
-    def node_of(told: NodeTrace) -> FollowedNode:
-        of = known.get(told.of)
+    def node_of(traced: NodeTrace) -> FollowedNode:
+        of = known.get(traced.of)
         dtype = None if of is None else of.dtype
         unit = EPS[dtype] if dtype in FLOATS else None
         return FollowedNode(
-            told.name,
-            told.op,
-            told.where,
+            traced.name,
+            traced.op,
+            traced.where,
             "" if of is None else of.module,
-            told.reads,
+            traced.reads,
             None if of is None else of.shape,
             dtype,
-            told.is_gradient,
-            told.seen,
-            told.local_ulp if told.arises else 0.0,
-            None if unit is None else told.difference / unit,
-            told.gain,
+            traced.is_gradient,
+            traced.seen,
+            traced.local_ulp if traced.arises else 0.0,
+            None if unit is None else traced.difference / unit,
+            traced.gain,
         )
 
     return FollowedGraph(tuple(map(node_of, trace.nodes)), tuple(sorted(trace.ends.items())))

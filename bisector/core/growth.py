@@ -30,7 +30,7 @@ def is_made_by_rounding(
 ) -> bool:
     """rounded: runs in which rounding was made larger; no more of them are asked for than are needed. lines:
     the printed ones that count. last: the place of the call at which the script diverges, where these runs
-    end; None where it is beside its calls."""
+    end; None where it is outside its calls."""
     if last is not None:
         eager, compiled = (PlainRun(run.calls[: last + 1]) for run in (eager, compiled))
         rounded = (PlainRun(run.calls[: last + 1]) for run in rounded)

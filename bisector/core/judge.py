@@ -230,6 +230,6 @@ def together(trials: Sequence[ProbeResult]) -> ProbeResult:
     counts = Counter(t.outcome for t in trials)
     if len(counts) == 1:
         return trials[0]
-    told = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
-    reason = f"{len(trials)} trials disagree: {told}"
+    tally = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
+    reason = f"{len(trials)} trials disagree: {tally}"
     return replace(trials[0], outcome=Outcome.UNRESOLVED, reason=reason, signatures=())

@@ -23,9 +23,9 @@ class Kind:
     with its `{detail}` and `{node}`.
 
     about_graph: its decisions are about a whole graph, so reports name their detail and no node.
-    detail_is_local: its detail names operations of the one graph, so that decisions of two graphs are alike
+    detail_is_local: its detail names operations of the one graph, so that decisions of two graphs match
     by their kind alone. makes_room: it says where a value is computed, not how; it makes room for a cause and
-    is none beside one. kept_in_plain: the plain baseline allows it unless it is a member.
+    is none where there is one. kept_in_plain: the plain baseline allows it unless it is a member.
 
     devices: the types of device on which alone it is taken; empty: any. hooked: its decisions come from a
     hook. rungs: taken where a whole script runs, and asked about where one of these backends is the first to
@@ -157,7 +157,7 @@ CONFIG = Kind(
     "setting",
     "A flag is set for the whole graph; no hook holds its single uses.",
     about_graph=True,
-    kept_in_plain=True,  # a flag is set beside the Control, never by it
+    kept_in_plain=True,  # a flag is set outside the Control, never by it
     hooked=False,
 )
 LOWER = Kind(

@@ -85,7 +85,7 @@ def narrowed(
 ) -> Bracket:
     """The bracket cut down to two builds with nothing between them but what is UNRESOLVED.
 
-    foresee: is told, before each test, what may be asked next, so that it can be fetched meanwhile.
+    foresee: gets, before each test, what may be asked next, so that it can be fetched meanwhile.
     """
     line = [bracket.before, *builds, bracket.after]
     span = Interval(0, len(line) - 1)

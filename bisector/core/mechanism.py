@@ -14,7 +14,7 @@ from .search.families import Family
 @dataclass(frozen=True)
 class Carries:
     """What the errors of a part of the graph carry to the outputs that diverge: by themselves, and what all
-    others do; None where that was not told. places: the decisions of the family there, or of an operation
+    others do; None where that is not known. places: the decisions of the family there, or of an operation
     the nodes at which errors arise. made_by: patterns of the decisions that make an operation differ."""
 
     name: str

@@ -60,7 +60,7 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class ProgramOptions:
-    """What a worker is told whose probes are whole runs of a script.
+    """The options of a worker whose probes are whole runs of a script.
 
     script: the file. folder: what the run with compilation off left there. threads: as of LoadOptions.
     config: settings that hold in every compile. values_alone: what the script says of itself does not count.

@@ -67,8 +67,8 @@ class Raised:
     alike: bool
 
     @property
-    def told(self) -> str:
-        """Which side raises what, of two that do not raise alike."""
+    def description(self) -> str:
+        """Which side raises what, where the two do not raise the same."""
         if self.eager is None:
             return f"compiled raises {self.compiled}; eager returns"
         if self.compiled is None:
@@ -151,7 +151,7 @@ class Measurement:
     vanished: members of the candidate that this compile never asked about.
     code: a digest of the generated source, normalised; equal digests are the same program.
     others: the outputs of further runs of the same program, where any gave other bits, against eager's.
-    same: values that were compared beside the outputs, and are equal: names, counts and the like. unseen:
+    same: values besides the outputs that were compared, and are equal: names, counts and the like. unseen:
     what was not compared, and why, so that outputs which agree prove nothing; None where all of it was.
     """
 

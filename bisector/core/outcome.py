@@ -10,7 +10,7 @@ class Outcome(enum.Enum):
 
     PASS = "PASS"  # compiled agrees with eager
     FAIL = "FAIL"  # diverges, with the signature under study
-    UNRESOLVED = "UNRESOLVED"  # cannot tell; the reason stands beside it
+    UNRESOLVED = "UNRESOLVED"  # cannot tell; the reason stands with it
 
     def inverted(self) -> Outcome:
         """PASS for FAIL and the reverse: a search for repairs is a search for causes upside down."""

@@ -37,12 +37,12 @@ def own_difference(eager: PlainRun, trial: Trial) -> Verdict | None:
     tried = list[str]()
     for kind, call in _candidates(eager):
         does, change = _ADVICE[kind]
-        told = f"call {call.index + 1} (`{call.entry}`) {does.format(_names(call, kind))}"
+        effect = f"call {call.index + 1} (`{call.entry}`) {does.format(_names(call, kind))}"
         if _passes(eager, trial(kind)):
-            passes = f"{told}: where that is put back before each call it passes; {change}"
+            passes = f"{effect}: where that is put back before each call it passes; {change}"
             reason = f"{says or _answers(eager)}; {passes}"
             return decided(VerdictClass.OWN_DIFFERENCE, reason, rule=Rule.PUT_BACK)
-        tried.append(told)
+        tried.append(effect)
     if says is None:
         return None
     looked_at = f" ({', and '.join(tried)}, which does not explain it)" if tried else ""

@@ -1,5 +1,5 @@
 """What two runs of a script print, write and say at their ends, line by line: which lines say other things,
-and how far their numbers are apart.
+and how far their numbers differ.
 
 What moves from run to run (a time, an address) is not left out by how it looks, but because two runs with
 compilation off differ there: a number of seconds may be the script's result.
@@ -44,7 +44,7 @@ class PrintedLine:
     for what ends the script. moving: which of its numbers move from run to run, by their order in the line,
     and do not count; words: which of its words do (`_split`), so that each of them is compared by itself;
     edges: how many words at its beginning and at its end count alone, where those between move in
-    number. exactly: numbers that are nearly alike are not: the values of the calls do not make them so."""
+    number. exactly: nearly equal numbers count as different: the values of the calls do not make them so."""
 
     number: int
     moving: tuple[int, ...] = ()
@@ -111,7 +111,7 @@ def moving(*pairs: tuple[Prints, Prints]) -> Moving:
 
 
 def _in_common(one: Sequence[str], two: Sequence[str]) -> tuple[int, int]:
-    """How many words two lines begin and end with alike."""
+    """How many words two lines have in common at their beginnings and at their ends."""
     pairs = list(zip(one, two, strict=False))
     first = next((i for i, (x, y) in enumerate(pairs) if x != y), len(pairs))
     behind = list(zip(reversed(one[first:]), reversed(two[first:]), strict=False))
@@ -138,9 +138,9 @@ def _moved(one: Sequence[str], two: Sequence[str]) -> frozenset[int]:
     return frozenset(i for i, (x, y) in enumerate(zip(one, two, strict=True)) if x != y)
 
 
-def apart(one: Prints, two: Prints, still: Moving = STILL) -> tuple[PrintedLine, ...]:
+def compare_lines(one: Prints, two: Prints, still: Moving = STILL) -> tuple[PrintedLine, ...]:
     """The lines that say other things. still: what moves by itself, and is left out. Those whose numbers are
-    nearly alike are to be compared exactly, unless the values of the calls make them so."""
+    nearly equal are to be compared exactly, unless the values of the calls make them so."""
     texts = {line: pair for line, pair in _lines(one, two) if pair[0] != pair[1]}
     found = list[PrintedLine]()
     for line in still.counted(texts):
@@ -191,18 +191,18 @@ def _told(text: str | None) -> str:
 def _lines(one: Prints, two: Prints) -> list[tuple[int, tuple[str | None, str | None]]]:
     """Line by line; None where one of them printed fewer."""
     printed = enumerate(zip_longest(one.printed, two.printed))
-    said = enumerate(zip_longest(one.said, two.said), SAID)
+    on_stderr = enumerate(zip_longest(one.said, two.said), SAID)
     wrote = enumerate(zip_longest(one.wrote, two.wrote), WROTE)
-    return [*printed, *said, *wrote, (END, (_last_words(one), _last_words(two)))]
+    return [*printed, *on_stderr, *wrote, (END, (_last_words(one), _last_words(two)))]
 
 
 def _last_words(run: Prints) -> str:
     """What the exception that ended it says. Of an assertion the numbers with digits after the point are as
     far off as what it refutes, and of one that compares tensors all are."""
-    said = run.ended or ""
-    if not said.startswith("AssertionError"):
-        return said
-    return NUMBER.sub("#", said) if run.refuted else NUMBER.sub(lambda n: _without_digits(n[0]), said)
+    ended = run.ended or ""
+    if not ended.startswith("AssertionError"):
+        return ended
+    return NUMBER.sub("#", ended) if run.refuted else NUMBER.sub(lambda n: _without_digits(n[0]), ended)
 
 
 def _without_digits(number: str) -> str:
@@ -267,7 +267,7 @@ _WORD = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?!\w|\.\d)|\w
 
 
 def _split(line: str) -> list[str]:
-    """The words of a line, told apart by spaces and marks: a name that moves may stand beside a value."""
+    """The words of a line, split at spaces and marks: a name that moves may stand next to a value."""
     return _WORD.findall(_plain(line))
 
 

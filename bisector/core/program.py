@@ -34,7 +34,7 @@ class Mode(enum.Enum):
 
 
 class EffectKind(enum.Enum):
-    """What a call does beside giving values."""
+    """What a call does besides giving values."""
 
     MUTATES = "changes an argument in place"
     MAKES_LAZY = "makes the parameters of a lazy module"
@@ -60,7 +60,7 @@ class RunOptions:
     the last call that is looked at, by its place; the script ends after it.
     too: where each call gives the values that it gave compiled, what else is as it was there: LAYOUT or TIME.
     rounded: with compilation off, the seed by which each operation of the calls is moved by some steps of its
-    dtype. compiling: with compilation off a call that asks whether it is compiled is told so. put_back: what
+    dtype. compiling: with compilation off a call that asks whether it is compiled gets yes. put_back: what
     a call does that is undone before the next one; codes: where the functions are written of which that
     holds, as `file:line`.
     early, late: lines of Python that a fix consists of: before torch is imported, and before the first call
@@ -87,7 +87,7 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchOptions(RunOptions):
-    """What is told to what watches a run.
+    """The options of the code that watches a run.
 
     folder: where the values of the eager run are kept; values: where those are that calls gave compiled, the
     same folder where it is empty. only: the calls that run compiled, by their place; none: all of them.
@@ -100,7 +100,7 @@ class WatchOptions(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PlainOptions(WatchOptions):
-    """What the process of a plain run is told. events: the file that takes what is seen. root: the folder
+    """The options of the process of a plain run. events: the file that takes what is seen. root: the folder
     that holds the package."""
 
     events: str
@@ -122,7 +122,7 @@ class CompiledCall:
     outputs: what it returned, what its arguments held afterwards, and, before the next call, the gradients,
     parameters and buffers. Of a run with compilation off they are empty. raised: type and message, by it or
     by a backward pass before the next call; classes: of what it raised, the most derived first. unseen: which
-    of its values could not be compared, and why. same: how many values beside the outputs are the same:
+    of its values could not be compared, and why. same: how many values besides the outputs are the same:
     names, numbers and the like.
 
     effects: what else it did, of a run with compilation off; code: where it is written, as `file:line`. key:
@@ -179,7 +179,7 @@ class PlainRun:
 
     @property
     def lines(self) -> int:
-        """How many lines it printed, said and wrote."""
+        """How many lines it wrote on stdout, on stderr and into files."""
         return len(self.printed) + len(self.said) + len(self.wrote)
 
     @property
@@ -198,13 +198,13 @@ def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[E
     """The run with what was noted while it ran (`inductor/program/watching.py`). calls: those that were
     noted; events: all else, in order."""
     agreed, backends, late, refuted = list[bool](), list[str](), set[int](), 0
-    said, wrote = "", list[str]()
+    on_stderr, wrote = "", list[str]()
     for event in events:
         if "agreed" in event:
             agreed.append(event["agreed"])
             refuted += event.get("raised", False)
         elif "said" in event:
-            said += event["said"]
+            on_stderr += event["said"]
         elif "wrote" in event:
             wrote += event["wrote"]
         elif "late" in event:
@@ -221,7 +221,7 @@ def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[E
         ),
         agreed=tuple(agreed),
         refuted=refuted,
-        said=tuple(without_frames(said.splitlines())[:MOST_LINES]),
+        said=tuple(without_frames(on_stderr.splitlines())[:MOST_LINES]),
         wrote=tuple(wrote[:MOST_LINES]),
         backends=tuple(dict.fromkeys(backends)),
     )
@@ -243,5 +243,5 @@ FROM_OUTSIDE = (1, 2, 9, 15)
 
 
 def exception_type(ended: str | None) -> str:
-    """The type of an exception that is told as `Type: message`; empty where there was none."""
+    """The type of an exception that is given as `Type: message`; empty where there was none."""
     return (ended or "").partition(":")[0]

@@ -199,7 +199,7 @@ class SteerInputs(AboutCase[Steered], job="steer", answers=Steered):
 
 @dataclass(frozen=True)
 class GeneratedCode:
-    """digest: equal for equal code, None where that cannot be told. unread: of the flags that were named
+    """digest: equal for equal code, None where that is not known. unread: of the flags that were named
     those that the compile did not read, so that they cannot change it."""
 
     digest: str | None
@@ -288,7 +288,7 @@ class SelfTest(Request[HooksTested], job="selftest", answers=HooksTested):
 
 @dataclass(frozen=True)
 class Done:
-    """Nothing is told."""
+    """An answer without content."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Reproduced:
         return self.shown.fix.id if self.shown is not None and self.shown.fix is not None else None
 
     def judged(self, fixes: Sequence[tuple[Fix, bool]]) -> tuple[tuple[Fix, bool], ...]:
-        """Each fix with whether it is confirmed, after what fresh processes said of it."""
+        """Each fix with whether it is confirmed, after what fresh processes found."""
         return tuple((fix, ok and fix.id not in self.refuted) for fix, ok in fixes)
 
     @property

@@ -1,4 +1,4 @@
-"""What a script is said to show: the class of its divergence, from its own runs.
+"""The verdict on a script: the class of its divergence, from its own runs.
 
 The class of differing values is judged on equal inputs alone: at the first call where eager, run on the very
 inputs that the compiled call had, gives something else. Where there is none up to the call that diverges,
@@ -91,7 +91,7 @@ class EqualInputs:
 
     place: that call, with its evidence; None where there is none up to the call that diverges, or it is not
     known. unknown: why it is not, empty where it is. channel: what carried the difference to the call that
-    diverges, where no call made it, or to what the script says beside its calls; None where that was not
+    diverges, where no call made it, or to what the script says outside its calls; None where that was not
     asked.
     """
 
@@ -106,8 +106,8 @@ NOT_ASKED = EqualInputs(unknown="eager was not run on the inputs that the compil
 def first_unequal(
     control: PlainRun, compiled: PlainRun, diverging: ScriptResult, criterion: Criterion
 ) -> EqualInputs:
-    """control, compiled: the script with compilation off and as it is, each call beside eager on the same
-    inputs. diverging: what the script shows without that, at one of its calls or beside all of them."""
+    """control, compiled: the script with compilation off and as it is, each call run in eager too on the
+    same inputs. diverging: what the script shows without that, at one of its calls or outside all of them."""
     calls = compiled.calls if diverging.call is None else compiled.calls[: diverging.call + 1]
     if len(calls) <= (diverging.call or 0):
         return EqualInputs(unknown="with eager run beside it the script did not come to that call")
@@ -150,8 +150,8 @@ def _no_rounding(calls: Sequence[CompiledCall]) -> EqualInputs:
             to_a_side[output.path, side] += bool(side)
     for (path, side), count in to_a_side.items():
         if count >= ONE_SIDED:
-            told = f"in {count} calls {path} is {side} than eager's on equal inputs"
-            return EqualInputs(unknown=f"{told}: rounding goes to both sides")
+            one_sided = f"in {count} calls {path} is {side} than eager's on equal inputs"
+            return EqualInputs(unknown=f"{one_sided}: rounding goes to both sides")
     return EqualInputs()
 
 
@@ -159,12 +159,12 @@ def _no_rounding(calls: Sequence[CompiledCall]) -> EqualInputs:
 class ScriptRuns:
     """What the runs of a script show.
 
-    shown: compiled beside compilation off. again: a second run with compilation off beside the first; None
+    shown: compiled against compilation off. again: a second run with compilation off against the first; None
     where it was not asked. first_bad: the first rung that shows it, None where that is not known; rung: the
     run with it. exact: all values of all calls were seen, and are bit-equal. equal: what eager gives on the
-    inputs of the compiled calls. alike: what the script shows where both draw from the same random streams;
-    None where no call draws. told_so: what it shows where it is told with compilation off too that it is
-    compiled; None where it does not ask. steady: what differs compiled, in a sentence, and not between two
+    inputs of the compiled calls. same_random: what the script shows where both draw from the same random
+    streams; None where no call draws. told_so: what it shows where `is_compiling` is true with compilation
+    off too; None where it does not ask. steady: what differs compiled, in a sentence, and not between two
     runs with compilation off that differ elsewhere.
     """
 
@@ -173,7 +173,7 @@ class ScriptRuns:
     first_bad: str | None
     exact: bool
     equal: EqualInputs = NOT_ASKED
-    alike: ScriptResult | None = None
+    same_random: ScriptResult | None = None
     rung: PlainRun | None = None
     told_so: ScriptResult | None = None
     steady: str = ""
@@ -186,7 +186,7 @@ class ScriptRuns:
 
     @property
     def differs_by_asking(self) -> bool:
-        """Whether it agrees where both are told that they are compiled."""
+        """Whether it agrees where `is_compiling` is true in both runs."""
         return self.told_so is not None and self.told_so.outcome is Outcome.PASS
 
     @property
@@ -246,7 +246,7 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
         return cannot_tell(f"{at}; whether that is steady is not known: {why}")
     if runs.differs_by_asking:
         return decided(VerdictClass.OWN_DIFFERENCE, f"{at}; {ASKS}", rule=Rule.ASKS_COMPILING)
-    if runs.alike is not None and runs.alike.outcome is Outcome.PASS:
+    if runs.same_random is not None and runs.same_random.outcome is Outcome.PASS:
         return decided(VerdictClass.RANDOM, f"{at}; {DRAWS_OTHERS}", rule=Rule.DRAWN_ALIKE)
     kind, why, rule = _classified(runs, criterion)
     if kind in ROUNDING and runs.first_bad == BY_EAGERS_KERNELS[0]:
@@ -311,15 +311,15 @@ def _beside_the_calls(runs: ScriptRuns) -> _Classified:
 
 
 def _by_place(
-    runs: ScriptRuns, place: CompiledCall, beside: Evidence, criterion: Criterion
+    runs: ScriptRuns, place: CompiledCall, on_equal_inputs: Evidence, criterion: Criterion
 ) -> _Classified:
     """By what the first call that differs on equal inputs gives there."""
-    if judge(beside.default, criterion).outcome is Outcome.PASS:
+    if judge(on_equal_inputs.default, criterion).outcome is Outcome.PASS:
         criterion = Criterion(everywhere=EXACT)  # within the tolerance, and more than rounding makes of it
-    found = classify(beside, criterion, own_random=False)
+    found = classify(on_equal_inputs, criterion, own_random=False)
     untold = found.rule is Rule.NO_REFERENCE or found.kind is VerdictClass.COMPILED_BETTER
-    # Eager's own kernels round alike: what is off by far more does not do what the program says.
-    far = any(is_far(output, beside) for output in beside.default.outputs)
+    # Eager's own kernels round the same: what is off by far more does not do what the program says.
+    far = any(is_far(output, on_equal_inputs) for output in on_equal_inputs.default.outputs)
     if untold and (runs.by_eagers_kernels or (far and runs.first_bad in BY_EAGERS_KERNELS)):
         why = _at(place, runs.shown.call, "more than rounding explains")
         return VerdictClass.COMPILED_WORSE, f"{why}; {runs.layer}", Rule.EAGERS_KERNELS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class Shares(enum.Enum):
-    """Whether it is told what the errors of the parts of the graph carry to the outputs."""
+    """Whether the answer says what the errors of the parts of the graph carry to the outputs."""
 
     NONE = "none"
     ALL = "all"

@@ -1,4 +1,4 @@
-"""What two runs of a script show beside each other: where they differ first, and what was compared where they
+"""What two runs of a script show when compared: where they differ first, and what was compared where they
 do not.
 """
 
@@ -21,13 +21,13 @@ CALL = "call["  # begins that of a value of a call, or of what it raised
 
 @dataclass(frozen=True)
 class ScriptResult:
-    """What a plain run shows beside the one with compilation off. Raises NothingCompared where it would agree
-    without what was compared.
+    """What a plain run shows against the one with compilation off. Raises NothingCompared where it would
+    agree without what was compared.
 
     outcome: FAIL where something differs, UNRESOLVED where nothing that was seen does and something was not
     seen. reason: in a sentence; empty where they agree. call: the first compiled call that differs.
     exception: what one of the two raised there. kind, path: of the first output that differs there, or of a
-    printed line, whose kind is VALUE, where its numbers are nearly alike. compared: of two runs that agree.
+    printed line, whose kind is VALUE, where its numbers are nearly equal. compared: of two runs that agree.
     """
 
     outcome: Outcome
@@ -100,7 +100,7 @@ def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Scri
         where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
         if not _raise_alike(before, now):
             raised = Raised(before.raised, now.raised, alike=False)
-            reason = f"{where}: {raised.told}"
+            reason = f"{where}: {raised.description}"
             return ScriptResult(Outcome.FAIL, reason, now.index, before.raised or now.raised)
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
@@ -148,8 +148,8 @@ def _at_the_end(
         return None
     line = different[0]
     kind = DivergenceKind.VALUE if is_near(line, eager, compiled) else None
-    said = differing_line(line, eager, compiled)
-    return ScriptResult(Outcome.FAIL, said, kind=kind, path=f"{LINE}{line}]")
+    reason = differing_line(line, eager, compiled)
+    return ScriptResult(Outcome.FAIL, reason, kind=kind, path=f"{LINE}{line}]")
 
 
 def _end_alike(eager: PlainRun, compiled: PlainRun) -> bool:
@@ -167,8 +167,8 @@ def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
         if run.unseen:
             return ScriptResult(Outcome.UNRESOLVED, run.unseen)
     if eager.cut != compiled.cut:
-        said = f"it prints more than {MOST_LINES} lines, and those after them are not the same"
-        return ScriptResult(Outcome.UNRESOLVED, said)
+        reason = f"it prints more than {MOST_LINES} lines, and those after them are not the same"
+        return ScriptResult(Outcome.UNRESOLVED, reason)
     counts = len(eager.calls), len(compiled.calls)
     for before, now in _pairs(eager, compiled):
         if before.entry != now.entry:
@@ -189,8 +189,8 @@ def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
             where = f"call {call.index + 1} of {counts[1]} (`{call.entry}`)"
             return ScriptResult(Outcome.UNRESOLVED, f"{where}: {call.unseen}", call.index)
     if len(eager.agreed) != len(compiled.agreed):
-        said = f"{len(compiled.agreed)} comparisons, and {len(eager.agreed)} with compilation off"
-        return ScriptResult(Outcome.UNRESOLVED, f"compiled, the script makes {said}")
+        counted = f"{len(compiled.agreed)} comparisons, and {len(eager.agreed)} with compilation off"
+        return ScriptResult(Outcome.UNRESOLVED, f"compiled, the script makes {counted}")
     return None
 
 
@@ -209,7 +209,7 @@ def outputs_of(
     """What the compiled run gave, by call; exceptions, comparisons, the end and printed lines as outputs of
     their own.
 
-    place: a call of which the values on equal inputs are told instead. lines: the printed ones that count.
+    place: a call that is measured by its values on equal inputs instead. lines: the printed ones that count.
     """
     found: list[OutputMeasurement] = []
     for before, now in _pairs(eager, compiled):
@@ -222,17 +222,17 @@ def outputs_of(
             found.append(_another(f"{CALL}{now.index}].exception", raised=raised))
     for index, (before_agreed, agreed) in enumerate(zip(eager.agreed, compiled.agreed, strict=False)):
         if before_agreed and not agreed:
-            found.append(_another(f"comparison[{index}]", said="fails compiled alone"))
+            found.append(_another(f"comparison[{index}]", mismatch="fails compiled alone"))
     ends = [run.ended or f"status {run.status}" for run in (eager, compiled)]
     if not _end_alike(eager, compiled) and not any(o.raised for o in found):
-        found.append(_another("end[0]", said=f"{ends[1]} instead of {ends[0]}"))
+        found.append(_another("end[0]", mismatch=f"{ends[1]} instead of {ends[0]}"))
     different = differing(eager, compiled, lines)
-    found += [_another(f"{LINE}{n}]", said=differing_line(n, eager, compiled)) for n in different]
+    found += [_another(f"{LINE}{n}]", mismatch=differing_line(n, eager, compiled)) for n in different]
     return tuple(replace(output, index=index) for index, output in enumerate(found))
 
 
 def differing_places(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> frozenset[str]:
-    """The paths of what differs beside printed lines: values of calls, exceptions, comparisons, the end."""
+    """The paths of what differs besides printed lines: values of calls, exceptions, comparisons, the end."""
     outputs = outputs_of(eager, compiled)
     return frozenset(output.path for output in outputs if criterion.divergence(output) is not None)
 
@@ -245,8 +245,8 @@ def is_exact(compiled: PlainRun) -> bool:
     return compared and same and not any(call.unseen or call.raised for call in compiled.calls)
 
 
-def _another(path: str, said: str | None = None, raised: Raised | None = None) -> OutputMeasurement:
-    return OutputMeasurement(0, path, "", (), 1, alias_mismatch=said, raised=raised)
+def _another(path: str, mismatch: str | None = None, raised: Raised | None = None) -> OutputMeasurement:
+    return OutputMeasurement(0, path, "", (), 1, alias_mismatch=mismatch, raised=raised)
 
 
 def _first_of(reason: str) -> str:

@@ -84,7 +84,7 @@ class Scope(enum.Enum):
 class Start:
     """case, default: where the search begins, which diverges as the whole does, and its default compile.
 
-    reductions: what was made smaller on the way here. notes: what is said of it.
+    reductions: what was made smaller on the way here. notes: sentences about it for the report.
     """
 
     case: Case

@@ -65,7 +65,7 @@ class NodeTrace:
 
     @property
     def operation(self) -> str:
-        """Its operation, told from the same one in the other pass."""
+        """Its operation, marked where it is of the backward pass."""
         return f"{self.op} (backward)" if self.is_gradient and not self.op.endswith("_backward") else self.op
 
     @property

@@ -43,7 +43,7 @@ NO_MORE_THAN_AN_ULP = f"{NARROWED}; where it is, no more is left than an ulp at 
 
 @dataclass(frozen=True)
 class ValueVerdict:
-    """A divergence in values, told by the nodes where they were followed, by the casts, by accuracy."""
+    """Classifies a divergence in values: by the nodes where they were followed, by the casts, by accuracy."""
 
     evidence: Evidence
     criterion: Criterion
@@ -52,7 +52,7 @@ class ValueVerdict:
 
     def verdict(self) -> Verdict:
         """Of the outputs that values which torch leaves undefined explain nothing is judged but where they do
-        all; the others are judged apart."""
+        all; the others are judged separately."""
         explained = self._explained()
         rest = tuple(s for s in self.signatures if s.path not in explained)
         if not rest:
@@ -60,7 +60,7 @@ class ValueVerdict:
         return replace(self, signatures=rest)._of_values()
 
     def _of_values(self) -> Verdict:
-        """Outputs that casts explain, which are not executed, are set apart: another one may be wrong."""
+        """Outputs that unexecuted casts explain are judged separately: another one may be wrong."""
         if (wrong := self._by_node()) is not None:
             return wrong
         if not (cast := self._cast()):
@@ -131,8 +131,9 @@ class ValueVerdict:
         if node is None:
             return None
         far = f"by {node.local_ulp:.3g} ulp" if math.isfinite(node.local_ulp) else "by more than any rounding"
-        told = "" if node.eager_ulp is None else f", of which eager's own rounding is {node.eager_ulp:.3g}"
-        reason = f"on equal inputs `{node.name}` ({node.op}) differs from eager {far}{told}"
+        own = node.eager_ulp
+        rounding = "" if own is None else f", of which eager's own rounding is {own:.3g}"
+        reason = f"on equal inputs `{node.name}` ({node.op}) differs from eager {far}{rounding}"
         figures = {"local_ulp": node.local_ulp} | (
             {} if node.eager_ulp is None else {"eager_ulp": node.eager_ulp}
         )
@@ -263,13 +264,13 @@ class ValueVerdict:
         """Whether an output without rounding of its own differs by what was rounded before it."""
         if self.followed is not None and self.followed.output(output.path) is not None:
             nodes = self.followed.behind([output.path])
-            # An error that is small beside the largest element may be none of its own rounding.
+            # An error that is small against the largest element may be none of its own rounding.
             if rounding_alone(nodes) and output.unexplained is None:
                 return any(n.local_ulp > 0 for n in nodes if n.arises)
         return is_explained(output, self.evidence)
 
     def _by_rounding(self, outputs: Sequence[OutputMeasurement], amplified_by: str | None) -> Verdict:
-        """What no accuracy tells apart."""
+        """Outputs of which accuracy cannot tell whether eager or compiled is better."""
         known = [o for o in outputs if is_known(o) and not is_exact(o)]
         if amplified_by is not None and (known or all(is_few(o) or is_exact(o) for o in outputs)):
             return self._told(VerdictClass.AMPLIFIED_ROUNDING, amplified_by, Rule.ROUNDING)
@@ -280,9 +281,9 @@ class ValueVerdict:
             return self._without_reference(outputs)
         untold = next((o for o in known if not self._rounds_alike(o)), None)
         if untold is not None:
-            told = "too few to tell" if is_few(untold) else "and it is not clear"
+            doubt = "too few to tell" if is_few(untold) else "and it is not clear"
             reason = (
-                f"{untold.path}: {untold.n_diff} elements differ, {told} which run is nearer to the float64 "
+                f"{untold.path}: {untold.n_diff} elements differ, {doubt} which run is nearer to the float64 "
                 f"reference (rms error {_errors_of(untold)})"
             )
             return self._told(VerdictClass.UNRESOLVED, reason, Rule.ACCURACY, **_figures(untold))
@@ -303,8 +304,8 @@ class ValueVerdict:
         return self._told(VerdictClass.UNRESOLVED, reason, Rule.NO_REFERENCE)
 
     def _rounds_alike(self, output: OutputMeasurement) -> bool:
-        """Whether the two errors are alike, here or over other inputs, or nothing but rounding arises. Of a
-        program that computes in float64 itself, whether they are small."""
+        """Whether the two errors are about equal, here or over other inputs, or nothing but rounding arises.
+        Of a program that computes in float64 itself, whether they are small."""
         if is_its_own_reference(output):
             return is_small(output)
         if leaning_here(output) is Leaning.ALIKE or is_small(output):
@@ -314,10 +315,10 @@ class ValueVerdict:
     def _amplified_by(self, sensitive: str | None) -> str | None:
         """Why this is amplified rounding, None where it is not. Where the nodes were followed they tell; else
         one ulp at each node, which shows what could be, not what was."""
-        told = None if self.followed is None else amplified(self.followed, self.paths)
-        if told is None:
+        is_amplified = None if self.followed is None else amplified(self.followed, self.paths)
+        if is_amplified is None:
             return sensitive
-        if not told:
+        if not is_amplified:
             return None
         nodes = self.nodes
         most = max(n.local_ulp for n in nodes)

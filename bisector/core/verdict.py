@@ -47,7 +47,7 @@ class Rule(enum.Enum):
     NO_REFERENCE = "no-reference"
     BEYOND_NUDGES = "beyond-nudges"  # off by far more than one ulp at each operation moves eager
     EAGERS_KERNELS = "eagers-kernels"  # a rung of eager's kernels is off by more than rounding
-    ASKS_COMPILING = "asks-compiling"  # the script agrees where it is told that it is compiled either way
+    ASKS_COMPILING = "asks-compiling"  # the script agrees where `is_compiling` is true in both runs
     PUT_BACK = "put-back"  # the script passes where what a call leaves behind is put back before the next
     GROWTH = "growth"  # the script with compilation off, each call giving what it gave compiled
     SCRIPT = "script"  # the runs of the whole script

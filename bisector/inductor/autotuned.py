@@ -25,7 +25,7 @@ from . import compiling
 from .hooks.patching import HookUnavailable, wrap
 
 _COUNT = re.compile(r"_\d+$")
-_OF_THE_LAUNCH = ("num_warps", "num_stages")  # of a configuration, beside the sizes of its blocks
+_OF_THE_LAUNCH = ("num_warps", "num_stages")  # of a configuration, besides the sizes of its blocks
 
 _file: Path | None = None
 

@@ -73,19 +73,19 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
         return Evidence.without(Measurement(error=str(failed)))
     casts = narrowing_casts(gm, looked.dtypes)
     reference = References(subject, casts, eager, looked.eps)
-    exact = steady.moves.beside(reference.outputs(None))
+    exact = steady.moves.references(reference.outputs(None))
     draws = steady.again is not None and any(output.n_diff for output in steady.again.outputs)
     more = _MoreRuns(subject, eager, exact, steady.moves, reference, looked.undefined, draws)
     default = compiled_measurement(subject, Candidate(), eager, exact, watch=more.watch)
-    alike = None
+    drawn_as_eager = None
     if draws and torch_state.has_flag(FALLBACK_RANDOM):
-        alike = compiled_measurement(subject, Candidate.with_flags({FALLBACK_RANDOM: True}), eager)
+        drawn_as_eager = compiled_measurement(subject, Candidate.with_flags({FALLBACK_RANDOM: True}), eager)
     executed = _with_casts_executed(subject, eager, default) if more.widest is not None else None
     default = replace(default, seconds=time.perf_counter() - started)
     evidence = steady.evidence(default, reference.notes, looked.coarsest)
     other_layouts = _other_layouts(default) if steady.undeclared else ()
     return replace(
-        evidence, alike=alike, widest=more.widest, repeated=more.repeated, redrawn=more.redrawn,
+        evidence, alike=drawn_as_eager, widest=more.widest, repeated=more.repeated, redrawn=more.redrawn,
         undefined=more.undefined, undefined_paths=more.undefined_paths, executed=executed or more.left_out,
         outside=more.outside, undeclared_paths=(*other_layouts, *evidence.undeclared_paths),
     )  # fmt: skip
@@ -198,7 +198,7 @@ class References:
             wide = widened(tensors.fresh(edited.args if args is None else args, edited.requires_grad))
             with mode:
                 outputs = run(self.subject, program, wide)
-        except Exception as error:  # noqa: BLE001 - an op may fail in float64 in any way; said, not guessed
+        except Exception as error:  # noqa: BLE001 - an op may fail in float64 in any way; reported, not guessed
             why = str(error).splitlines()[0] if isinstance(error, NoReference) else first_line(error)
             self._without(why)
             return None
@@ -223,7 +223,7 @@ class _MoreRuns:
     outside: Mapping[str, int] = field(default_factory=dict)
     undefined_paths: tuple[str, ...] = ()
     widest: Measurement | None = None
-    left_out: Measurement | None = None  # compiled beside eager without the casts
+    left_out: Measurement | None = None  # compiled against eager without the casts
     repeated: Repeated | None = None
     redrawn: tuple[Measurement, ...] = ()
 
@@ -239,8 +239,8 @@ class _MoreRuns:
         if self.undefined:
             self._look_at_undefined(first)
         if self.reference.casts and (wide := self.reference.outputs(None, obeying=False)) is not None:
-            self.widest = measured(self.subject, self.eager, first, self.moves.beside(wide))
-            self.left_out = self._beside_eager_without_casts(first)
+            self.widest = measured(self.subject, self.eager, first, self.moves.references(wide))
+            self.left_out = self._against_eager_without_casts(first)
         if any(accuracy.is_few(o) and not accuracy.is_exact(o) for o in differing):
             self.redrawn = self._on_other_inputs(compiled)
 
@@ -261,7 +261,7 @@ class _MoreRuns:
                 found[path] = int((~((value.double() >= low) & (value.double() <= high))).sum())
         return {path: count for path, count in found.items() if count >= OUTSIDE}
 
-    def _beside_eager_without_casts(self, first: Outputs) -> Measurement | None:
+    def _against_eager_without_casts(self, first: Outputs) -> Measurement | None:
         """first: of the compiled program. None where eager does not run without them."""
         program = LeavingOut(self.subject.edited.gm, self.reference.casts).run
         try:
@@ -295,7 +295,7 @@ class _MoreRuns:
                 eager, other = (run(self.subject, p, tensors.fresh(args, requires_grad)) for p in programs)
             except Exception:  # noqa: BLE001 - values that one of the two refuses tell nothing
                 break
-            found.append(measured(self.subject, eager, other, Moves(eager).beside(exact), args))
+            found.append(measured(self.subject, eager, other, Moves(eager).references(exact), args))
         return tuple(found)
 
 
@@ -336,7 +336,7 @@ _OTHER_LAYOUT = "AssertionError: expected size "
 def _other_layouts(default: Measurement) -> tuple[str, ...]:
     """An exception of the compiled program which says that a result is not laid out as it was described."""
     exceptions = [(o.path, o.raised.compiled or "") for o in default.outputs if o.raised]
-    return tuple(path for path, said in exceptions if said.startswith(_OTHER_LAYOUT))
+    return tuple(path for path, message in exceptions if message.startswith(_OTHER_LAYOUT))
 
 
 def _differing(eager: Outputs, outputs: Outputs) -> dict[str, torch.Tensor]:

@@ -33,19 +33,19 @@ _Layout = tuple[torch.dtype, tuple[int, ...], tuple[int, ...]]
 
 
 class Undeclared(TorchDispatchMode):
-    """Looks at each call of such an operator, wherever it is made. said: what the first one does that it does
-    not declare and what to change; empty where none does."""
+    """Looks at each call of such an operator, wherever it is made. violation: what the first one does that
+    it does not declare and what to change; empty where none does."""
 
     supports_higher_order_operators = True
-    said = ""
+    violation = ""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if is_higher_order(func):
             return run_under(self, func, args, kwargs or {})
         run = partial(func, *args, **(kwargs or {}))
-        if self.said or not _is_own(func):
+        if self.violation or not _is_own(func):
             return run()
-        result, self.said = _looked_at(func, args, kwargs or {}, run)
+        result, self.violation = _looked_at(func, args, kwargs or {}, run)
         return result
 
 
@@ -81,8 +81,8 @@ def _looked_at(op: OpOverload, args: Any, kwargs: Any, run: Callable[[], Any]) -
     written = [WRITES.format(name) for name, value in read.items() if digest([value]) != before[name]]
     laid_out = zip(_layouts(result), described, strict=False)
     other = [GIVES.format(_shown(real), _shown(fake)) for real, fake in laid_out if real != fake]
-    said = next(iter((*written, *other)), "")
-    return result, f"the operator {op.overloadpacket} {said}" if said else ""
+    violation = next(iter((*written, *other)), "")
+    return result, f"the operator {op.overloadpacket} {violation}" if violation else ""
 
 
 def _is_own(func: Any) -> bool:

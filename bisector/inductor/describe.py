@@ -1,4 +1,4 @@
-"""What the client is told of the subject: its calls when it is loaded, a case's nodes when asked."""
+"""What the client learns of the subject: its calls when it is loaded, a case's nodes when asked."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A program run again in eager on the inputs of one run: how steady it is, how far rounding moves it, and
-whether its operators do as they declare. A graph and a function of a script are asked alike.
+whether its operators do as they declare. It can be a graph or a function of a script.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class FailsAgain(Exception):
 
 
 @contextmanager
-def _told(which: str) -> Iterator[None]:
+def _failing_as(which: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -62,7 +62,7 @@ class Steadiness:
     undeclared_paths: tuple[str, ...]
 
     def evidence(self, default: Measurement, notes: Sequence[str], coarsest: float) -> Evidence:
-        """What is told so of the default compile. coarsest: as in `Evidence`."""
+        """What is known of the default compile. coarsest: as in `Evidence`."""
         return Evidence(
             default, self.again, self.restored, self.nudged, tuple(notes), coarsest=coarsest,
             undeclared=self.undeclared, undeclared_paths=self.undeclared_paths,
@@ -73,15 +73,15 @@ def steadiness(program: EagerAgain, eager: Values, nudges: int) -> Steadiness:
     """eager: what the program gave in the run before. nudges: runs with one step at each operation. Raises
     FailsAgain."""
     undeclared = Undeclared()
-    with _told("eager fails when it runs again"):
+    with _failing_as("eager fails when it runs again"):
         run_on = program.run_on()
         again = None if run_on is None else program.measured(eager, run_on)
         restored = program.measured(eager, program.run(undeclared))
     moves = Moves(eager, program.run_moved, nudges)
-    with _told("eager fails where each operation is moved by a step of its dtype"):
+    with _failing_as("eager fails where each operation is moved by a step of its dtype"):
         nudged = tuple(program.measured(eager, outputs) for outputs in moves.by_one_step())
-    paths = _changed_as_declared(program, eager) if undeclared.said else ()
-    return Steadiness(again, restored, nudged, moves, undeclared.said, paths)
+    paths = _changed_as_declared(program, eager) if undeclared.violation else ()
+    return Steadiness(again, restored, nudged, moves, undeclared.violation, paths)
 
 
 def _changed_as_declared(program: EagerAgain, eager: Values) -> tuple[str, ...]:

@@ -29,8 +29,8 @@ def same(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
         return type(a) is type(b) and _is_same_number(a, b)
-    alike = (a.shape, a.dtype, a.device) == (b.shape, b.dtype, b.device)
-    return alike and not bool(differing(a, b).any())
+    equal_meta = (a.shape, a.dtype, a.device) == (b.shape, b.dtype, b.device)
+    return equal_meta and not bool(differing(a, b).any())
 
 
 def _is_same_number(a: Any, b: Any) -> bool:
@@ -86,7 +86,7 @@ def digest(values: Sequence[Any]) -> str:
             hasher.update(f"{tuple(value.shape)}{value.dtype}".encode())
             value = _plain(value)
             if value.device.type == "meta":
-                continue  # no values to tell apart
+                continue  # no values to distinguish
             flat = value.contiguous().cpu().reshape(-1)
             if flat.numel():
                 hasher.update(flat.view(torch.uint8).numpy().tobytes())

@@ -43,10 +43,10 @@ def describe_error(error: BaseException) -> str:
     """Type and first line of what was raised first; where that has no text, of what it came in. Of a failed
     C++ compile also the compiler's first error."""
     root = root_of(error)
-    said = first_line(root) if str(root).strip() else f"{type(root).__name__} ({first_line(error)})"
-    said = ENTRY.sub("kernel", _GENERATED.sub("the generated code", said))
+    message = first_line(root) if str(root).strip() else f"{type(root).__name__} ({first_line(error)})"
+    message = ENTRY.sub("kernel", _GENERATED.sub("the generated code", message))
     found = _COMPILER_ERROR.search(str(root))
-    return f"{said} ({found[1][:MOST]})" if found else said
+    return f"{message} ({found[1][:MOST]})" if found else message
 
 
 def is_of_the_program(error: BaseException) -> bool:
@@ -55,7 +55,7 @@ def is_of_the_program(error: BaseException) -> bool:
     # A restart is what the compiler says to Dynamo, not to the program.
     if isinstance(root, (MemoryError, torch.OutOfMemoryError, RestartAnalysis)):
         return False
-    if any(said in str(error) for said in _OF_THE_MACHINE):
+    if any(text in str(error) for text in _OF_THE_MACHINE):
         return False
     frames = traceback.extract_tb(root.__traceback__)
     return not frames or not frames[-1].filename.startswith(_OURS)
@@ -63,7 +63,7 @@ def is_of_the_program(error: BaseException) -> bool:
 
 def compare(eager: BaseException | None, compiled: BaseException | None) -> OutputMeasurement:
     """How the exceptions of two runs stand to each other; None for one that returned."""
-    said = [None if error is None else describe_error(error) for error in (eager, compiled)]
+    messages = [None if error is None else describe_error(error) for error in (eager, compiled)]
     types = {type(root_of(error)) for error in (eager, compiled) if error is not None}
-    raised = Raised(eager=said[0], compiled=said[1], alike=None not in said and len(types) == 1)
+    raised = Raised(eager=messages[0], compiled=messages[1], alike=None not in messages and len(types) == 1)
     return OutputMeasurement(0, EXCEPTION, "", (), 1, raised=raised)

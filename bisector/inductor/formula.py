@@ -1,7 +1,7 @@
 """Where in torch the formula of a lowering or a decomposition is written: `torch/_inductor/lowering.py:7472`.
 
 Reads the tables `torch._inductor.lowering.lowerings` and `torch._inductor.decomposition.decompositions`, and
-for ops that Python takes apart earlier `OpOverload.py_kernels`. Exercised on torch 2.13. Most pointwise ops
+for ops that Python decomposes earlier `OpOverload.py_kernels`. Exercised on torch 2.13. Most pointwise ops
 share one lowering, which only names an op of the code generator: its place says what is computed.
 """
 
@@ -20,7 +20,7 @@ from ..core.decision import DecisionId
 from . import naming
 
 Function = Callable[..., Any]
-# Stands in the table of decompositions for ops that C++ takes apart: no formula is written there.
+# Stands in the table of decompositions for ops that C++ decomposes: no formula is written there.
 _STUBS = "torch/_export/"
 
 

@@ -37,7 +37,7 @@ def _wrapped(mode: TorchDispatchMode, function: Callable[..., Any]) -> Callable[
 
 
 class _Decomposing(TorchDispatchMode):
-    """Takes composite operations apart: within such an operator autograd, which does so elsewhere, is off."""
+    """Decomposes composite operations: within such an operator autograd, which does so elsewhere, is off."""
 
     supports_higher_order_operators = True
 

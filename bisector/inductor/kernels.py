@@ -1,4 +1,4 @@
-"""The C++ kernels of a forked probe, which its server builds together with those of the probes beside it.
+"""The C++ kernels of a forked probe, which its server builds together with those of the other probes.
 
 Most of what g++ takes for one kernel it takes for an empty file too: the headers. Inductor is let collect the
 kernels of a graph, as it does for its own pool of compilers (torch/_inductor/async_compile.py).

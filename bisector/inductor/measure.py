@@ -217,12 +217,12 @@ def max_ulp(e: torch.Tensor, c: torch.Tensor) -> int | None:
     if e.dtype not in _INT_OF or e.numel() == 0:
         return None
     a, b = _ordered(e), _ordered(c)
-    apart = (a < 0) != (b < 0)
-    if not bool(apart.any()):
+    opposite_signs = (a < 0) != (b < 0)
+    if not bool(opposite_signs.any()):
         return int((a - b).abs().max())
     # On two sides of zero the distances to it add up, which may be more than an int64 holds.
     added = torch.where(a.abs() > _MOST_ULP - b.abs(), _MOST_ULP, a.abs() + b.abs())
-    return int(torch.where(apart, added, (a - b).abs()).max())
+    return int(torch.where(opposite_signs, added, (a - b).abs()).max())
 
 
 def cosine(e: torch.Tensor, c: torch.Tensor) -> float:
@@ -237,7 +237,7 @@ def cosine(e: torch.Tensor, c: torch.Tensor) -> float:
 
 
 def _ordered(x: torch.Tensor) -> torch.Tensor:
-    """Floats as integers in the order of the floats, neighbours one apart, both zeros 0."""
+    """Floats as integers in the order of the floats, neighbours differing by 1, both zeros 0."""
     ints = _INT_OF[x.dtype]
     bits = x.contiguous().view(ints).to(torch.int64)
     return torch.where(bits < 0, -(bits - torch.iinfo(ints).min), bits)

@@ -13,8 +13,8 @@ from . import measure
 from .equality import parts
 from .rounding import eps_of
 
-# Steps of the dtype that an operation of eager and the same one compiled are at most apart: erf, exp and
-# tanh of two libraries are by some three or four.
+# Most steps of the dtype between the results of one operation in eager and compiled: erf, exp and tanh of
+# two libraries differ by some three or four.
 WIDE = 8
 # Eager's outputs with each operation moved: by a seed, and by as many steps of the dtype.
 Moved = Callable[[int, int], Mapping[str, Any]]
@@ -39,7 +39,7 @@ class Moves:
             self._note(outputs, self._moved)
             yield outputs
 
-    def beside(self, exact: Mapping[str, Any] | None) -> dict[str, measure.Exact]:
+    def references(self, exact: Mapping[str, Any] | None) -> dict[str, measure.Exact]:
         """The outputs of a run in double precision, each with how far its elements move; without a value
         where there is no such run."""
         wide = {} if exact is None else exact
@@ -70,9 +70,9 @@ class Moves:
         for path, value in self.eager.items():
             other = _tensor(outputs.get(path))
             if other is not None and (other.shape, other.dtype) == (value.shape, value.dtype):
-                apart = (parts(other).double() - parts(value).double()).abs()
-                apart = apart.nan_to_num(0.0, 0.0, 0.0)
-                known[path] = torch.maximum(known[path], apart) if path in known else apart
+                distance = (parts(other).double() - parts(value).double()).abs()
+                distance = distance.nan_to_num(0.0, 0.0, 0.0)
+                known[path] = torch.maximum(known[path], distance) if path in known else distance
 
 
 def _tensor(value: Any) -> torch.Tensor | None:

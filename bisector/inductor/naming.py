@@ -2,7 +2,7 @@
 
 Names of the post-AOT graph (`mul_3`) are counted, so they shift when a decomposition or a match is denied.
 The Dynamo name at the root of `from_node` does not (torch/fx/traceback.py, NodeSource). Within one Dynamo
-node, nodes of one op are told apart by their order when the graph is first seen; that number then travels
+node, nodes of one op are distinguished by their order when the graph is first seen; that number then travels
 in `node.meta`, so a later pass that removes a sibling does not shift it.
 """
 

@@ -19,7 +19,7 @@ class ProbeCache:
 
     def learn(self, request: Request[Any], answer: Json) -> None:
         """Keep a probe's answer. One that measured nothing (a crash, a timeout) teaches nothing."""
-        if isinstance(request, RunVerdict):  # its default compile is a probe beside others
+        if isinstance(request, RunVerdict):  # its default compile is a probe too
             measurement = wire.load(Evidence, answer).default
             request = RunProbe(request.about, Candidate())
         elif isinstance(request, RunProbe):

@@ -61,8 +61,8 @@ def probe(
 
     def again(program: Program, first: Outputs) -> None:
         if isinstance(eager, dict):
-            told = repeated(subject, program, eager, first, runs)
-            others.extend(other.against_eager.outputs for other in told.others)
+            reruns = repeated(subject, program, eager, first, runs)
+            others.extend(other.against_eager.outputs for other in reruns.others)
 
     watch = again if runs > 1 else None
     found = compiled_measurement(subject, candidate, eager, known=known, watch=watch)

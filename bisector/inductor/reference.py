@@ -134,7 +134,7 @@ def _narrowed(value: Any) -> Any:
 
 
 def short_name(target: Any) -> str:
-    """`mul` for torch.mul, "mul", operator.mul and aten.mul.Tensor alike."""
+    """`mul` for torch.mul, "mul", operator.mul and aten.mul.Tensor."""
     if isinstance(target, torch._ops.OpOverload):
         target = target.overloadpacket
     return target if isinstance(target, str) else getattr(target, "__name__", "")
@@ -147,7 +147,7 @@ _CASTS = frozenset({
 
 
 class _Rounded(torch.autograd.Function):
-    """The value as a narrower dtype holds it, in double precision, and its gradient alike."""
+    """The value as a narrower dtype holds it, in double precision, and its gradient too."""
 
     @staticmethod
     def forward(ctx: Any, value: torch.Tensor, narrow: torch.dtype) -> torch.Tensor:

@@ -26,8 +26,8 @@ def repeated(
 ) -> Repeated:
     """Run a compiled program again, on the same inputs and from the same random state.
 
-    first: the outputs of its first run, beside which the others are put. runs: all of them; fewer where they
-    take long. reference: the outputs of a float64 run, if there is one.
+    first: the outputs of its first run, with which the others are compared. runs: all of them; fewer where
+    they take long. reference: the outputs of a float64 run, if there is one.
     """
     distinct: list[tuple[Outputs, int]] = []
     made, ends = 1, time.monotonic() + RUNNING_S
@@ -39,9 +39,9 @@ def repeated(
         except Exception:  # noqa: BLE001 - a program that runs once only is no worse for that
             break
         made += 1
-        if not _apart(first, outputs):
+        if not _differs(first, outputs):
             continue
-        at = next((i for i, (known, _) in enumerate(distinct) if not _apart(known, outputs)), None)
+        at = next((i for i, (known, _) in enumerate(distinct) if not _differs(known, outputs)), None)
         if at is None and len(distinct) == DISTINCT:
             at = DISTINCT - 1
         if at is None:
@@ -59,6 +59,6 @@ def repeated(
     return Repeated(made, others)
 
 
-def _apart(first: Outputs, second: Outputs) -> bool:
+def _differs(first: Outputs, second: Outputs) -> bool:
     """Whether anything differs: a bit, a shape, a dtype, or which values there are."""
     return first.keys() != second.keys() or not all(same(first[path], second[path]) for path in first)

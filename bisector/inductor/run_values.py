@@ -116,9 +116,9 @@ def _one_sided(index: int, path: str, eager: Any, compiled: Any) -> OutputMeasur
     there = compiled if eager is _NOTHING else eager
     if there is None or isinstance(there, Unseen):
         return None
-    said = "a value" if isinstance(there, (Digest, Rest)) else f"a {type(there).__name__}"
-    told = f"{said} that eager does not have" if eager is _NOTHING else f"nothing instead of {said}"
-    return OutputMeasurement(index, path, type(there).__name__, (), 1, alias_mismatch=told)
+    kind = "a value" if isinstance(there, (Digest, Rest)) else f"a {type(there).__name__}"
+    mismatch = f"{kind} that eager does not have" if eager is _NOTHING else f"nothing instead of {kind}"
+    return OutputMeasurement(index, path, type(there).__name__, (), 1, alias_mismatch=mismatch)
 
 
 def _unseen(path: str, eager: Any, compiled: Any) -> str | None:
@@ -146,8 +146,8 @@ def _by_value(
 def _compared_by_digest(
     index: int, path: str, eager: Digest, compiled: Any
 ) -> tuple[OutputMeasurement | None, str | None]:
-    is_alike = isinstance(compiled, torch.Tensor) and tuple(compiled.shape) == eager.shape
-    if not is_alike or compiled.dtype != eager.dtype:
+    same_shape = isinstance(compiled, torch.Tensor) and tuple(compiled.shape) == eager.shape
+    if not same_shape or compiled.dtype != eager.dtype:
         shape_alone = torch.empty(eager.shape, dtype=eager.dtype, device="meta")
         return compare(index, path, shape_alone, compiled), None
     now = Digest.of(compiled)

@@ -103,7 +103,7 @@ def _copy(tensor: torch.Tensor, storages: dict[int, Any], kept: KeptStorages | N
 
 
 def lies_as_new(tensor: torch.Tensor) -> bool:
-    """Whether it lies in memory as a new tensor of its shape does: in these strides, and nothing beside it.
+    """Whether it lies in memory as a new tensor of its shape does: in these strides, alone in its storage.
 
     What is no plain strided memory, and cannot be laid out otherwise, counts as new.
     """

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 # OpenMP's helpers leave within a few milliseconds of their thread; a script's own threads may stay for ever.
 PATIENCE_S = 1.0
 TASKS = "/proc/self/task"
-STOPS_WITHIN_S = 5.0  # what is told to stop may have its own exits to run
+STOPS_WITHIN_S = 5.0  # what is asked to stop may have its own exits to run
 STEP_S = 0.2
 
 

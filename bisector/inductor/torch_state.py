@@ -146,7 +146,7 @@ class TorchState(Modes):
 
     def script_settings(self) -> dict[str, Any]:
         """`settings`, and what else is not as torch has it by default: all that a script must set before it
-        compiles, beside modes, the default dtype and the number of threads."""
+        compiles, besides modes, the default dtype and the number of threads."""
         found = self.settings()
         newer = _PRECISION_DEFAULTS if self.matmul_precision is None else {}
         for name, default in (_BACKEND_DEFAULTS | newer).items():

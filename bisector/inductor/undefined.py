@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from .higher_order import is_higher_order, run_under
 
 _aten = torch.ops.aten
-MOST = 1 << 24  # elements that are looked through; of larger tensors nothing is said
+MOST = 1 << 24  # elements that are looked through; larger tensors are not checked
 
 
 class UndefinedCalls(TorchDispatchMode):

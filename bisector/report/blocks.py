@@ -72,7 +72,7 @@ class Table:
 @dataclass(frozen=True)
 class Item:
     """An entry of a list. label: "-", "1." or "[1]", where other text refers to it so. place: the user's
-    `file:line`. body: what is said of it."""
+    `file:line`. body: what the report says of it."""
 
     label: str
     head: Span
@@ -92,7 +92,7 @@ Block = Paragraph | Verbatim | Link | Table | Item | Folded
 
 
 class Medium(enum.Enum):
-    """Where a section is shown. TERMINAL: to who ran it, beside the files. PAGE: to who did not."""
+    """Where a section is shown. TERMINAL: to who ran it, next to the files. PAGE: to who did not."""
 
     EVERYWHERE = "everywhere"
     TERMINAL = "terminal"
@@ -108,8 +108,8 @@ class Detail(enum.Enum):
 
 @dataclass(frozen=True)
 class Section:
-    """note: in a few words, beside the title. gist: the blocks of a report that fits a screen, empty where it
-    leaves the section out; None where it shows all of it."""
+    """note: in a few words, next to the title. gist: the blocks of a report that fits a screen, empty where
+    it leaves the section out; None where it shows all of it."""
 
     title: str
     blocks: tuple[Block, ...]

@@ -54,15 +54,15 @@ def sentence(builds: Mapping[str, Any]) -> str:
         looked_for = "difference" if builds["looked_for"] == "compiler" else "change"
         return f"No {looked_for} is found: {builds['reason'] or 'all builds give the same'}."
     if builds["looked_for"] == "compiler":
-        said = f"diverges with {after['name']} and agrees with {before['name']}"
+        outcomes = f"diverges with {after['name']} and agrees with {before['name']}"
         if builds["confirmed"]:
-            return f"It depends on the C++ compiler: it {said}."
-        return f"Not confirmed: it seems that it {said}; {builds['reason']}."
+            return f"It depends on the C++ compiler: it {outcomes}."
+        return f"Not confirmed: it seems that it {outcomes}; {builds['reason']}."
     older, newer = (f"{build['name']} ({OUTCOMES[build['outcome']]})" for build in (before, after))
-    said = f"{builds['looked_for']} between {older} and {newer}"
+    change = f"{builds['looked_for']} between {older} and {newer}"
     if builds["confirmed"]:
-        return f"The divergence was {said}."
-    return f"Not confirmed: the divergence seems to be {said}; {builds['reason']}."
+        return f"The divergence was {change}."
+    return f"Not confirmed: the divergence seems to be {change}; {builds['reason']}."
 
 
 def tried(builds: Mapping[str, Any]) -> Sequence[Sequence[str]]:
@@ -94,11 +94,11 @@ def commits(builds: Mapping[str, Any]) -> list[str]:
 
 def _by_default(found: Mapping[str, Any], names: Sequence[str]) -> str:
     """A default that changed between the two builds, and with it what they give."""
-    told = conjunction([
+    text = conjunction([
         f"the default of {name} changed from {found['older'][name]!r} to {found['newer'][name]!r}"
         for name in names
     ])
-    return f"{told[0].upper()}{told[1:]}. With the older value the newer build gives what the older one gave."
+    return f"{text[0].upper()}{text[1:]}. With the older value the newer build gives what the older one gave."
 
 
 def _moved(names: Sequence[str]) -> str:

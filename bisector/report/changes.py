@@ -50,8 +50,8 @@ def _best_fix(result: Result) -> tuple[Block, ...]:
 
 def _item(position: int, fix: Mapping[str, Any], result: Result, *more: Block) -> Item:
     tone = Tone.QUIET if fix["confirmed"] else Tone.DOUBTFUL
-    told = Paragraph(facts.fix_facts(fix, result["verdict"]), tone)
-    return Item(f"{position}.", fix_head(fix), body=(told, *more))
+    paragraph = Paragraph(facts.fix_facts(fix, result["verdict"]), tone)
+    return Item(f"{position}.", fix_head(fix), body=(paragraph, *more))
 
 
 def fix_head(fix: Mapping[str, Any]) -> Span:

@@ -155,7 +155,7 @@ def _elsewhere(others: Mapping[str, Any] | None) -> list[str]:
 
 
 def role_words(flag: Mapping[str, Any]) -> str:
-    """A flag's role; one that shrinks or enlarges the difference without repairing it is said to do so."""
+    """A flag's role; one that shrinks or enlarges the difference without repairing it is named for that."""
     if flag["role"] != "no effect":
         return str(flag["role"])
     grown = flag.get("grown") or 0
@@ -171,11 +171,11 @@ def flag_before(flag: Mapping[str, Any], result: Result) -> str:
 
 def minimal_line(minimal: Mapping[str, Any]) -> str:
     """Size of the minimal case: `4 ops on float32[1, 2] and float32[1]`; what only views or is a constant
-    is counted apart."""
+    is counted separately."""
     inputs = [tensor(entry["dtype"], entry["shape"]) for entry in minimal["inputs"]]
     silent = len(minimal["ops"]) - minimal["n_ops"]
-    beside = {0: "", 1: " beside a view or a constant"}.get(silent, f" beside {silent:,} views or constants")
-    return count(minimal["n_ops"], "op") + beside + (f" on {conjunction(inputs)}" if inputs else "")
+    views = {0: "", 1: " beside a view or a constant"}.get(silent, f" beside {silent:,} views or constants")
+    return count(minimal["n_ops"], "op") + views + (f" on {conjunction(inputs)}" if inputs else "")
 
 
 def probes_line(result: Result) -> str:
@@ -183,10 +183,10 @@ def probes_line(result: Result) -> str:
     probes = result["probes"]
     parts = [f"{probes[name]} {name.upper()}" for name in ("pass", "fail", "unresolved") if probes[name]]
     parts += [f"{probes['cached']} remembered"] if probes["cached"] else []
-    said = f" ({', '.join(parts)})" if parts else ""
+    by_outcome = f" ({', '.join(parts)})" if parts else ""
     seconds = result["seconds"]
     cpu = f" ({number(seconds['cpu'])} s of CPU time)" if "cpu" in seconds else ""
-    return f"{count(probes['total'], 'probe')}{said} in {number(seconds['total'])} s{cpu}"
+    return f"{count(probes['total'], 'probe')}{by_outcome} in {number(seconds['total'])} s{cpu}"
 
 
 def versions(result: Result, names: Iterable[str]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What is said of a family: many decisions of a large graph that carry the divergence together."""
+"""The report's words for a family: many decisions of a large graph that carry the divergence together."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ ADD_UP = {
 
 def because(result: Result, family: Mapping[str, Any]) -> str:
     """The rest of the first line: which decisions, whether a half of them would do, the flag for all."""
-    told = f"{_named(family)} at {count(family['places'], 'place')}"
+    where = f"{_named(family)} at {count(family['places'], 'place')}"
     flag = next((fix for fix in result["fixes"] if fix["confirmed"] and fix["kind"] == "flag"), None)
     removes = f"; {fix_title(flag)} removes all of it" if flag else ""
     if set(family["kinds"]) == {"lower"}:
-        return f"; it arises at {told}, but which decision there is to blame is not known{removes}"
+        return f"; it arises at {where}, but which decision there is to blame is not known{removes}"
     sure = "because of" if family["confirmed"] else "probably because of"
     if family["removed_fraction"] < 1:
         share = percent(family["removed_fraction"])
         rest = removes or "; what carries the rest is not known"
-        return f", in part {sure} {told}, which carry {share} of it{rest}"
+        return f", in part {sure} {where}, which carry {share} of it{rest}"
     halves = "; no half of them is enough" if family["halves"] else ""
     together = " together" if family["places"] > 1 else ""
-    return f", {sure} {told}{together}{halves}{removes}"
+    return f", {sure} {where}{together}{halves}{removes}"
 
 
 def _named(family: Mapping[str, Any]) -> str:
-    """The groups by the nouns of their kinds, with what tells those of one kind apart; of those that carry
+    """The groups by the nouns of their kinds, with what distinguishes those of one kind; of those that carry
     something alone, where that is known."""
     details: dict[str, list[str]] = {}
     at, others = [], []
@@ -58,12 +58,12 @@ def _named(family: Mapping[str, Any]) -> str:
         for pattern in map(Pattern, group.split(" + ") if ":" in group else ()):
             known = details.setdefault(pattern.kind, [])
             known += [d for d in [pattern.detail] if d and d not in known]
-    said = []
+    named = []
     for kind, which in details.items():
         more = [f"{len(which) - MOST_DETAILS} more"] if len(which) > MOST_DETAILS else []
-        told = ", ".join([*which[:MOST_DETAILS], *more])
-        said.append(plural(KINDS[kind].noun) + (f" ({told})" if told else ""))
-    return conjunction([*said, *at, *others])
+        listed = ", ".join([*which[:MOST_DETAILS], *more])
+        named.append(plural(KINDS[kind].noun) + (f" ({listed})" if listed else ""))
+    return conjunction([*named, *at, *others])
 
 
 def section(result: Result) -> Section | None:
@@ -107,11 +107,11 @@ def _group(group: str) -> str:
         return "all other decisions"
     if ":" not in group:
         return f"what is decided at {group}"
-    said = []
+    named = []
     for pattern in map(Pattern, group.split(" + ")):
         detail = f" ({pattern.detail})" if pattern.detail else ""
-        said.append(f"every {KINDS[pattern.kind].noun}{detail}")
-    return conjunction(said)
+        named.append(f"every {KINDS[pattern.kind].noun}{detail}")
+    return conjunction(named)
 
 
 def _table(title: str, parts: Sequence[Mapping[str, Any]]) -> Table:

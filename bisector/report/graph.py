@@ -57,7 +57,7 @@ class Drawing:
 
 
 def drawings(result: Mapping[str, Any]) -> list[Drawing]:
-    """Forward and backward apart; what would be too many boxes is left out."""
+    """Forward and backward separately; what would be too many boxes is left out."""
     nodes = (result.get("graph") or {}).get("nodes", [])
     passes = (("Forward", False), ("Backward", True))
     drawn = [(title, [n for n in nodes if n["gradient"] is gradient]) for title, gradient in passes]
@@ -129,10 +129,10 @@ def _marks(result: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _opened(nodes: Sequence[Node], wanted: Iterable[str]) -> set[str]:
     """The paths of the modules in which one of these nodes is."""
-    told = set(wanted)
+    names = set(wanted)
     opened: set[str] = set()
     for node in nodes:
-        if node["name"] in told:
+        if node["name"] in names:
             opened.update(paths_of(node["module"]))
     return opened
 
@@ -197,7 +197,7 @@ class _Rows:
 def _placed(title: str, boxes: Mapping[str, Box], edges: Sequence[tuple[str, str]]) -> Drawing:
     rows = _Rows(edges).fill(list(boxes))
     widest = max(map(len, rows))
-    width = widest * (WIDTH + APART) + 3 * APART  # with room for edges beside the last box
+    width = widest * (WIDTH + APART) + 3 * APART  # with room for edges right of the last box
     centre: dict[str, float] = {}
     placed: dict[str, Box] = {}
     readers: dict[str, list[str]] = {}
@@ -223,10 +223,10 @@ def _at(box: Box, x: float, y: float) -> Box:
 
 
 def _path(source: Box, target: Box) -> str:
-    """From the foot of one to the head of the other, beside the boxes of the rows between."""
+    """From the foot of one to the head of the other, past the boxes of the rows between."""
     x, y, u, v = source.x + WIDTH / 2, source.y + HEIGHT, target.x + WIDTH / 2, target.y
     if v - y <= BELOW:
         middle = (y + v) / 2
         return f"M{x:.1f} {y:.1f} C{x:.1f} {middle:.1f} {u:.1f} {middle:.1f} {u:.1f} {v:.1f}"
-    beside = max(x, u) + WIDTH * 0.72
-    return f"M{x:.1f} {y:.1f} C{beside:.1f} {y + BELOW:.1f} {beside:.1f} {v - BELOW:.1f} {u + 12:.1f} {v:.1f}"
+    bend = max(x, u) + WIDTH * 0.72
+    return f"M{x:.1f} {y:.1f} C{bend:.1f} {y + BELOW:.1f} {bend:.1f} {v - BELOW:.1f} {u + 12:.1f} {v:.1f}"

@@ -85,8 +85,8 @@ def render(report: Report, result: Result, script: str | None = None) -> str:
 def inline(text: str) -> Markup:
     """With what stands between backticks as code."""
     parts = _CODE.split(shown(text))
-    said = [f"<code>{escape(part)}</code>" if at % 2 else str(escape(part)) for at, part in enumerate(parts)]
-    return Markup("".join(said))  # every part of it is escaped
+    html = [f"<code>{escape(part)}</code>" if at % 2 else str(escape(part)) for at, part in enumerate(parts)]
+    return Markup("".join(html))  # every part of it is escaped
 
 
 def line_class(language: str, line: str) -> str:
@@ -137,14 +137,14 @@ def _chart(nodes: Sequence[Mapping[str, Any]]) -> Chart | None:
     largest = max(_height(node[which]) for node in seen for which in ("ulp", "carried_ulp"))
     top = max(1.0, math.ceil(largest))
     width = min(LONGEST, max(SHORTEST, LEFT + STEP * len(seen)))
-    apart = (width - LEFT - STEP) / max(1, len(seen) - 1)
+    spacing = (width - LEFT - STEP) / max(1, len(seen) - 1)
 
     def at(value: float | str | None) -> float:
         return round(CHART_HEIGHT - 14 - _height(value) / top * (CHART_HEIGHT - 28), 1)
 
     every = max(1, math.ceil(top / 5))
     grid = [(at(0.0), "0")] + [(at(10.0**power), f"1e{power}") for power in range(0, int(top), every)]
-    spots = [round(LEFT + place * apart, 1) for place in range(len(seen))]
+    spots = [round(LEFT + place * spacing, 1) for place in range(len(seen))]
     line = " ".join(f"{x},{at(node['carried_ulp'])}" for x, node in zip(spots, seen, strict=True))
     points = tuple(
         (x, at(node["ulp"]), node["colour"], node["name"], f"{figure(node['ulp'])} ulp")

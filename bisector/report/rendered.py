@@ -20,7 +20,7 @@ def templates(*, autoescape: bool) -> Environment:
 
 
 def part(name: str) -> str:
-    """The text of a file beside the templates: the style of all pages, or a script."""
+    """The text of a file in the folder of the templates: the style of all pages, or a script."""
     return resources.files("bisector.report").joinpath("templates").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""From a result to the sections of its report: what is said, and in which order."""
+"""From a result to the sections of its report: what they say, and in which order."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def report(result: Result, repro_source: str | None = None) -> Report:
         labels.section(result),
         _versions(result),
     ]
-    told = Span(sentences.answer(result), tone)
-    return Report(_title(result), told, tuple(section for section in sections if section is not None))
+    answer = Span(sentences.answer(result), tone)
+    return Report(_title(result), answer, tuple(section for section in sections if section is not None))
 
 
 def _title(result: Result) -> str:
@@ -207,8 +207,8 @@ def _decision(
     more: list[Paragraph] | None = None,
     again: bool = False,
 ) -> Item:
-    said = [decision_sentence(result, decision_id), decision_source(result, decision_id)]
-    text = "As above." if again else " ".join(filter(None, said))
+    about = [decision_sentence(result, decision_id), decision_source(result, decision_id)]
+    text = "As above." if again else " ".join(filter(None, about))
     body = ([Paragraph(text)] if text else []) + (more or [])
     where = decision_where(result, decision_id)
     return Item(labels.get(decision_id, "-"), Span(decision_id, Tone.NAME), where, tuple(body))
@@ -268,8 +268,8 @@ def _minimal(result: Result) -> Section | None:
     if minimal.get("graph"):
         blocks.append(Verbatim(minimal["graph"], "python"))
         gist = blocks[-1] if len(minimal["graph"].splitlines()) <= FEW_LINES else gist
-    if said := sentences.nearest_sentence(result):
-        blocks.append(Paragraph(said))
+    if nearest := sentences.nearest_sentence(result):
+        blocks.append(Paragraph(nearest))
         if diff := result["neighbour"].get("diff"):
             blocks.append(Verbatim("\n".join(diff), "diff"))
     return Section("Minimal case", tuple(blocks), facts.minimal_line(minimal), gist=(gist,))
@@ -310,8 +310,8 @@ def _cost(result: Result) -> Section:
     stages = {name: took for name, took in result["seconds"].items() if name not in ("total", "cpu")}
     seconds = {name: took for name, took in stages.items() if took}
     if seconds:
-        said = ", ".join(f"{name} {number(took)}" for name, took in seconds.items())
-        blocks.append(Paragraph(f"Seconds: {said}.", Tone.QUIET))
+        durations = ", ".join(f"{name} {number(took)}" for name, took in seconds.items())
+        blocks.append(Paragraph(f"Seconds: {durations}.", Tone.QUIET))
     known = [
         f"{name} {value}" if name in ("torch", "triton", "python") else value
         for name, value in facts.versions(result, _MAIN_VERSIONS)
@@ -322,7 +322,7 @@ def _cost(result: Result) -> Section:
 
 def _versions(result: Result) -> Section:
     text = "\n".join(f"{name}: {value}" for name, value in facts.versions(result, _VERSIONS))
-    said = f"Found by numbisect with {facts.probes_line(result)}."
+    found_by = f"Found by numbisect with {facts.probes_line(result)}."
     if kinds := result.get("not_here"):
-        said += f" There are no decisions of these kinds here: {conjunction(sorted(kinds))}."
-    return Section("Versions", (Verbatim(text), Paragraph(said)), shown=Medium.PAGE)
+        found_by += f" There are no decisions of these kinds here: {conjunction(sorted(kinds))}."
+    return Section("Versions", (Verbatim(text), Paragraph(found_by)), shown=Medium.PAGE)

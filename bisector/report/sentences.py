@@ -56,9 +56,9 @@ def answer(result: Result) -> str:
         return contrast_lines(contrast)[0]
     if verdict["class"] == "agrees":
         too = verdict["reason"].partition("; ")[2]
-        said = f"; {stopped(too)}" if too else "."
+        ending = f"; {stopped(too)}" if too else "."
         on = f"{_on_outputs(verdict)}{_in_the_script(verdict)}"
-        return f"No divergence: eager and torch.compile agree{on}{said}"
+        return f"No divergence: eager and torch.compile agree{on}{ending}"
     if verdict.get("rule") == "asks-compiling":
         return f"No divergence of torch.compile: {stopped(verdict['reason'])}"
     if verdict["class"] == "own-difference":
@@ -129,14 +129,14 @@ def _in_the_script(verdict: Mapping[str, Any]) -> str:
         count(compared["calls"], "call"), count(compared["values"], "value"),
         count(compared["comparisons"], "comparison"), count(compared["lines"], "written line"), "its end",
     ]  # fmt: skip
-    said = conjunction([text for text in counts if not text.startswith("0 ")])
-    return f" (compared of the script: {said})"
+    counted = conjunction([text for text in counts if not text.startswith("0 ")])
+    return f" (compared of the script: {counted})"
 
 
 def _because(result: Result) -> str:
     """The rest of the first line: the best that is known, from a confirmed cause down to nothing."""
-    if told := result.get("family"):
-        return family.because(result, told)
+    if found := result.get("family"):
+        return family.because(result, found)
     confirmed = [cause["decisions"] for cause in result["causes"] if cause["confirmed"]]
     if confirmed:
         return _because_of_causes(confirmed)
@@ -163,16 +163,16 @@ def _only_places(result: Result) -> bool:
 
 
 def _names(members: Sequence[str]) -> str:
-    return conjunction(_first(list(_told_apart(members).values())))
+    return conjunction(_first(list(_distinct_names(members).values())))
 
 
-def _told_apart(members: Sequence[str]) -> dict[str, str]:
-    """Each decision in a few words, with as much more as tells them apart."""
+def _distinct_names(members: Sequence[str]) -> dict[str, str]:
+    """Each decision in a few words, with as much more as distinguishes them."""
     names = short = [short_decision(member) for member in members]
     ids = [DecisionId(member) for member in members]
     for more in ([i.detail for i in ids], [i.place for i in ids], [i.node for i in ids]):
         if len(set(names)) < len(names):
-            names = [f"{name} ({told})" for name, told in zip(short, more, strict=True)]
+            names = [f"{name} ({detail})" for name, detail in zip(short, more, strict=True)]
     return dict(zip(members, names, strict=True))
 
 
@@ -182,22 +182,22 @@ def _first(items: list[str]) -> list[str]:
 
 
 def _because_of_causes(causes: Sequence[Sequence[str]]) -> str:
-    said = [_names(members) + (" together" if len(members) > 1 else "") for members in causes]
+    reasons = [_names(members) + (" together" if len(members) > 1 else "") for members in causes]
     if len(causes) == 1:
-        return f", because of {said[0]}"
+        return f", because of {reasons[0]}"
     common = [member for member in causes[0] if all(member in cause for cause in causes)]
     others = [[member for member in cause if member not in common] for cause in causes]
     if common and all(others):
         return _with_one_of(common, others)
-    listed = "; ".join(_first([f"({position}) {text}" for position, text in enumerate(said, 1)]))
-    if _apart(causes):
+    listed = "; ".join(_first([f"({position}) {text}" for position, text in enumerate(reasons, 1)]))
+    if _are_disjoint(causes):
         return f", for {len(causes)} independent reasons: {listed}"
     return f", for {len(causes)} reasons, each of which is enough: {listed}"
 
 
 def _with_one_of(common: Sequence[str], others: Sequence[Sequence[str]]) -> str:
     """Of causes that share decisions: those, and what each has besides."""
-    names = _told_apart(list(dict.fromkeys(member for members in others for member in members)))
+    names = _distinct_names(list(dict.fromkeys(member for members in others for member in members)))
     each = _first([conjunction([names[member] for member in members]) for members in others])
     listed = conjunction(each, "or")
     if any(len(members) > 1 for members in others):
@@ -205,7 +205,7 @@ def _with_one_of(common: Sequence[str], others: Sequence[Sequence[str]]) -> str:
     return f", because of {_names(common)} together with {listed}"
 
 
-def _apart(causes: Sequence[Sequence[str]]) -> bool:
+def _are_disjoint(causes: Sequence[Sequence[str]]) -> bool:
     """Whether no decision is part of two causes."""
     members = [member for cause in causes for member in cause]
     return len(set(members)) == len(members)
@@ -215,8 +215,8 @@ def cause_heading(causes: Sequence[Mapping[str, Any]]) -> str:
     """What the list of causes says as a whole."""
     if len(causes) > 1:
         how = "either is enough" if len(causes) == 2 else "any one is enough"
-        apart = _apart([cause["decisions"] for cause in causes])
-        what = "independent ones" if apart else "that share decisions"
+        disjoint = _are_disjoint([cause["decisions"] for cause in causes])
+        what = "independent ones" if disjoint else "that share decisions"
         return f"{len(causes)} {what}; {how} to make compiled diverge"
     size = len(causes[0]["decisions"])
     if size == 1:
@@ -302,17 +302,17 @@ def shares_sentence(result: Result) -> str:
     if not shares:
         return ""
     together = result.get("removed_together")
-    said = f"disabled together they remove {percent(together)}"
+    removes = f"disabled together they remove {percent(together)}"
     if result.get("adds_up") is None:
         return "Whether they add up was not established."
     total = percent(sum(share["removed_fraction"] or 0.0 for share in shares))
     if result["adds_up"]:
-        return f"They add up: {total} in sum, and {said}."
-    return f"They do not add up: {total} in sum, but {said}."
+        return f"They add up: {total} in sum, and {removes}."
+    return f"They do not add up: {total} in sum, but {removes}."
 
 
 def confirmation_sentence(result: Result) -> str:
-    """What the last look in a new process said; empty where there was none."""
+    """What the last check in a new process gave; empty where there was none."""
     confirmation = result.get("confirmation")
     if not confirmation:
         return ""
@@ -334,7 +334,7 @@ def repair_heading(repairs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def unchanged_code(flags: int) -> str:
-    """Of flags that were told by the code that they generate."""
+    """Of flags that were judged by the code that they generate."""
     verb = "1 generates identical code and was" if flags == 1 else f"{flags} generate identical code and were"
     return f"Of these {verb} not run."
 
@@ -355,8 +355,8 @@ def contrast_lines(contrast: Mapping[str, Any]) -> list[str]:
 
 
 def _settings(sets: Sequence[Mapping[str, Any]]) -> str:
-    said = [conjunction([f"{n} = {python_literal(v)}" for n, v in settings.items()]) for settings in sets]
-    return "; or ".join(said)
+    listed = [conjunction([f"{n} = {python_literal(v)}" for n, v in settings.items()]) for settings in sets]
+    return "; or ".join(listed)
 
 
 def nearest_sentence(result: Result) -> str:
@@ -364,10 +364,10 @@ def nearest_sentence(result: Result) -> str:
     neighbour = result["neighbour"]
     if not neighbour:
         return ""
-    said = f"The nearest case that agrees: {stopped(neighbour['differs_by'])}"
+    nearest = f"The nearest case that agrees: {stopped(neighbour['differs_by'])}"
     if not neighbour["artifact_diff"]:
-        return f"{said} Its generated code is the same, or is not known."
-    return f"{said} How its generated code differs: {neighbour['artifact_diff']}"
+        return f"{nearest} Its generated code is the same, or is not known."
+    return f"{nearest} How its generated code differs: {neighbour['artifact_diff']}"
 
 
 def not_established(result: Result) -> list[str]:

@@ -90,7 +90,7 @@ class _Page:
             assert isinstance(block, Folded)
 
     def _item(self, item: Item, indent: int) -> None:
-        """The head hangs beside the label, and the body below the head."""
+        """The head stands right of the label, and the body below the head."""
         grid = Grid.grid(padding=(0, 1, 0, 0))
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")

@@ -35,35 +35,35 @@ def summary(
     }
 
 
-def markdown(told: Mapping[str, Any]) -> str:
-    return _rendered("triage.md.jinja", told)
+def markdown(summary: Mapping[str, Any]) -> str:
+    return _rendered("triage.md.jinja", summary)
 
 
-def html(told: Mapping[str, Any]) -> str:
-    return _rendered("triage.html.jinja", told)
+def html(summary: Mapping[str, Any]) -> str:
+    return _rendered("triage.html.jinja", summary)
 
 
-def text(told: Mapping[str, Any]) -> str:
+def text(summary: Mapping[str, Any]) -> str:
     """For the terminal."""
-    return _rendered("triage.txt.jinja", told)
+    return _rendered("triage.txt.jinja", summary)
 
 
-def plain_json(told: Mapping[str, Any]) -> str:
-    return json.dumps(told, indent=2) + "\n"
+def plain_json(summary: Mapping[str, Any]) -> str:
+    return json.dumps(summary, indent=2) + "\n"
 
 
 # What `numbisect report` prints.
 FORMS = {"text": text, "markdown": markdown, "html": html, "json": plain_json}
 
 
-def _rendered(template: str, told: Mapping[str, Any]) -> str:
+def _rendered(template: str, summary: Mapping[str, Any]) -> str:
     environment = templates(autoescape=template.endswith(".html.jinja"))
     environment.filters |= {"shown": shown, "counted": _counted}
-    by_id = {one["id"]: one for one in told["failures"]}
-    title = f"{_counted(len(told['failures']), 'failure')}, {_counted(len(told['clusters']), 'cause')}"
+    by_id = {one["id"]: one for one in summary["failures"]}
+    title = f"{_counted(len(summary['failures']), 'failure')}, {_counted(len(summary['clusters']), 'cause')}"
     return environment.get_template(template).render(
-        told=told, by_id=by_id, title=title, sentences=CLASS_SENTENCES, style=part("page.css"),
-        most=max((cluster["size"] for cluster in told["clusters"]), default=1),
+        told=summary, by_id=by_id, title=title, sentences=CLASS_SENTENCES, style=part("page.css"),
+        most=max((cluster["size"] for cluster in summary["clusters"]), default=1),
     )  # fmt: skip
 
 

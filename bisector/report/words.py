@@ -59,8 +59,8 @@ BEYOND_RULES = ("node", "exact-dtype", "every-run", "beyond-nudges", "eagers-ker
 
 
 def is_beyond_rounding(verdict: Mapping[str, Any]) -> bool:
-    """Whether a node, a dtype without rounding, runs that vary or what a script does beside its values told
-    that this is more than rounding."""
+    """Whether a node, a dtype without rounding, runs that vary or what a script does besides its values
+    showed that this is more than rounding."""
     return verdict.get("rule") in BEYOND_RULES
 
 
@@ -99,7 +99,7 @@ def number(value: Json) -> str:
 
 
 def percent(fraction: Json) -> str:
-    """A fraction as a percentage; 0 % and 100 % are said only where they are exact."""
+    """A fraction as a percentage; 0 % and 100 % are given only where they are exact."""
     if fraction is None:
         return "?"
     if 0 < fraction < 0.01:

@@ -51,7 +51,7 @@ class Head:
             ("the environment variable ", self.environment, now.environment),
             ("the machine's ", self.machine, now.machine),
         )
-        return next((said for kind in kinds for said in _differences(*kind)), None)
+        return next((difference for kind in kinds for difference in _differences(*kind)), None)
 
 
 def _differences(kind: str, then: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator[str]:

@@ -46,8 +46,8 @@ class Lab:
     """Answers requests with the worker's answers, or with Failed.
 
     The worker starts when the first question is not in the journal, so that a resumed run that needs no
-    more probes never starts one. `name` tells apart labs that share a journal.
-    `on_answer(request, answer, known)` is told of every answer. `left_s()` is what is left of the budget,
+    more probes never starts one. `name` distinguishes labs that share a journal.
+    `on_answer(request, answer, known)` gets every answer. `left_s()` is what is left of the budget,
     None where there is none. `doubts(reason)` raises where a failure is the machine's: it answers nothing.
     `prepare()` makes what a worker needs, before it starts.
     `labs` are all of the run. Of a subject on a GPU one worker lives at a time: each holds all of the model
@@ -80,7 +80,7 @@ class Lab:
         self.labs = labs
         self.has_the_device = False  # whether its subject is on a GPU
         self.worker: Worker | None = None
-        self.ready = False  # whether the worker has said hello
+        self.ready = False  # whether the worker's hello has come
         self.starts = 0  # since the last answer
         self._ahead: list[Request[Any]] = []
 
@@ -150,20 +150,20 @@ class Lab:
         suspects = [key for key in fresh if self.journal.losses.get(key)]
         keys = suspects[:1] or list(fresh)
         requests = [fresh[key] for key in keys]
-        told = list(map(request_json.dump_request, requests))
+        messages = list(map(request_json.dump_request, requests))
         in_flight: set[str] = set()
         worker = self._ready_worker()
 
         def started(index: int) -> None:
             in_flight.add(keys[index])
-            self.journal.started(keys[index], told[index], self.name)
+            self.journal.started(keys[index], messages[index], self.name)
 
         def done(index: int, reply: Reply) -> None:
             self.starts = 0
             key = keys[index]
             if reason := _failure(reply):
                 self.doubts(reason)
-                if any(said in reason for said in CHANCE) and not self.journal.losses.get(key):
+                if any(sign in reason for sign in CHANCE) and not self.journal.losses.get(key):
                     in_flight.discard(key)
                     self.journal.lost(key)
                     return
@@ -175,7 +175,7 @@ class Lab:
         try:
             at_a_time = MOST_AT_A_TIME if self.width > self.jobs else self.jobs
             with self.trace.spent("rounds", _named(requests), requests=len(requests)):
-                worker.ask(told, self.timeout_s, at_a_time, done, started)
+                worker.ask(messages, self.timeout_s, at_a_time, done, started)
         except WorkerLost:
             self.close()
             for key in in_flight:

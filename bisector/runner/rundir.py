@@ -98,11 +98,11 @@ class RunDirectory:
         self.write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
     def write_text(self, path: Path, text: str) -> None:
-        """Write a file of the run whole or not at all: written beside, then moved. Raises CannotWrite."""
-        beside = path.with_name(f"{path.name}.new")
+        """Write a file of the run whole or not at all: under another name, then moved. Raises CannotWrite."""
+        unfinished = path.with_name(f"{path.name}.new")
         try:
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(path)
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(path)
         except OSError as error:
             raise self.cannot_write(path, error) from error
 

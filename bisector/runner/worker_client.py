@@ -133,10 +133,10 @@ class Worker:
         self.process.end(CLOSES_S)
 
     def _send(self, timeout_s: float, request: Json, within_s: float) -> None:
-        told = {"id": self.serial, "timeout_s": timeout_s, "request": request}
+        envelope = {"id": self.serial, "timeout_s": timeout_s, "request": request}
         self.channel.settimeout(within_s)
         try:
-            self.channel.sendall(json.dumps(told).encode() + b"\n")
+            self.channel.sendall(json.dumps(envelope).encode() + b"\n")
         except OSError as error:
             raise WorkerLost("the worker process died; its last lines are in worker.log") from error
 

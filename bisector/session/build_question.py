@@ -129,8 +129,8 @@ def of_range(given: Mapping[str, Any]) -> Question | None:
 
 def _index_urls(given: Mapping[str, Any]) -> tuple[str, ...]:
     named = (os.environ.get(variable) for variable in INDEX_VARIABLES)
-    if told := tuple(given["index_urls"]) or tuple(filter(None, named))[:1]:
-        return told
+    if indexes := tuple(given["index_urls"]) or tuple(filter(None, named))[:1]:
+        return indexes
     from pypi_simple import PYPI_SIMPLE_ENDPOINT  # a quarter of a second, which only `builds` should wait
 
     return (PYPI_SIMPLE_ENDPOINT,)

@@ -46,9 +46,9 @@ class Seen:
     """The call under study, and the script's own runs where they were asked.
 
     criterion: what the script is held to. again: how a second run with compilation off stands to the first.
-    equal: what eager gives on the inputs of the script's compiled calls. alike, told_so, steady: as of
-    ScriptRuns. unseen: what was not looked at, where no call that was recorded diverges and the script was
-    not asked.
+    equal: what eager gives on the inputs of the script's compiled calls. same_random, told_so, steady:
+    as of ScriptRuns. unseen: what was not looked at, where no call that was recorded diverges and the script
+    was not asked.
     """
 
     chosen: Divergence
@@ -56,7 +56,7 @@ class Seen:
     criterion: Criterion = field(default_factory=Criterion)
     again: ScriptResult | None = None
     equal: EqualInputs = NOT_ASKED
-    alike: ScriptResult | None = None
+    same_random: ScriptResult | None = None
     told_so: ScriptResult | None = None
     steady: str = ""
     unseen: str = ""
@@ -67,7 +67,7 @@ class Seen:
         first_bad = witness.first_bad_backend
         rung = witness.rung or witness.compiled
         return ScriptRuns(
-            witness.shown, self.again, first_bad, exact, self.equal, self.alike, rung, self.told_so,
+            witness.shown, self.again, first_bad, exact, self.equal, self.same_random, rung, self.told_so,
             self.steady,
         )  # fmt: skip
 
@@ -79,8 +79,8 @@ def chosen_call(session: Session) -> Seen:
     if not agrees or not session.lab.hello().unseeded:
         return seen
     first, more = session.seed, (session.seed + 1, session.seed + 2)
-    said = "they agree; the script sets no seed, and is run with seeds {} and {} too"
-    session.progress("capture", said.format(*more))
+    seeds_note = "they agree; the script sets no seed, and is run with seeds {} and {} too"
+    session.progress("capture", seeds_note.format(*more))
     outcomes = script_of(session).by_seed(more, seen.criterion)
     diverging = [seed for seed, outcome in outcomes.items() if outcome is Outcome.FAIL]
     unknown = [seed for seed, outcome in outcomes.items() if outcome is Outcome.UNRESOLVED]
@@ -180,9 +180,9 @@ def _looked_into(
     if told_so is not None and told_so.outcome is Outcome.PASS:
         return Seen(chosen, witness, criterion, again, told_so=told_so)
     equal = program.equal_inputs(witness, criterion)
-    alike = program.drawing_alike(criterion) if program.draws(witness) else None
+    same_random = program.drawing_alike(criterion) if program.draws(witness) else None
     witness = program.with_backend(witness, criterion)
-    return Seen(chosen, witness, criterion, again, equal, alike, told_so)
+    return Seen(chosen, witness, criterion, again, equal, same_random, told_so)
 
 
 def _unsteady(
@@ -235,9 +235,9 @@ _OWN_DRAWS_HIDE = (VerdictClass.NONDETERMINISTIC, VerdictClass.UNRESOLVED)
 def _differs_beneath(session: Session, chosen: Divergence, hello: Recorded) -> str:
     """What does not agree also where both draw the same random numbers, the call or else the script; empty
     where all does, or nothing is drawn."""
-    alike = chosen.evidence.alike
-    if alike is not None and chosen.verdict.kind in _OWN_DRAWS_HIDE:
-        fails = judge(alike, chosen.study.criterion).outcome is Outcome.FAIL
+    same_random = chosen.evidence.alike
+    if same_random is not None and chosen.verdict.kind in _OWN_DRAWS_HIDE:
+        fails = judge(same_random, chosen.study.criterion).outcome is Outcome.FAIL
         return "it diverges too" if fails else ""
     if chosen.verdict.kind is not VerdictClass.RANDOM or not is_a_script(session, hello):
         return ""

@@ -238,9 +238,9 @@ def parse_options(command: str, target: str, given: Mapping[str, Any]) -> Option
 
 def _completed(given: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, Any]:
     """What the command line says, and where it says nothing, the profile; their settings together."""
-    told = {**given, "repeat": given["repeat"] or profile.get("repeat", 1)}
-    told |= {name: profile.get(name) for name in ("train", "dynamic", "seed") if given[name] is None}
-    return told | {"config": {**profile.get("config", {}), **dict(given["config"])}}
+    merged = {**given, "repeat": given["repeat"] or profile.get("repeat", 1)}
+    merged |= {name: profile.get(name) for name in ("train", "dynamic", "seed") if given[name] is None}
+    return merged | {"config": {**profile.get("config", {}), **dict(given["config"])}}
 
 
 def _against(path: str | None) -> Against | None:

@@ -53,7 +53,7 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
             if options.builds is not None:
                 from .builds import builds_command  # needs git, requests and more, which `check` does not
 
-                result = builds_command.beside(run, options.builds, result, display.progress)
+                result = builds_command.after_minimize(run, options.builds, result, display.progress)
         except KeyboardInterrupt:
             display.say(f"interrupted; go on with: numbisect resume {shown_path(run.path)}")
             result = pipeline.interrupted(session, result)
@@ -76,7 +76,7 @@ def _explain_others(
     status: int,
 ) -> int:
     """Each other call that diverges, but for those of the same cause, in a run within the run. The budget is
-    for each of them; one that cannot be explained is told, and takes nothing from the others.
+    for each of them; one that cannot be explained is named, and takes nothing from the others.
 
     Returns the exit status: that of the first call, or INTERRUPTED.
     """

@@ -1,4 +1,4 @@
-"""From what repairs to what is told: the fixes in their order, and the minimal case with its notes."""
+"""From what repairs to what is reported: the fixes in their order, and the minimal case with its notes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bisector.core.confirmed import Confirmed
 from bisector.core.fix import Conclusion
 from bisector.core.flags import FlagWalk
 from bisector.core.graphinfo import Axis, GraphInfo
-from bisector.core.reduction.script import said_of
+from bisector.core.reduction.script import compiled_alone_notes
 from bisector.core.smaller import Reduced
 
 from . import fixes
@@ -26,8 +26,8 @@ def conclude_script(script: DivergingScript, case: Case, walk: FlagWalk, confirm
     here."""
     by_denial = fixes.from_repairs(confirmed.held, script.source)
     ranked = fixes.ranked([*fixes.from_flags(walk), *by_denial])
-    said = said_of(script.default, case) if case.calls else []
-    return Conclusion(fixes.with_proof(ranked, walk, confirmed), None, tuple(said))
+    smaller = compiled_alone_notes(script.default, case) if case.calls else []
+    return Conclusion(fixes.with_proof(ranked, walk, confirmed), None, tuple(smaller))
 
 
 def conclude_call(
@@ -59,8 +59,8 @@ def conclude_call(
     also_seen = {seen.what: seen.case for reduced in reductions for seen in reduced.also_seen}
     uncut = reductions[-1].uncut if reductions else {}
     notes += remarks(study, case, uncut, also_seen)
-    told = fixes.with_proof(ranked, walk, confirmed)
-    return Conclusion(told, study.describe(case), tuple(notes), stopped)
+    with_proof = fixes.with_proof(ranked, walk, confirmed)
+    return Conclusion(with_proof, study.describe(case), tuple(notes), stopped)
 
 
 AT_A_GLANCE = 64  # elements; of inputs with more it is said why they have so many

@@ -89,7 +89,7 @@ def confirm(
     )
 
 
-def told(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> str:
+def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> str:
     """What is confirmed, in a line. flags: the settings of fixes by flags, as `confirm` was given them."""
     causes = [listed(cause.members) for cause, proved in found.causes if proved]
     repairs = [listed(repair.found.members) for repair in found.repairs if repair.confirmed]
@@ -165,7 +165,7 @@ def _no_divergence(default: ProbeResult) -> str:
 
 @dataclass(frozen=True)
 class SecondWorkerResults:
-    """What the second worker said.
+    """What the second worker found.
 
     default, denied: the default compile, and each repair, on the whole. deny, allow: on the case, these
     decisions denied, and allowed over the plain baseline. flags: of each fix, on the whole. family: without
@@ -199,7 +199,7 @@ def _ask(
     whole += [Candidate.with_flags(values) for values in flags.values()]
     whole += [study.deny(frozenset(family))] if family else []
     whole += [Candidate(backend=name) for name in backends]
-    part = [*(study.deny(rest) for rest in deny), *(study.plain(rest, decided.beside) for rest in allow)]
+    part = [*(study.deny(rest) for rest in deny), *(study.plain(rest, decided.also_denied) for rest in allow)]
     try:
         if (other := other_call(study, confirming.call)) is not None:
             return other

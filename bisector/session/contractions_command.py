@@ -71,8 +71,8 @@ def _site(site: Site) -> Iterator[str]:
     consumer = f"`{site.consumer}`" if site.consumer else "a sum"
     yield f"{made.by} contracts {product} into {consumer}  {site.where}".rstrip()
     opcodes = Counter(instruction.partition(" ")[0] for instruction in made.instructions)
-    said = ", ".join(f"{count} {opcode}" for opcode, count in opcodes.items())
+    counts = ", ".join(f"{count} {opcode}" for opcode, count in opcodes.items())
     yield f"  {made.kernel}, line {made.line}: {made.text}"
-    yield f"  for each thread: {said}"
+    yield f"  for each thread: {counts}"
     removed = [*site.denied_by, *site.settings]
     yield f"  denied by: {'; '.join(removed) or 'none of the decisions and settings that were tried'}"

@@ -42,12 +42,12 @@ def decide(
     elements = ordered(d.id for d in decisions if d.kind not in PLACES)
     found = Decided(case, decisions)
     try:
-        found = replace(found, beside=tuple(needed_beside(study, case, elements, flags)))
-        everything = [*elements, *found.beside]
+        found = replace(found, also_denied=tuple(needed_beside(study, case, elements, flags)))
+        everything = [*elements, *found.also_denied]
         denied, grown = with_appeared(study, case, everything)
         found = replace(found, decisions=(*decisions, *grown))
         repairs = check_repairs(default, denied)
-        causes = _plain_end(study, case, everything, found.beside)
+        causes = _plain_end(study, case, everything, found.also_denied)
         found = _search(study, everything, causes, repairs, found, suspects.sets(everything))
         if not found.places:
             shared = worth_grading(found.sets.repairs, everything)
@@ -60,10 +60,10 @@ def decide(
 
 
 def _plain_end(
-    study: Study, case: Case, everything: Sequence[DecisionId], beside: Sequence[DecisionId]
+    study: Study, case: Case, everything: Sequence[DecisionId], also_denied: Sequence[DecisionId]
 ) -> ContractCheck:
-    plain = study.enabled(frozenset(), case, beside)
-    return check_causes(plain, study.enabled(frozenset(everything), case, beside))
+    plain = study.enabled(frozenset(), case, also_denied)
+    return check_causes(plain, study.enabled(frozenset(everything), case, also_denied))
 
 
 def _search(
@@ -77,7 +77,7 @@ def _search(
     """`found` with the sets, the places and what did not hold."""
     allowance = Allowance(MOST_PROBES)
     denied = Denied(study, found.case, allowance, found.decisions)
-    enabled = Enabled(study, found.case, allowance, found.beside)
+    enabled = Enabled(study, found.case, allowance, found.also_denied)
     checks = tuple(check.problem for check in (causes, repairs) if check.problem is not None)
     sets, places = SetsFound[DecisionId](), tuple[DecisionId, ...]()
     try:
@@ -153,7 +153,7 @@ MOST_ROUNDS = 3
 def needed_beside(
     study: Study, case: Case, elements: Sequence[DecisionId], flags: Sequence[str]
 ) -> list[DecisionId]:
-    """What must be denied beside the elements, so that the plain baseline agrees: nothing in most cases.
+    """What must be denied with the elements, so that the plain baseline agrees: nothing in most cases.
 
     Else the flags, as decisions of kind `config`; else the fewest places that make it diverge: lowerings by
     their own formula, of a script the functions that Dynamo traces. Nothing, too, where none of these helps.

@@ -1,7 +1,7 @@
 """What a run explains: two runs of one program, eager and compiled, that should agree and do not.
 
-A recorded call is one, the whole script another. Probes, the confirmation, the repro and the report ask both
-alike.
+A recorded call is one, the whole script another. Probes, the confirmation, the repro and the report ask
+the same of both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RUNS_OF_A_SCRIPT = 3  # seconds each; a pass rate of 1/2 goes unseen with probab
 
 @dataclass(frozen=True)
 class Other:
-    """A call that diverges beside the one that is studied, with its default compile."""
+    """Another call that diverges, not the one that is studied, with its default compile."""
 
     call: RecordedCall
     result: ProbeResult
@@ -53,7 +53,7 @@ class Divergence:
 
     @property
     def default(self) -> ProbeResult:
-        """The default compile beside eager."""
+        """The default compile against eager."""
         return judge(self.evidence.default, self.study.criterion)
 
     def second_worker(self, session: Session) -> Lab:

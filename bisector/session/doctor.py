@@ -64,23 +64,23 @@ def _torch() -> Finding:
     done = processes.run([sys.executable, "-c", asked], environment.IMPORT_S)
     if done.status == 0:
         return Finding("torch", done.out.strip())
-    said = done.last_line or f"does not import: {done.how}"
-    return Finding("torch", said[:80], "nothing works; install torch >= 2.11", needed=True)
+    message = done.last_line or f"does not import: {done.how}"
+    return Finding("torch", message[:80], "nothing works; install torch >= 2.11", needed=True)
 
 
 def _decisions() -> Finding:
     """Which kinds of decision this torch lets be denied: each release moves what the hooks take hold of."""
     done = processes.run(processes.module("bisector.inductor.hooks.tested"), TEST_S)
     if done.status != 0:
-        said = f"the hooks cannot be tested: {done.last_line or done.how}"
-        return Finding("decisions", said[:80], "no cause is found")
+        message = f"the hooks cannot be tested: {done.last_line or done.how}"
+        return Finding("decisions", message[:80], "no cause is found")
     found = wire.load(HooksTested, json.loads(done.out))
     off, none = found.off, found.not_here
     hooked = {kind.name for kind in KINDS.values() if kind.hooked}
-    told = f"{len(hooked - off.keys() - none.keys())} of {len(hooked)} kinds can be denied"
+    tested = f"{len(hooked - off.keys() - none.keys())} of {len(hooked)} kinds can be denied"
     without = "; ".join(f"no {kind} here: {reason}" for kind, reason in none.items())
     lost = "; ".join(f"{kind} is not examined: {reason}" for kind, reason in off.items())
-    return Finding("decisions", f"{told} ({without})" if without else told, lost)
+    return Finding("decisions", f"{tested} ({without})" if without else tested, lost)
 
 
 def _compiler() -> Finding:

@@ -97,9 +97,9 @@ def check_compiler() -> None:
     except OSError as error:
         raise CannotWrite(f"no folder for temporary files can be written ({error.strerror})") from error
     if done.status != 0:
-        said = done.last_line or done.how
-        check_room(said)
-        raise MissingTool(f"{path} cannot build an empty program ({said[:200]}); set CXX to one that can")
+        message = done.last_line or done.how
+        check_room(message)
+        raise MissingTool(f"{path} cannot build an empty program ({message[:200]}); set CXX to one that can")
 
 
 def check_room(reason: str) -> None:

@@ -28,7 +28,7 @@ from bisector.core.trace import Trace
 from bisector.core.verdict import Verdict
 
 from . import reproducing
-from .confirmation import Confirming, confirm, told
+from .confirmation import Confirming, confirm, summary
 from .culprit_search import decide
 from .divergence import Divergence
 from .fixes import flag_fixes, flags_to_confirm
@@ -46,9 +46,9 @@ MECHANISM = "the minimal case shows the mechanism alone: what repairs it leaves 
 class Explanation:
     """The stages of one run, and what they have found so far: None where a stage did not come to its end.
 
-    so_far: what was known with the verdict. beside: told of the answer where it has become better, to begin
-    what can be done with it meanwhile. start: where the search begins. group: a repair of the whole by many
-    decisions, where no flag repairs; of_whole: one by a few that was found there.
+    so_far: what was known with the verdict. on_progress: called with the answer where it has become better,
+    to begin what can be done with it meanwhile. start: where the search begins. group: a repair of the whole
+    by many decisions, where no flag repairs; of_whole: one by a few that was found there.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class Explanation:
         session: Session,
         divergence: Divergence,
         so_far: Answer,
-        beside: Callable[[Answer], None] = lambda answer: None,
+        on_progress: Callable[[Answer], None] = lambda answer: None,
     ) -> None:
         self.session = session
         self.divergence = divergence
         self.so_far = so_far
-        self.beside = beside
+        self.on_progress = on_progress
         self.study: Study = divergence.study
         self.second = divergence.second_worker(session)
         self.preflight: Preflight | None = None
@@ -140,7 +140,7 @@ class Explanation:
         self.walk = found
         self.study = replace(self.study, conservative=found.conservative)
         self._say("flags", f"repair it: {', '.join(found.repairing) or 'none so far'}")
-        self.beside(self.answer())
+        self.on_progress(self.answer())
 
     def _decide(self, start: Start) -> Decided:
         with self.session.clock.stage("causes"):
@@ -164,8 +164,8 @@ class Explanation:
         finally:
             self.second.close()
         self.confirmed = found
-        self._say("confirmed", told(found, flags_to_confirm(self.walk)))
-        self.beside(self.answer())
+        self._say("confirmed", summary(found, flags_to_confirm(self.walk)))
+        self.on_progress(self.answer())
         return found
 
     def _asked_second(self, decided: Decided) -> Confirmed:
@@ -191,7 +191,7 @@ class Explanation:
     def _reproduce(self, case: Case) -> None:
         """Write the repro; it runs while the conclusions are drawn, with the fixes that are known before."""
         session, known = self.session, self.answer()
-        self.beside(known)
+        self.on_progress(known)
         writer = self.divergence.writer(session, self.study)
         members = self.decided.members if self.decided is not None else []
         early = reproducing.start_early(session, writer, case, known, members)

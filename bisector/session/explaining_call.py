@@ -68,16 +68,16 @@ class CallExplanation(Explanation):
             return False
         with self.session.clock.stage("localise"):
             info, paths = self.study.describe(WHOLE), following.followable(self.whole.default)
-            told = mechanisms(self.study, info, self._trace, paths)
-        first, found = next(((m.operation, m.found) for m in told if m.found is not None), ("", None))
+            tried = mechanisms(self.study, info, self._trace, paths)
+        first, found = next(((m.operation, m.found) for m in tried if m.found is not None), ("", None))
         if found is None:
             return False
-        self._say("localise", f"no single node carries it; {len(told)} sorts of operations differ")
+        self._say("localise", f"no single node carries it; {len(tried)} sorts of operations differ")
         self._begin_with(starting.at_operation(first, found))
         self.study = replace(self.study, small=TO_THE_BIT)
         self.study.warm(self.start.case)
         self._walk_flags()
-        self._look_for_family(told, ())
+        self._look_for_family(tried, ())
         if self.family is None:
             self.study = replace(self.study, small=self.divergence.study.small)
             self._begin_with(self.whole)
@@ -89,7 +89,7 @@ class CallExplanation(Explanation):
         return True
 
     def _begin_in_region(self) -> None:
-        """Of a large graph the search begins in a region that diverges alike."""
+        """The search of a large graph begins in a region that diverges in the same way."""
         if self.divergence.call.is_large:
             with self.session.clock.stage("localise"):
                 default, verdict = self.whole.default, self.divergence.verdict.kind
@@ -238,13 +238,13 @@ class CallExplanation(Explanation):
             place = starting.place_repair(self.study, origin, self.start.case, self.start.default)
             return confirm_also(self._confirming(), found, place) if place is not None else found
 
-    def _look_for_family(self, told: Sequence[Mechanism], repairs: Sequence[MinimalSet[DecisionId]]) -> None:
-        """Which decisions together repair the whole, or carry much of its divergence. told: what makes its
+    def _look_for_family(self, known: Sequence[Mechanism], repairs: Sequence[MinimalSet[DecisionId]]) -> None:
+        """Which decisions together repair the whole, or carry much of its divergence. known: what makes its
         operations differ. repairs: of a part."""
-        known = frozenset[str]().union(*(patterns(repair.members) for repair in repairs))
+        repairing = frozenset[str]().union(*(patterns(repair.members) for repair in repairs))
         with self.session.clock.stage("causes"):
             found = family_of_whole(
-                self.study, self.whole.default, self._trace, told, self.walk.suspected, known
+                self.study, self.whole.default, self._trace, known, self.walk.suspected, repairing
             )
         if found is not None and found.family.repairs and len(found.family.members) <= FEW:
             with self.session.clock.stage("causes"):

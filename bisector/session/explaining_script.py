@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.fix import Conclusion
-from bisector.core.reduction.script import fewest_calls, fewest_graphs, said_of
+from bisector.core.reduction.script import compiled_alone_notes, fewest_calls, fewest_graphs
 from bisector.core.smaller import Scope, Start
 
 from .concluding import conclude_script
@@ -23,9 +23,9 @@ class ScriptExplanation(Explanation):
     """The stages of a script in their order."""
 
     def __init__(
-        self, session: Session, script: DivergingScript, so_far: Answer, beside: Callable[[Answer], None]
+        self, session: Session, script: DivergingScript, so_far: Answer, on_progress: Callable[[Answer], None]
     ) -> None:
-        super().__init__(session, script, so_far, beside)
+        super().__init__(session, script, so_far, on_progress)
         self.script = script
 
     def explain(self) -> None:
@@ -42,10 +42,10 @@ class ScriptExplanation(Explanation):
         self._walk(of_script(self.script.call.devices, self.script.rung))
 
     def _in_fewest_graphs(self) -> Start:
-        """The fewest graphs that diverge alike when they alone are compiled."""
+        """The fewest graphs that diverge in the same way when they alone are compiled."""
         with self.session.clock.stage("localise"):
             found = reduce_case(self.study, WHOLE, self.whole.default, None, fewest_graphs)
-        notes = (NOTHING_SMALLER, *said_of(self.whole.default, found.case))
+        notes = (NOTHING_SMALLER, *compiled_alone_notes(self.whole.default, found.case))
         scope = Scope.WHOLE if found.case == WHOLE else Scope.GRAPHS
         return Start(found.case, found.default, scope, (found,), notes)
 

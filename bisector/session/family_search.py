@@ -37,18 +37,18 @@ def family_of_whole(
     study: Study,
     default: ProbeResult,
     trace: Trace | None,
-    told: Sequence[Mechanism],
+    mechanisms: Sequence[Mechanism],
     suspected: Collection[str],
     known: Collection[str],
 ) -> FoundFamily | None:
     """None where no decisions together carry much of it.
 
-    trace: of the whole. told: what makes the operations differ. suspected: kinds of decision that flags which
-    repair govern. known: patterns of decisions that repair a part of the graph.
+    trace: of the whole. mechanisms: what makes the operations differ. suspected: kinds of decision that flags
+    which repair govern. known: patterns of decisions that repair a part of the graph.
     """
     decisions = [d for d in default.measurement.decisions if d.kind not in study.hooks_off]
     paths = followable(default)
-    groups = _groups(decisions, told, known) or _by_kind(decisions, trace, suspected)
+    groups = _groups(decisions, mechanisms, known) or _by_kind(decisions, trace, suspected)
     taken = {member for members in groups.values() for member in members}
     behind = trace.behind(paths) if trace is not None else ()
     arising = {name for n in behind if n.arises for name in (n.name, *n.reads)}
@@ -62,7 +62,7 @@ def family_of_whole(
     return FoundFamily(
         found,
         _layers(study, found.members, parts, paths),
-        _operations(told, parts, paths),
+        _operations(mechanisms, parts, paths),
         tuple(_carries(part, len(part.nodes), paths) for part in parts.most),
     )
 
@@ -71,9 +71,9 @@ def _carries(part: Part, places: int, paths: Sequence[str], made_by: Sequence[st
     return Carries(part.name, places, part.alone(paths), part.without(paths), tuple(made_by))
 
 
-def _operations(told: Sequence[Mechanism], parts: Parts, paths: Sequence[str]) -> tuple[Carries, ...]:
+def _operations(mechanisms: Sequence[Mechanism], parts: Parts, paths: Sequence[str]) -> tuple[Carries, ...]:
     """With what makes each differ, those too of which that is not known."""
-    known = {mechanism.operation: sorted(mechanism.patterns) for mechanism in told}
+    known = {mechanism.operation: sorted(mechanism.patterns) for mechanism in mechanisms}
     found = [_carries(part, len(part.nodes), paths, known.get(part.name, ())) for part in parts.operations]
     return tuple(sorted((one for one in found if one.alone), key=lambda one: -(one.alone or 0.0)))
 
@@ -160,14 +160,14 @@ def _is_context(kind: str) -> bool:
 
 
 def _groups(
-    decisions: Sequence[Decision], told: Sequence[Mechanism], known: Collection[str]
+    decisions: Sequence[Decision], mechanisms: Sequence[Mechanism], known: Collection[str]
 ) -> dict[str, Members]:
     """Decisions by what makes the operations differ, those that carry most first, then by what repaired a
     part: by patterns, each in one group; where these are not known, all that are taken at an operation and
     are no context."""
     groups: dict[str, Members] = {}
     taken: set[str] = set()
-    for mechanism in told:
+    for mechanism in mechanisms:
         fresh, there = mechanism.patterns - taken, set(mechanism.nodes)
         if fresh:
             members = [d.id for d in decisions if pattern(d.id) in fresh]

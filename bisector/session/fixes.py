@@ -55,7 +55,7 @@ def from_flags(walk: FlagWalk) -> list[Fix]:
 
 
 def _other_values(walk: FlagWalk) -> list[FlagTrial]:
-    """Values that repair beside the conservative ones. Where the code does not tell two programs apart, on a
+    """Values that repair, other than the conservative ones. Where two programs have the same code, on a
     compiler's command line, those that compute the same are taken for one."""
     known = {t.flag.name: t.result.measurement.outputs for t in walk.fixes if t.flag.outside_code}
     repairing = [t for t in walk.milder if t.role == "fix"]
@@ -100,8 +100,8 @@ def in_plain_torch(study: Study, fixes: Sequence[Fix]) -> list[Fix]:
     results = study.probe_all(flags) if flags else []
     lines = [line for plain in left_out.values() for line in paste_lines(plain)]
     results += study.pasted(lines) if lines else []
-    told = zip([*disabled, *left_out], results, strict=True)
-    holding = {name for name, result in told if result.outcome is Outcome.PASS}
+    answered = zip([*disabled, *left_out], results, strict=True)
+    holding = {name for name, result in answered if result.outcome is Outcome.PASS}
     return [fix if fix.id in holding else replace(fix, plain=None) for fix in fixes]
 
 

@@ -45,33 +45,33 @@ def _explained(word: str) -> Iterator[str]:
 
 
 def _of_kind(kind: Kind, decision: str | None) -> Iterator[str]:
-    said = [kind.sentence]
+    sentences = [kind.sentence]
     if decision is not None and "@" in decision:
-        said.append(f"`{decision}` is {short_decision(decision)}.")
+        sentences.append(f"`{decision}` is {short_decision(decision)}.")
     else:
-        said.append(f"A decision of this kind reads {kind.name}:DETAIL@NODE.")
+        sentences.append(f"A decision of this kind reads {kind.name}:DETAIL@NODE.")
     if kind.devices:
-        said.append(f"Only on {conjunction(sorted(kind.devices), 'or')}.")
+        sentences.append(f"Only on {conjunction(sorted(kind.devices), 'or')}.")
     if kind.rungs:
-        said.append("It is taken where the whole script runs, outside of a single graph.")
+        sentences.append("It is taken where the whole script runs, outside of a single graph.")
     if kind.makes_room:
-        said.append("It says where a value is computed, and so makes room for a cause of another kind.")
+        sentences.append("It says where a value is computed, and so makes room for a cause of another kind.")
     governing = [flag.name for flag in catalogue() if kind.name in flag.kinds]
     if governing:
-        said.append("Flags that govern it:")
-    return _titled(kind.name, f"a kind of decision: {kind.noun}", said, governing)
+        sentences.append("Flags that govern it:")
+    return _titled(kind.name, f"a kind of decision: {kind.noun}", sentences, governing)
 
 
 def _of_flag(flag: Flag) -> Iterator[str]:
-    said = [f"Effect: {flag.effect}.", f"Closest to eager: {flag.conservative!r}."]
+    sentences = [f"Effect: {flag.effect}.", f"Closest to eager: {flag.conservative!r}."]
     others = [value for value in flag.values if value != flag.conservative]
     if others:
-        said.append(f"Also tried: {', '.join(map(repr, others))}.")
+        sentences.append(f"Also tried: {', '.join(map(repr, others))}.")
     read = BACKENDS.get(flag.backend)
     where = filter(None, [read and f"it changes {read}", flag.device and f"on {flag.device} alone"])
-    said.append("; ".join([f"In torch since {flag.since}", *where]) + ".")
-    said += [f"It governs `{name}`. {KINDS[name].sentence}" for name in flag.kinds]
-    return _titled(flag.name, f"a flag: {flag.family}", [*said, flag.url])
+    sentences.append("; ".join([f"In torch since {flag.since}", *where]) + ".")
+    sentences += [f"It governs `{name}`. {KINDS[name].sentence}" for name in flag.kinds]
+    return _titled(flag.name, f"a flag: {flag.family}", [*sentences, flag.url])
 
 
 def _listed() -> Iterator[str]:
@@ -87,9 +87,9 @@ def _rows(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield from _wrapped(f"{name:<18} {sentence}", " " * 21)
 
 
-def _titled(name: str, what: str, said: Iterable[str], names: Iterable[str] = ()) -> Iterator[str]:
+def _titled(name: str, what: str, sentences: Iterable[str], names: Iterable[str] = ()) -> Iterator[str]:
     yield f"{name}  ({what})"
-    for sentence in said:
+    for sentence in sentences:
         yield from _wrapped(sentence, "  ")
     yield from (f"    {name}" for name in names)
 

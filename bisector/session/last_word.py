@@ -29,12 +29,12 @@ class LastWord:
         self._script = script_of(session)
 
     def begin(self, answer: Answer) -> None:
-        """Begin it beside the search, under the fix that is the best by now; called again, go on with it."""
+        """Begin it in the background, under the fix that is the best by now; called again, go on with it."""
         best = _expressible(answer)[:1] if self.session.lab.jobs > 1 else []
         for _, plain in best:
             self._script.begin_under(plain)
 
-    def said(self, answer: Answer) -> Answer:
+    def with_script_run(self, answer: Answer) -> Answer:
         """The answer with what the script shows under the best fix that mends it; under the best of all where
         none does. A fix under which the script still diverges is not confirmed, unless another call diverges
         for a cause of its own."""
@@ -44,8 +44,8 @@ class LastWord:
                 stopped = reason
                 break
             found = self._under(fix, plain)
-            said = found.reason or "agrees with eager"
-            self.session.progress("script", f"with {fix.id} the script itself: {said}")
+            outcome = found.reason or "agrees with eager"
+            self.session.progress("script", f"with {fix.id} the script itself: {outcome}")
             tried.append(found)
             self.session.known = partial(_told, answer, tuple(tried))
             if found.outcome is Outcome.PASS:
@@ -78,7 +78,7 @@ def _told(answer: Answer, tried: Sequence[UnderFix]) -> Answer:
         return answer
     refuted = {one.fix for one in tried if one.refutes and not answer.others_differ}
     fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in answer.fixes)
-    # Where none mends it, one under which it diverges says more than one that could not be told.
+    # Where none mends it, one under which it diverges says more than one without an outcome.
     failing = (one for one in tried if one.outcome is Outcome.FAIL)
     shown = tried[-1] if tried[-1].outcome is Outcome.PASS else next(failing, tried[0])
     return replace(answer, fixes=fixes, script=shown)

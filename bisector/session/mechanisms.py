@@ -66,8 +66,8 @@ def _operations(trace: Trace, paths: Sequence[str]) -> list[tuple[str, float]]:
 
 def _of_one(study: Study, info: GraphInfo, node: NodeTrace) -> Found | None:
     """At one operation."""
-    alike = (Signature(GRADIENT if node.is_gradient else OUTPUT, DivergenceKind.VALUE),)
-    there = replace(study, criterion=TO_THE_BIT, small=TO_THE_BIT, signatures=alike)
+    differs = (Signature(GRADIENT if node.is_gradient else OUTPUT, DivergenceKind.VALUE),)
+    there = replace(study, criterion=TO_THE_BIT, small=TO_THE_BIT, signatures=differs)
     cases = list(dict.fromkeys(_around(info, node)))
     results = there.probe_all([(Candidate(), case) for case in cases])
     for case, default in zip(cases, results, strict=True):

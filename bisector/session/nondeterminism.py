@@ -35,7 +35,7 @@ def _where(study: Study) -> str:
 
 
 def _what_helps(study: Study) -> list[str]:
-    """Which setting makes all runs of the program alike; whether they then agree with eager."""
+    """Which setting makes all runs of the program equal; whether they then agree with eager."""
     known = study.settings(list(DETERMINISM_SETTINGS))
     settings = {name: value for name, value in DETERMINISM_SETTINGS.items() if name in known}
     tried = {name: value for name, value in settings.items() if known[name].value != value}
@@ -45,6 +45,6 @@ def _what_helps(study: Study) -> list[str]:
     for (name, value), result in zip(tried.items(), results, strict=True):
         if result.measurement.error is None and not result.measurement.others:
             agree = {Outcome.PASS: "agree with eager", Outcome.FAIL: "still differ from eager"}
-            told = agree.get(result.outcome, "cannot be compared with eager")
-            notes.append(f"with {name} = {value} all runs are alike, and {told}")
+            agreement = agree.get(result.outcome, "cannot be compared with eager")
+            notes.append(f"with {name} = {value} all runs are alike, and {agreement}")
     return notes or [f"no setting that was tried makes the runs alike: {', '.join(tried)}"]

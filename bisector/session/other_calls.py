@@ -1,4 +1,4 @@
-"""The calls that diverge beside the one that is explained: whether what repairs that one repairs them."""
+"""The other calls that diverge: whether what repairs the one that is explained repairs them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def with_others(session: Session, study: Study, divergence: Divergence, answer: 
 
 
 def _said(other: AlsoDiverges, options: Options) -> str:
-    said = f"call {other.number} (`{other.entry}`) diverges too: {other.reason} ({other.cause.value}"
+    diverges = f"call {other.number} (`{other.entry}`) diverges too: {other.reason} ({other.cause.value}"
     if other.cause is Relation.SAME:
-        return f"{said})"
+        return f"{diverges})"
     if options.every:
-        return f"{said}; explained in call-{other.number})"
-    return f"{said}; `--call {other.number}` explains it, `--all` each of them)"
+        return f"{diverges}; explained in call-{other.number})"
+    return f"{diverges}; `--call {other.number}` explains it, `--all` each of them)"
 
 
 def _relation(
@@ -48,11 +48,11 @@ def _relation(
         return Relation.UNKNOWN
     there = replace(session.study(other.call), hooks_off=study.hooks_off)
     like = {pattern(member) for member in repairs[0]}
-    alike = frozenset(d.id for d in other.result.measurement.decisions if pattern(d.id) in like)
-    if not alike:
+    same_pattern = frozenset(d.id for d in other.result.measurement.decisions if pattern(d.id) in like)
+    if not same_pattern:
         return Relation.ANOTHER
     try:
-        outcome = there.denied(alike).outcome
+        outcome = there.denied(same_pattern).outcome
     except BudgetSpent:
         return Relation.UNKNOWN
     return {Outcome.PASS: Relation.SAME, Outcome.FAIL: Relation.ANOTHER}.get(outcome, Relation.UNKNOWN)

@@ -56,7 +56,7 @@ def as_page(run: RunDirectory, result: Mapping[str, Any]) -> str:
 
 
 def as_text(result: Mapping[str, Any], no_color: bool, detail: Detail) -> str:
-    """The same for a terminal, coloured where stdout is one; what is left out of a gist is told."""
+    """The same for a terminal, coloured where stdout is one; a gist says what it leaves out."""
     color = sys.stdout.isatty() and not no_color and "NO_COLOR" not in os.environ
     report = sections.report(result)
     text = terminal.render(report, width(), color, detail)

@@ -54,7 +54,7 @@ MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 @dataclass(frozen=True)
 class Judged:
-    """What is under study with its verdict. answer: what is known by now. outcome: of compiled beside eager.
+    """What is under study with its verdict. answer: what is known by now. outcome: of compiled against eager.
     ended: why the run ends with the verdict, None where there is a divergence to work on.
 
     script: what the whole script is held to, where it diverges and no call does by itself; rung: the first
@@ -152,8 +152,8 @@ def _agreeing(verdict: Verdict | None, witness: Witness) -> Verdict | None:
     itself, which is what its author may ask about."""
     if verdict is None or verdict.kind is not VerdictClass.AGREES:
         return verdict
-    said = complaint(witness.eager)
-    too = f"; the script prints `{said}` with compilation off too" if said else ""
+    printed = complaint(witness.eager)
+    too = f"; the script prints `{printed}` with compilation off too" if printed else ""
     return replace(verdict, reason=f"{verdict.reason}{too}", compared=witness.shown.compared)
 
 
@@ -185,8 +185,8 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], 
     last_word: LastWord | None = None
     if is_a_script(session, session.lab.hello()):
         last_word = LastWord(session, held_to_as_a_script(session, chosen))
-    beside = [last_word.begin] if last_word is not None else []
-    explanation = _explanation(session, chosen, answer, *beside)
+    on_progress = [last_word.begin] if last_word is not None else []
+    explanation = _explanation(session, chosen, answer, *on_progress)
     _search(session, explanation)
     found = with_others(session, explanation.study, chosen, explanation.answer())
     session.known = lambda: found
@@ -225,11 +225,11 @@ def _explanation(
     session: Session,
     divergence: Divergence,
     so_far: Answer,
-    beside: Callable[[Answer], None] = lambda answer: None,
+    on_progress: Callable[[Answer], None] = lambda answer: None,
 ) -> Explanation:
     if isinstance(divergence, DivergingScript):
-        return ScriptExplanation(session, divergence, so_far, beside)
-    return CallExplanation(session, divergence, so_far, beside)
+        return ScriptExplanation(session, divergence, so_far, on_progress)
+    return CallExplanation(session, divergence, so_far, on_progress)
 
 
 def _search(session: Session, explanation: Explanation) -> None:
@@ -247,20 +247,20 @@ def _of_the_script(session: Session, judged: Judged, criterion: Criterion) -> An
     default = script.default
     if default.outcome is not Outcome.FAIL:
         died = script.evidence.default.error is not None
-        said = "ends without values too, and no decision can be tried on it" if died else "does not show it"
-        note = f"a run of the script in a fork of a warm process {said} ({default.reason})"
+        shows = "ends without values too, and no decision can be tried on it" if died else "does not show it"
+        note = f"a run of the script in a fork of a warm process {shows} ({default.reason})"
         return with_repro(session, writer, replace(answer, notes=(*answer.notes, note)))
     answer = replace(answer, criterion=script.study.criterion)
     last_word = LastWord(session, criterion)
     explanation = _explanation(session, script, answer, last_word.begin)
     _search(session, explanation)
-    return last_word.said(explanation.answer())
+    return last_word.with_script_run(explanation.answer())
 
 
 def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) -> Answer:
     """With the script's last word; and with the script as the repro where a graph by itself does not show it
     in plain Python: it has a part in it, by a backend, a lowering or a decomposition of its own."""
-    found = last_word.said(answer)
+    found = last_word.with_script_run(answer)
     if found.repro is not None:
         return found
     if (spent := session.clock.exhausted()) is not None:
@@ -340,7 +340,7 @@ def _with_nodes(judged: Judged) -> Judged:
 
 
 def flags(session: Session) -> dict[str, Any]:
-    """The flag walk alone, or the target's configuration beside another one."""
+    """The flag walk alone, or the target's configuration against another one."""
     found = begin(session)
     if (other := session.options.against) is not None:
         return _beside(session, found, other)

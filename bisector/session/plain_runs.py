@@ -29,10 +29,10 @@ SCRIPT = "SCRIPT"  # among the arguments: where the path of the file stands
 
 @dataclass(frozen=True)
 class ScriptEnd:
-    """status: None where it took too long. said: the first line of its output."""
+    """status: None where it took too long. first_line: the first line of its output."""
 
     status: int | None
-    said: str
+    first_line: str
 
 
 @dataclass
@@ -58,14 +58,14 @@ class PlainRuns:
 
     def start(self, script: Path, arguments: Sequence[str], **variables: str) -> PendingRun:
         """Run Python with these arguments, in which `script` stands for the path of that file."""
-        told = [str(script) if argument == SCRIPT else argument for argument in arguments]
+        with_path = [str(script) if argument == SCRIPT else argument for argument in arguments]
         digest = hashlib.sha256(script.read_bytes()).hexdigest()
         request = {"job": "plain", "digest": digest, "arguments": [*arguments], "environment": variables}
         key = key_of(request)
         if key in self._journal.answers:
             return PendingRun(key)
         self._journal.started(key, request)
-        return PendingRun(key, start(told, **variables), time.monotonic())
+        return PendingRun(key, start(with_path, **variables), time.monotonic())
 
     def ended(self, run: PendingRun, timeout_s: float) -> ScriptEnd:
         """Wait for it. A run that took too long is not remembered: the next one may have more time.

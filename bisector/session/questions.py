@@ -17,9 +17,9 @@ from .study import Study
 
 
 def new_decisions(study: Study, result: ProbeResult, known: Collection[str]) -> list[Decision]:
-    """What a compile decided that is not known yet; places apart."""
-    apart = {*PLACES, *study.hooks_off}
-    return [d for d in result.measurement.decisions if d.kind not in apart and d.id not in known]
+    """What a compile decided that is not known yet, without places."""
+    left_out = {*PLACES, *study.hooks_off}
+    return [d for d in result.measurement.decisions if d.kind not in left_out and d.id not in known]
 
 
 class Allowance:
@@ -91,12 +91,14 @@ class Denied(DecisionTest):
 class Enabled(DecisionTest):
     """FAIL where the members alone, over the plain baseline, make the case diverge."""
 
-    def __init__(self, study: Study, case: Case, allowance: Allowance, beside: Sequence[DecisionId]) -> None:
+    def __init__(
+        self, study: Study, case: Case, allowance: Allowance, also_denied: Sequence[DecisionId]
+    ) -> None:
         super().__init__(study, case, allowance)
-        self.beside = beside
+        self.also_denied = also_denied
 
     def candidate(self, members: Members[DecisionId]) -> Candidate:
-        return self.study.plain(members, self.beside)
+        return self.study.plain(members, self.also_denied)
 
 
 class Formulas(DecisionTest):

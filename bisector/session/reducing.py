@@ -52,7 +52,7 @@ def reduce_case(
     run: Callable[[Problem], None] = reduce,
     verdict: VerdictClass | None = None,
 ) -> Reduced:
-    """Reduce a case, whose default compile is given, while it diverges alike and the anchor repairs it.
+    """Reduce a case, whose default compile is given, while it diverges as before and the anchor repairs it.
 
     run: the passes; all of them, or one alone. verdict: of the whole; rounding that is amplified hardly shows
     without what amplifies it, and so is looked for on other input values too.
@@ -100,7 +100,7 @@ def _steps(default: ProbeResult) -> bool:
 
 @dataclass
 class _StillInteresting:
-    """Is it still interesting? FAIL where it is: the case diverges alike and meets every demand.
+    """Is it still interesting? FAIL where it is: the case diverges as before and meets every demand.
 
     What only diverges costs one probe, what counts a few. also_seen: by what it is.
     """

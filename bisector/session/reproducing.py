@@ -40,14 +40,14 @@ def written(
     writer: ReproWriter, shown: ReproPlan, answer: Answer, decisions: Sequence[DecisionId]
 ) -> Repro | Failed:
     """The repro. decisions: IDs whose nodes a reader must find in the function."""
-    criterion, said = writer.criterion_of(shown.case), header(answer, shown.fix)
-    return writer.write(shown.case, _spec(criterion, shown, answer, said, decisions, rundir.REPRO))
+    criterion, head = writer.criterion_of(shown.case), header(answer, shown.fix)
+    return writer.write(shown.case, _spec(criterion, shown, answer, head, decisions, rundir.REPRO))
 
 
 def written_as_test(study: Study, shown: ReproPlan, answer: Answer) -> TestFile | Failed:
     """The same as a test. The header leaves the fix to the test, which says it in lines of Python."""
-    criterion, said = study.criterion_of(shown.case), header(answer, None)
-    spec = _spec(criterion, shown, answer, said, named(answer, None), rundir.TEST)
+    criterion, head = study.criterion_of(shown.case), header(answer, None)
+    spec = _spec(criterion, shown, answer, head, named(answer, None), rundir.TEST)
     return study.lab.ask(WriteTest(study.about(shown.case), spec))
 
 
@@ -55,12 +55,12 @@ def _spec(
     criterion: Criterion,
     shown: ReproPlan,
     answer: Answer,
-    said: Sequence[str],
+    head: Sequence[str],
     decisions: Sequence[DecisionId],
     file: str,
 ) -> ScriptSpec:
     return ScriptSpec(
-        header=tuple(said),
+        header=tuple(head),
         decisions=tuple(decisions),
         file=file,
         criterion=criterion,
@@ -79,8 +79,8 @@ def _draws(answer: Answer) -> bool:
 def _exception(default: Measurement) -> str:
     """The type of what one of the two raised, of compiled where both did; "" where none did."""
     raised = next((output.raised for output in default.outputs if output.raised is not None), None)
-    said = (raised.compiled or raised.eager or "") if raised is not None else ""
-    return said.partition(":")[0].partition(" ")[0]
+    exception = (raised.compiled or raised.eager or "") if raised is not None else ""
+    return exception.partition(":")[0].partition(" ")[0]
 
 
 def header(answer: Answer, fix: Fix | None) -> list[str]:
@@ -125,11 +125,11 @@ class RunningRepro:
 
 @dataclass(frozen=True)
 class Ran:
-    """fixed: whether `--fixed` repaired it in its own process; None: not tried. said: its first line."""
+    """fixed: whether `--fixed` repaired it in its own process; None: not tried. first_line: of its output."""
 
     diverges: bool
     fixed: bool | None
-    said: str
+    first_line: str
 
 
 def start(session: Session, shown: ReproPlan, answered: Repro) -> RunningRepro:
@@ -159,8 +159,8 @@ def _ended(session: Session, started: RunningRepro) -> Ran:
     ended = [session.plain.ended(run, session.timeout_s) for run in started.runs]
     fixed = ended[1].status == AGREES if len(ended) > 1 else None
     # Python itself ends with the same status where it cannot read the file.
-    diverges = ended[0].status == DIVERGES and not ended[0].said.startswith(STUMBLES)
-    return Ran(diverges, fixed, ended[0].said)
+    diverges = ended[0].status == DIVERGES and not ended[0].first_line.startswith(STUMBLES)
+    return Ran(diverges, fixed, ended[0].first_line)
 
 
 def _expressible(answer: Answer) -> list[fixes.Fix]:
@@ -210,7 +210,7 @@ class Next(enum.Enum):
 
 @dataclass
 class _Attempts:
-    """Repros tried one after the other. agreeing: programs that did not diverge, and what they said."""
+    """Repros tried one after the other. agreeing: programs that did not diverge, and what they printed."""
 
     session: Session
     writer: ReproWriter
@@ -233,14 +233,14 @@ class _Attempts:
         ran = _ended(self.session, started)
         self.session.run.write_text(self.session.run.repro, started.text)
         if not ran.diverges:
-            self.agreeing[program] = ran.said
-            return self._agreed(ran.said)
+            self.agreeing[program] = ran.first_line
+            return self._agreed(ran.first_line)
         if shown.fix is not None and ran.fixed is False:
             self.refuted.append(shown.fix.id)
             note = f"{shown.fix.id} does not repair the repro in a fresh process; it is not confirmed"
             return self._give_up(note, Next.FIX)
-        said = "no fix that plain torch can express" if ran.fixed is None else "--fixed agrees"
-        self.session.progress("repro", f"{self.session.run.repro.name} diverges; {said}")
+        fixed = "no fix that plain torch can express" if ran.fixed is None else "--fixed agrees"
+        self.session.progress("repro", f"{self.session.run.repro.name} diverges; {fixed}")
         return Reproduced(
             shown,
             self.session.run.repro.name,
@@ -249,8 +249,8 @@ class _Attempts:
             notes=tuple(self.notes),
         )
 
-    def _agreed(self, said: str) -> Next:
-        note = f"a {self.writer.name} does not diverge in plain Python ({said})"
+    def _agreed(self, first_line: str) -> Next:
+        note = f"a {self.writer.name} does not diverge in plain Python ({first_line})"
         return self._give_up(note, Next.CASE)
 
     def _give_up(self, note: str, then: Next) -> Next:
@@ -303,7 +303,7 @@ def write_test(session: Session, study: Study, shown: ReproPlan, answer: Answer)
         ended = session.plain.ended(run, session.timeout_s)
     if ended.status != TEST_FAILED:
         path.unlink()
-        said = ended.said or "it passes"
-        return WrittenTest(note=f"the test of this case does not fail in a fresh process ({said})")
-    session.progress("test", f"{path.name} fails: {ended.said}")
+        printed = ended.first_line or "it passes"
+        return WrittenTest(note=f"the test of this case does not fail in a fresh process ({printed})")
+    session.progress("test", f"{path.name} fails: {ended.first_line}")
     return WrittenTest(path.name)

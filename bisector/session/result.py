@@ -328,12 +328,12 @@ def _family(found: FoundFamily) -> dict[str, Any]:
 
 
 def _carries(part: Carries) -> dict[str, Any]:
-    told = {"name": part.name, "places": part.places, "alone": part.alone, "without": part.without}
-    return told | ({"made_by": list(part.made_by)} if part.made_by else {})
+    carried = {"name": part.name, "places": part.places, "alone": part.alone, "without": part.without}
+    return carried | ({"made_by": list(part.made_by)} if part.made_by else {})
 
 
 def _neighbour(found: Neighbour | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    told = list(found.diff) if len(found.diff) <= SHOWN_LINES else []
-    return {"differs_by": found.differs_by, "artifact_diff": NEIGHBOUR if found.diff else None, "diff": told}
+    lines = list(found.diff) if len(found.diff) <= SHOWN_LINES else []
+    return {"differs_by": found.differs_by, "artifact_diff": NEIGHBOUR if found.diff else None, "diff": lines}

@@ -115,7 +115,7 @@ class Session:
         self.plain = PlainRuns(self.journal, self.trace)
         self.counts: Counter[str] = Counter()
         self.labs: list[Lab] = []
-        self.beside: list[Started] = []  # what runs beside the workers, and ends with them
+        self.background: list[Started] = []  # what runs besides the workers, and ends with them
         self.target = recognise(target, self.options.trust)
         self.environment: Mapping[str, str] = {}
         self.config: Mapping[str, Json] = self.options.config
@@ -234,13 +234,13 @@ class Session:
             repeat=self.options.repeat,
             exhausted=self.clock.exhausted,
             counts=self.counts,
-            # What a compiler takes is little beside the rest of a compile of a large graph.
+            # What a compiler takes is little of the whole of a compile of a large graph.
             width=self.lab.jobs if call.is_large else self.lab.width,
         )
 
     def end_workers(self) -> None:
         """Nothing more is asked."""
-        for process in self.beside:
+        for process in self.background:
             process.kill()
         for lab in self.labs:
             lab.close()

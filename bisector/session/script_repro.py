@@ -231,7 +231,7 @@ class Source:
     """The script that a repro runs.
 
     path: its file. environment: what it must find before torch is imported. seed: where it sets none.
-    lines: the printed ones that must agree beside its values.
+    lines: the printed ones that must agree, besides its values.
     """
 
     path: str
@@ -249,7 +249,7 @@ def text(script: Source, case: Case, spec: ScriptSpec) -> str:
     nowhere = 'raise NotImplementedError("no fix is known")'
     lines = [*done.early, *done.lines] or [elsewhere if arguments else nowhere]
     options = f"(options | ({arguments} if fixed else {{}}))" if arguments else "options"
-    head = [line for said in spec.header for line in said.splitlines()]
+    head = [line for text in spec.header for line in text.splitlines()]
     return _TEMPLATE.substitute(
         header="\n".join(f"# {line}".rstrip() for line in head),
         environment=python_literal(dict(script.environment)),
@@ -281,8 +281,8 @@ def _constants(case: Case, printed: tuple[PrintedLine, ...]) -> str:
     if printed:
         whole = [line for line in printed if not line.words and line.edges is None]
         numbers = ", ".join(f"{line.number}: {list(line.moving)}" for line in whole)
-        said = "of what it prints, from 0, that must agree, but for numbers that move"
-        lines.append(f"LINES = {{{numbers}}}  # {said}")
+        comment = "of what it prints, from 0, that must agree, but for numbers that move"
+        lines.append(f"LINES = {{{numbers}}}  # {comment}")
         exactly = ", ".join(str(line.number) for line in whole if line.exactly)
         lines.append(f"EXACTLY = ({exactly}{',' if exactly else ''})  # to the last digit{_SAME_LINE}")
     return "".join(f"{line}\n" for line in lines)
@@ -291,12 +291,12 @@ def _constants(case: Case, printed: tuple[PrintedLine, ...]) -> str:
 def _edits(fix: PlainFix | None) -> str:
     """Where the script is changed by a fix, as constants and a function."""
     if isinstance(fix, LeaveToPython):
-        told = ", ".join(f"{line}: {python_literal(name)}" for name, line in fix.lines.items())
-        said = "lines of functions of the script that --fixed leaves to Python"
-        return f"DISABLED = {{{told}}}  # {said}\n{_DECORATED}"
+        entries = ", ".join(f"{line}: {python_literal(name)}" for name, line in fix.lines.items())
+        comment = "lines of functions of the script that --fixed leaves to Python"
+        return f"DISABLED = {{{entries}}}  # {comment}\n{_DECORATED}"
     if isinstance(fix, CompileAnew):
-        told = ", ".join(map(str, fix.calls))
-        return f"ANEW = {{{told}}}  # calls, from 1, before which --fixed forgets what is compiled\n"
+        entries = ", ".join(map(str, fix.calls))
+        return f"ANEW = {{{entries}}}  # calls, from 1, before which --fixed forgets what is compiled\n"
     return ""
 
 

@@ -64,12 +64,12 @@ class _Begun:
 
 class RunOfScript(Protocol):
     """What a session says of its script. script: the file; seed: of a script that sets none; config: settings
-    that hold around it; beside: what ends with the session."""
+    that hold around it; background: processes that end with the session."""
 
     options: Options
     journal: Journal
     config: Mapping[str, Json]
-    beside: list[processes.Started]
+    background: list[processes.Started]
 
     @property
     def script(self) -> str: ...
@@ -149,7 +149,7 @@ class ScriptRuns:
         return [self._heard(known.get(o.key) or wire.load(PlainRun, journal.answers[o.key])) for o in asked]
 
     def begin_beside(self, asked: ScriptRun) -> None:
-        """Begin a run of what is compiled, beside other work and giving way to it: first the run with
+        """Begin a compiled run in the background, which gives way to other work: first the run with
         compilation off, and once that has ended this one, which is measured against it. Called again, go on
         with it."""
         eager = self.asked(Mode.EAGER)
@@ -168,19 +168,19 @@ class ScriptRuns:
     def _begin(self, asked: ScriptRun) -> _Begun:
         options, mode = self.session.options, asked.mode
         folder = self._folder_of(asked)
-        events = folder / f"{asked.key}.jsonl"  # of its own, since runs go on beside each other
+        events = folder / f"{asked.key}.jsonl"  # of its own, since runs overlap
         run_options = {field.name: getattr(asked, field.name) for field in fields(RunOptions)}
-        told = PlainOptions(
+        plain_options = PlainOptions(
             **run_options, folder=str(folder), values=str(self._values_of(asked)), events=str(events),
             root=str(ROOT.parent),
         )  # fmt: skip
         process = processes.start(
-            [sys.executable, str(WATCHED), json.dumps(wire.dump(told)), self.session.script],
+            [sys.executable, str(WATCHED), json.dumps(wire.dump(plain_options)), self.session.script],
             folder=options.folder,
             environment={**os.environ, **({} if mode.is_compiled else OFF)},
             capture=True,
         )
-        self.session.beside.append(process)
+        self.session.background.append(process)
         return _Begun(process, events)
 
     def _ended(self, asked: ScriptRun) -> PlainRun:

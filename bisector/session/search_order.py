@@ -17,7 +17,7 @@ from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import Members, MinimalSet, Test, minimal_set
 from bisector.core.trace import GRADIENT, NodeTrace
 
-# A repair by groups is taken apart into single decisions up to this many members.
+# A repair by groups is split into single decisions up to this many members.
 SEPARATED = 12
 PLACE = LOWER.name  # names where, not why: a fallback also breaks fusion and recomputation around its node
 PLACES = frozenset({PLACE, FRAME.name})  # the same of Dynamo: what Python runs is not compiled at all

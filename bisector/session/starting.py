@@ -37,7 +37,7 @@ REFUTED_ON_WHOLE = {
 def region_of(
     study: Study, call: RecordedCall, followed: Followed, default: ProbeResult, verdict: VerdictClass
 ) -> Start:
-    """A part of a large graph that diverges alike and has few calls; the whole where none is found.
+    """A part of a large graph that diverges in the same way and has few calls; the whole where none is found.
 
     A probe of the whole takes seconds there; all but a few are about the region. That it is the same bug is
     not known yet: what repairs it must be tried on the whole. default: the default compile of the whole.
@@ -74,7 +74,7 @@ def at_operation(operation: str, found: Found) -> Start:
 
 
 def part_of(study: Study, call: RecordedCall, start: Start) -> Start:
-    """Of millions of elements some that diverge alike; the same start where there are fewer."""
+    """Of millions of elements some that diverge in the same way; the same start where there are fewer."""
     elements = call.elements
     if start.scope is Scope.REGION:
         elements = study.describe(start.case).elements

@@ -172,7 +172,7 @@ class Study:
         return [None if isinstance(answer, Failed) else answer.text for answer in answers]
 
     def slowdown(self, candidate: Candidate, case: Case, seconds: float) -> Ratios | Failed:
-        """Runs of the candidate and of the default, timed in turn with nothing beside them."""
+        """Runs of the candidate and of the default, timed in turn with nothing else running."""
         self._stop_if_exhausted()
         return self.lab.ask(TimeSlowdown(self.about(case), candidate, seconds))
 
@@ -189,7 +189,7 @@ class Study:
         return [draw for answer in answers if isinstance(answer, Draws) for draw in answer.draws]
 
     def pasted(self, lines: Sequence[str]) -> list[ProbeResult]:
-        """The default compile of the whole after each of these lines of plain torch, none beside another."""
+        """The default compile of the whole after each of these lines of plain torch, one at a time."""
         self._stop_if_exhausted()
         answers = self.lab.ask_all([RunPasted(self.about(WHOLE), line) for line in lines])
         return [self.judged(answer) for answer in answers]
@@ -224,17 +224,17 @@ class Study:
         return self.probe(self.deny(members), case)
 
     def enabled(
-        self, members: frozenset[DecisionId], case: Case, beside: Sequence[DecisionId]
+        self, members: frozenset[DecisionId], case: Case, also_denied: Sequence[DecisionId]
     ) -> ProbeResult:
-        """The plain baseline with these decisions enabled. beside: `config` flags and `lower` decisions that
-        are denied too, those that are members apart."""
-        return self.probe(self.plain(members, beside), case)
+        """The plain baseline with these decisions enabled. also_denied: `config` flags and `lower` decisions
+        that are denied too, unless they are members."""
+        return self.probe(self.plain(members, also_denied), case)
 
-    def plain(self, members: frozenset[DecisionId], beside: Sequence[DecisionId]) -> Candidate:
+    def plain(self, members: frozenset[DecisionId], also_denied: Sequence[DecisionId]) -> Candidate:
         """The candidate of `enabled`."""
-        denied = frozenset(beside) - members
+        denied = frozenset(also_denied) - members
         flags = {flag_of(d): self.conservative[flag_of(d)] for d in denied if d.kind == CONFIG}
-        turned = _no_config(members - frozenset(beside)) | _no_config(denied)
+        turned = _no_config(members - frozenset(also_denied)) | _no_config(denied)
         return replace(Candidate.with_flags(flags), base=Base.PLAIN, members=turned)
 
     def deny(self, members: frozenset[DecisionId]) -> Candidate:

@@ -134,8 +134,8 @@ def _held_to(study: Study, evidence: Evidence, signatures: tuple[Signature, ...]
     """The study of a divergence with these signatures."""
     criterion = study.criterion.failing_tolerance_first(evidence.default.outputs)
     # Where something else diverges too, a repair of that need not mend the strides.
-    apart = {s.kind for s in signatures} == {DivergenceKind.STRIDE}
-    return replace(study, criterion=replace(criterion, strides=apart), signatures=signatures)
+    by_strides = {s.kind for s in signatures} == {DivergenceKind.STRIDE}
+    return replace(study, criterion=replace(criterion, strides=by_strides), signatures=signatures)
 
 
 # Of each program, where its runs differ from each other: one that is right by luck is not taken for a repair.
@@ -204,9 +204,9 @@ def _several_tolerances(study: Study, default: Measurement, diverging: Collectio
     for output in default.outputs:
         held = study.criterion.tolerances(output.path, output.dtype)
         if output.path in diverging and len(held) > 1:
-            told = ", ".join(f"rtol {rtol:g} with atol {atol:g}" for rtol, atol in held)
-            said = f"the script compares {output.path} with several tolerances ({told})"
-            notes.append(f"{said}; the repro holds it to the first of these")
+            tolerances = ", ".join(f"rtol {rtol:g} with atol {atol:g}" for rtol, atol in held)
+            compares = f"the script compares {output.path} with several tolerances ({tolerances})"
+            notes.append(f"{compares}; the repro holds it to the first of these")
     return notes
 
 
@@ -224,11 +224,11 @@ def _place(hello: Recorded, call: RecordedCall, others: Sequence[Other]) -> str:
     recorded = len(hello.calls)
     kept = f", of which {recorded} were recorded" if hello.skipped_calls else ""
     count = recorded + hello.skipped_calls
-    said = f"the script makes {count} calls of compiled graphs{kept}; this is {_named(call)}"
+    calls = f"the script makes {count} calls of compiled graphs{kept}; this is {_named(call)}"
     first = min((other.call for other in others), key=lambda one: one.index, default=call)
     if first.index >= call.index:
-        return said
-    return f"{said}; the first that diverges, each on the inputs that it has in eager, is {_named(first)}"
+        return calls
+    return f"{calls}; the first that diverges, each on the inputs that it has in eager, is {_named(first)}"
 
 
 def _named(call: RecordedCall) -> str:

@@ -1,4 +1,4 @@
-"""The script as its user runs it, beside the same with compilation off: what the two show."""
+"""The script as its user runs it, against the same with compilation off: what the two show."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bisector.core.own_difference import own_difference
 from bisector.core.printed import (
     STILL,
     PrintedLine,
-    apart,
     come_and_go,
+    compare_lines,
     differing_line,
     moving,
     not_compared,
@@ -80,28 +80,28 @@ class Script:
         compiled run. Both are run once more then: times, addresses and what is drawn without a seed differ
         from run to run."""
         found = shown(eager, compiled, criterion)
-        if found.diverges or compiled.unfinished or not apart(eager, compiled):
+        if found.diverges or compiled.unfinished or not compare_lines(eager, compiled):
             return found, ()
         pairs, still, gone = list[tuple[PlainRun, PlainRun]](), STILL, frozenset[str]()
         once_more = (replace(asked, mode=Mode.EAGER_AGAIN, **NO_FIX), replace(asked, again=True))
         for first, second in zip((eager, compiled), once_more, strict=True):
             run = self.runs.run(second)
             if run.unfinished:
-                said = f"run again, to see whether that moves, the script {run.unfinished}"
-                return ScriptResult(Outcome.UNRESOLVED, f"what it prints differs; {said}"), ()
+                why = f"run again, to see whether that moves, the script {run.unfinished}"
+                return ScriptResult(Outcome.UNRESOLVED, f"what it prints differs; {why}"), ()
             pairs.append((first, run))
             gone |= come_and_go(first, run)
             still = moving(*[(_without(a, gone), _without(b, gone)) for a, b in pairs])
             settled = _without(eager, gone), _without(compiled, gone)
-            if not apart(*settled, still) and not not_compared(*settled, still):
+            if not compare_lines(*settled, still) and not not_compared(*settled, still):
                 return _but_for(found, gone, settled), ()
         if whole := not_compared(*settled, still):
-            said = f"{differing_line(whole[0], *settled)}; all of that line moves from run to run"
-            return ScriptResult(Outcome.UNRESOLVED, said), ()
-        lines = apart(*settled, still)
+            why = f"{differing_line(whole[0], *settled)}; all of that line moves from run to run"
+            return ScriptResult(Outcome.UNRESOLVED, why), ()
+        lines = compare_lines(*settled, still)
         if gone:
-            said = f"{differing_line(lines[0].number, *settled)}, among lines that come and go"
-            return ScriptResult(Outcome.UNRESOLVED, said), ()
+            why = f"{differing_line(lines[0].number, *settled)}, among lines that come and go"
+            return ScriptResult(Outcome.UNRESOLVED, why), ()
         if not all(line.exactly for line in lines):
             lines = tuple(line for line in lines if not line.exactly)
             return shown(eager, compiled, criterion, lines), lines
@@ -115,15 +115,15 @@ class Script:
         criterion: Criterion,
         lines: tuple[PrintedLine, ...],
     ) -> tuple[ScriptResult, tuple[PrintedLine, ...]]:
-        """Where all lines that differ do so in numbers that are nearly alike: they agree where the values of
+        """Where all lines that differ do so in nearly equal numbers: they agree where the values of
         the calls, which agree, make them so."""
         carried = self._channel_to_words(asked, lines)
         if carried.carrier is Carrier.VALUES:
             return shown(eager, compiled, criterion), ()
         found = shown(eager, compiled, criterion, lines)
         if carried.carrier is Carrier.UNKNOWN:
-            said = "whether the values of its calls make that is not known"
-            return ScriptResult(Outcome.UNRESOLVED, f"{found.reason}; {said}: {carried.unknown}"), ()
+            why = "whether the values of its calls make that is not known"
+            return ScriptResult(Outcome.UNRESOLVED, f"{found.reason}; {why}: {carried.unknown}"), ()
         return found, lines
 
     def by_seed(self, seeds: Sequence[int], criterion: Criterion) -> dict[int, Outcome]:
@@ -200,24 +200,24 @@ class Script:
         return self._channel(asked, lambda kept, substituted: to_call(kept, substituted, last))
 
     def _channel_to_words(self, asked: ScriptRun, lines: Sequence[PrintedLine]) -> Channel:
-        """What carries it to what the script says beside its calls. asked: the compiled run."""
+        """What carries it to what the script says outside of its calls. asked: the compiled run."""
         return self._channel(asked, lambda kept, substituted: to_words(kept, substituted, lines))
 
-    def _channel(self, asked: ScriptRun, told: Callable[[PlainRun, PlainRun], Channel]) -> Channel:
+    def _channel(self, asked: ScriptRun, channel_of: Callable[[PlainRun, PlainRun], Channel]) -> Channel:
         kept = self.runs.run(replace(asked, mode=Mode.COMPILED_KEPT))
         substituted = replace(asked, mode=Mode.SUBSTITUTED)
-        found = told(kept, self.runs.run(substituted))
+        found = channel_of(kept, self.runs.run(substituted))
         if found.carrier is not Carrier.OTHER:
             return found
         for carrier in (Carrier.LAYOUT, Carrier.TIME):
-            too = told(kept, self.runs.run(replace(substituted, too=carrier)))
+            too = channel_of(kept, self.runs.run(replace(substituted, too=carrier)))
             if too.carrier is Carrier.VALUES:
                 return Channel(carrier)
         return found
 
     def told_so(self, witness: Witness, criterion: Criterion) -> ScriptResult | None:
-        """What the script shows where its calls are told with compilation off too that they are compiled;
-        None where they do not ask."""
+        """What the script shows with compilation off where calls that ask whether they are compiled hear that
+        they are; None where none asks."""
         if not witness.eager.asked_compiling:
             return None
         eager = self.runs.run(replace(self.runs.asked(Mode.EAGER), compiling=True))
@@ -233,7 +233,7 @@ class Script:
         both = differing_places(eager, compiled, criterion) & differing_places(eager, second, criterion)
         if places := sorted(both - differing_places(eager, again, criterion)):
             return f"{places[0]} differs compiled, and not from run to run"
-        lines = apart(eager, compiled, moving((eager, again), (compiled, second)))
+        lines = compare_lines(eager, compiled, moving((eager, again), (compiled, second)))
         far = [line.number for line in lines if not line.exactly]
         return f"{differing_line(far[0], eager, compiled)}, in both runs" if far else ""
 

@@ -18,7 +18,7 @@ from bisector.errors import BadTarget
 from ..core.bundle_layout import CASE, DESCRIPTION
 from ..core.own_folders import EVERY_RUN_SAYS, RUN_OPTIONS, TRIAGE_OPTIONS
 
-# What never holds a failure: what tools keep beside one.
+# What never holds a failure: what tools keep next to one.
 PASSED_OVER = frozenset({"__pycache__", ".git", ".hypothesis", ".pytest_cache", "storages", "node_modules"})
 READ_AT_ONCE = 1 << 20
 
@@ -59,8 +59,8 @@ def recognise(path: Path, trusted: bool = False) -> Target:
     """
     target = _target(path)
     if target.kind is not TargetKind.SCRIPT and not trusted:
-        told = f"{path}: to load it is to run code that it may hold (pickle)"
-        raise BadTarget(f"{told}; add --trust if you trust where it came from")
+        untrusted = f"{path}: to load it is to run code that it may hold (pickle)"
+        raise BadTarget(f"{untrusted}; add --trust if you trust where it came from")
     return target
 
 
@@ -152,10 +152,10 @@ def _is_triage(folder: Path) -> bool:
 
 def _is_run(folder: Path) -> bool:
     try:
-        told = json.loads((folder / RUN_OPTIONS).read_bytes())
+        options = json.loads((folder / RUN_OPTIONS).read_bytes())
     except (OSError, ValueError):
         return False
-    return isinstance(told, dict) and told.keys() >= EVERY_RUN_SAYS
+    return isinstance(options, dict) and options.keys() >= EVERY_RUN_SAYS
 
 
 def _is_target(folder: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bisector.core.frames import without_frames
-from bisector.core.printed import apart
+from bisector.core.printed import compare_lines
 from bisector.core.program import PlainRun, with_events
 
 TRACEBACK = """\
@@ -36,7 +36,7 @@ def said(text: str) -> PlainRun:
 def test_a_traceback_is_the_same_whatever_its_calls_go_through() -> None:
     plain = said(TRACEBACK.format(of_the_compiler=""))
     for frames in (WRAPPER, WATCHING, WATCHING + WRAPPER):
-        assert not apart(plain, said(TRACEBACK.format(of_the_compiler=frames)))
+        assert not compare_lines(plain, said(TRACEBACK.format(of_the_compiler=frames)))
     assert plain.said == tuple(TRACEBACK.format(of_the_compiler="").splitlines())
 
 
@@ -51,5 +51,5 @@ def test_a_warning_says_the_same_wherever_it_is_ascribed_to() -> None:
 def test_a_function_that_a_graph_break_splits_keeps_its_name() -> None:
     run = PlainRun(status=0, printed=("step loss 1.0",))
     resumed = "torch_dynamo_resume_in_step_at_11 loss 1.0"
-    assert not apart(run, replace(run, printed=(resumed,)))
-    assert apart(run, replace(run, printed=(resumed.replace("step", "stop"),)))
+    assert not compare_lines(run, replace(run, printed=(resumed,)))
+    assert compare_lines(run, replace(run, printed=(resumed.replace("step", "stop"),)))

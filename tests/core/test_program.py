@@ -15,8 +15,8 @@ from bisector.core.printed import (
     STILL,
     Moving,
     PrintedLine,
-    apart,
     come_and_go,
+    compare_lines,
     moving,
     not_compared,
     without,
@@ -28,7 +28,7 @@ from tests.core.measurements import off_by, output
 
 def far_apart(one: PlainRun, two: PlainRun, still: Moving = STILL) -> tuple[int, ...]:
     """The lines that differ by more than numbers that are nearly alike."""
-    return tuple(line.number for line in apart(one, two, still) if not line.exactly)
+    return tuple(line.number for line in compare_lines(one, two, still) if not line.exactly)
 
 
 def counted(*lines: int) -> tuple[PrintedLine, ...]:
@@ -306,7 +306,7 @@ def test_of_a_line_without_spaces_what_stands_beside_a_name_that_moves_counts() 
 def test_ends_by_one_exception_that_says_other_things_are_apart() -> None:
     eager = replace(EAGER, status=1, ended="AssertionError: the sum is above 1")
     compiled = replace(COMPILED, status=1, ended="AssertionError: word 7 was counted 0 times, not 4")
-    found = shown(eager, compiled, Criterion(), apart(eager, compiled))
+    found = shown(eager, compiled, Criterion(), compare_lines(eager, compiled))
     assert found.diverges
     assert found.reason == f"its end: `{compiled.ended}`; with compilation off `{eager.ended}`"
 
@@ -334,16 +334,16 @@ def test_numbers_count_in_what_ends_a_script(eager: str, compiled: str, refuted:
 def test_numbers_that_are_nearly_alike_are_to_be_compared_exactly(eager: str, compiled: str) -> None:
     """What the values of the calls make of them is left out by whoever knows that."""
     off, on = replace(EAGER, printed=(eager,)), replace(COMPILED, printed=(compiled,))
-    assert apart(off, on) == (PrintedLine(0, exactly=True),)
+    assert compare_lines(off, on) == (PrintedLine(0, exactly=True),)
     assert not shown(off, on, Criterion(), counted(0)).diverges
-    assert shown(off, on, Criterion(), apart(off, on)).diverges
+    assert shown(off, on, Criterion(), compare_lines(off, on)).diverges
 
 
 def test_of_a_line_whose_words_move_in_number_its_beginning_and_end_count() -> None:
     eager = replace(EAGER, printed=("tables 1 slow calls 3 8 end",))
     still = moving((eager, replace(eager, printed=("tables 1 slow calls 5 end",))))
     same = replace(COMPILED, printed=("tables 1 slow calls 2 4 6 end",))
-    assert not apart(eager, same, still)
+    assert not compare_lines(eager, same, still)
     for other in ("tables 9 slow calls 2 4 6 end", "tables 1 slow calls 2 bug"):
         assert far_apart(eager, replace(COMPILED, printed=(other,)), still) == (0,)
 
@@ -352,7 +352,7 @@ def test_of_a_line_of_which_nothing_stays_nothing_is_compared() -> None:
     eager = replace(EAGER, printed=("3 8",))
     still = moving((eager, replace(eager, printed=("5",))))
     compiled = replace(COMPILED, printed=("bug",))
-    assert not apart(eager, compiled, still)
+    assert not compare_lines(eager, compiled, still)
     assert not_compared(eager, compiled, still) == (0,)
     assert not not_compared(eager, replace(compiled, printed=("3 8",)), still)
 
@@ -368,14 +368,14 @@ def test_lines_that_come_and_go_hide_no_others() -> None:
 def test_how_a_gradient_is_computed_is_not_what_is_printed() -> None:
     off = replace(EAGER, printed=("tensor(1.5, grad_fn=<MulBackward0>)",))
     on = replace(COMPILED, printed=("tensor(1.5, grad_fn=<CompiledFunctionBackward>)",))
-    assert not apart(off, on)
+    assert not compare_lines(off, on)
 
 
 def test_a_file_that_says_something_else_is_a_line() -> None:
     off = replace(EAGER, wrote=("m.json: {", 'm.json: "n": 4'))
     on = replace(COMPILED, wrote=("m.json: {", 'm.json: "n": 1'))
     said = 'a file: it writes `m.json: "n": 1`, with compilation off `m.json: "n": 4`'
-    assert shown(off, on, Criterion(), apart(off, on)).reason == said
+    assert shown(off, on, Criterion(), compare_lines(off, on)).reason == said
     assert not without_its_own_words(off).wrote
 
 

@@ -13,7 +13,7 @@ from bisector.core.decision import Decision, DecisionId
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
 from bisector.core.reduction.problem import Problem, Trial
-from bisector.core.reduction.script import MOST_RUNS, fewest_calls, fewest_graphs, said_of
+from bisector.core.reduction.script import MOST_RUNS, compiled_alone_notes, fewest_calls, fewest_graphs
 from tests.core.measurements import judged
 
 GRAPHS, CALLS = (1, 2, 3), (0, 1, 2, 3)
@@ -87,9 +87,9 @@ def test_a_loop_of_which_every_call_is_needed_ends_after_some_runs() -> None:
 
 def test_what_is_compiled_is_said_in_sentences() -> None:
     default = problem(Truth()).default
-    assert said_of(default, WHOLE.with_graphs(2)) == [
+    assert compiled_alone_notes(default, WHOLE.with_graphs(2)) == [
         "of its 3 graphs it diverges with g2 alone compiled",
     ]
-    assert said_of(default, WHOLE.with_calls(1, 3)) == [
+    assert compiled_alone_notes(default, WHOLE.with_calls(1, 3)) == [
         "of its 4 calls it diverges with calls 2, 4 alone compiled",
     ]

@@ -261,10 +261,10 @@ def test_the_place_makes_the_class() -> None:
 
 
 def test_a_script_that_agrees_where_both_draw_alike_uses_another_random_stream() -> None:
-    found = script_verdict(runs(equal=at(WRONG), alike=SCRIPT_AGREES), CRITERION)
+    found = script_verdict(runs(equal=at(WRONG), same_random=SCRIPT_AGREES), CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.RANDOM, Rule.DRAWN_ALIKE)
     for alike in (FAILS, ScriptResult(Outcome.UNRESOLVED, "it was stopped")):
-        assert kind(runs(equal=at(WRONG), alike=alike)) is VerdictClass.COMPILED_WORSE
+        assert kind(runs(equal=at(WRONG), same_random=alike)) is VerdictClass.COMPILED_WORSE
 
 
 def test_a_place_before_the_call_that_diverges_is_named() -> None:

@@ -77,7 +77,7 @@ def test_what_runs_within_is_done_in_double_precision_and_moved_by_an_ulp(functi
     assert 0 < (moved - plain).abs().max() < 1e-5
     with UndefinedCalls() as undefined, Undeclared() as undeclared:
         assert torch.equal(first(function(x)), plain)
-    assert (undefined.reason, undeclared.said) == (None, "")
+    assert (undefined.reason, undeclared.violation) == (None, "")
 
 
 @pytest.mark.filterwarnings("ignore")

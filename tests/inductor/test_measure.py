@@ -339,7 +339,7 @@ def test_rounding_before_an_output_without_any_is_noted_by_how_far_it_moves_it()
     eager = {"output[0]": torch.tensor([1, 2, 3]), "output[1]": 7, "output[2]": torch.rand(3)}
     moves = Moves(eager, moved, draws=1)
     assert len(list(moves.by_one_step())) == 1
-    noted = moves.beside(None)
+    noted = moves.references(None)
     assert noted["output[2]"].reached() is None, "floats round by themselves"
     assert made == [1], "the others are made once they are asked for"
     reached = noted["output[0]"].reached(), noted["output[1]"].reached()

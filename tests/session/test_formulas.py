@@ -39,7 +39,7 @@ def test_a_lowering_whose_plain_formula_diverges_is_the_cause_and_the_repair(tmp
         assert plain.outcome is Outcome.FAIL, "the plain baseline would say nothing here"
         found = decide(study, WHOLE, default, [])
         blamed = DecisionId("lower:aten.sum@sum_1")
-        assert found.beside == (blamed,)
+        assert found.also_denied == (blamed,)
         assert frozenset({blamed}) in as_sets(found.sets.causes)
         assert all(blamed in repair.members for repair in found.sets.repairs)
         assert found.sets.repairs

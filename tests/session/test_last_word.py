@@ -52,7 +52,8 @@ def asked(
         clock=SimpleNamespace(exhausted=lambda: next(left, "the budget is spent")),
         progress=lambda stage, text: None,
     )
-    return last_word.LastWord(session, Criterion()).said(Answer("script.py", "run", {}, fixes=FIXES))
+    answer = Answer("script.py", "run", {}, fixes=FIXES)
+    return last_word.LastWord(session, Criterion()).with_script_run(answer)
 
 
 def test_the_next_fix_is_tried_where_the_script_still_diverges(monkeypatch: pytest.MonkeyPatch) -> None:

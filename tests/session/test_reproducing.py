@@ -179,14 +179,14 @@ def test_only_status_1_diverges_and_only_status_0_is_fixed(
 ) -> None:
     commands = [[sys.executable, "-c", f"print('said'); raise SystemExit({s})"] for s in statuses]
     ran = _ended(session, started("", *commands))
-    assert (ran.diverges, ran.fixed, ran.said) == (diverges, fixed, "said")
+    assert (ran.diverges, ran.fixed, ran.first_line) == (diverges, fixed, "said")
 
 
 def test_a_repro_that_does_not_end_neither_diverges_nor_is_fixed(session: Any) -> None:
     session.timeout_s = 0.2
     ran = _ended(session, started("", RUNS_ON, RUNS_ON))
     assert (ran.diverges, ran.fixed) == (False, False)
-    assert ran.said == "no answer after 0.2 s"
+    assert ran.first_line == "no answer after 0.2 s"
 
 
 COMPARES = """

@@ -307,13 +307,13 @@ def test_what_was_begun_beside_the_search_is_not_run_again(
     with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
         session: Any = SimpleNamespace(
             journal=journal, jobs=2, options=Options(str(target)), script=str(target), seed=0, config={},
-            left_s=lambda: None, beside=[],
+            left_s=lambda: None, background=[],
         )  # fmt: skip
         script, fix = Script(ScriptRuns(session, tmp_path)), SetFlags({"inductor.cpp.threads": 1})
         for begun in (1, 2):
             script.begin_under(fix)
             script.begin_under(fix)
-            assert session.beside == started and len(started) == begun, "one after the other, each once"
+            assert session.background == started and len(started) == begun, "one after the other, each once"
             started[-1].popen.wait()
         another = script.under(SetFlags({"inductor.cpp.threads": 2}), CRITERION)
         for shown, run, eager in (script.under(fix, CRITERION), another):
@@ -331,7 +331,7 @@ def test_an_interrupt_ends_the_script_s_run_at_once(
     target.write_text("import time\nopen('begun', 'w').close()\ntime.sleep(600)\n")
     with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
         session: Any = SimpleNamespace(
-            journal=journal, jobs=1, script=str(target), seed=0, config={}, beside=[],
+            journal=journal, jobs=1, script=str(target), seed=0, config={}, background=[],
             options=Options(str(target), folder=str(tmp_path)), left_s=lambda: None,
         )  # fmt: skip
         def interrupt() -> None:
@@ -341,5 +341,5 @@ def test_an_interrupt_ends_the_script_s_run_at_once(
         threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             Script(ScriptRuns(session, tmp_path)).witness(CRITERION)
-    [process] = session.beside
+    [process] = session.background
     assert process.popen.wait(10) == -signal.SIGKILL

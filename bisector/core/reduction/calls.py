@@ -1,5 +1,5 @@
-"""Passes by which a single call gets smaller: arguments left out or turned into numbers, a composite taken
-apart where some of its parts are not needed.
+"""Passes by which a single call gets smaller: arguments left out or turned into numbers, a composite
+decomposed where some of its parts are not needed.
 """
 
 from __future__ import annotations

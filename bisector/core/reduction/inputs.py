@@ -160,8 +160,8 @@ def sliced(case: Case, group: tuple[Axis, ...], window: Window) -> Case:
     before = {(s.input, s.dim): (s.start, s.step) for s in case.slices}
     slices = []
     for name, dim in group:
-        first, apart = before.get((name, dim), (0, 1))
-        slices.append(Slice(name, dim, first + start * apart, length, apart * step))
+        first, stride = before.get((name, dim), (0, 1))
+        slices.append(Slice(name, dim, first + start * stride, length, stride * step))
     return case.with_slice(*slices)
 
 
@@ -245,7 +245,7 @@ def simplify_dtype(problem: Problem) -> None:
     """All floating-point inputs in float32, where it is the same bug there.
 
     Another dtype is held to other tolerances and rounds elsewhere, so that a difference of rounding may take
-    the bug's place under the same signature: only repairs tell the two apart.
+    the bug's place under the same signature: only repairs distinguish the two.
     """
     if problem.anchored and any(node.dtype in OTHERS for node in problem.info.inputs):
         problem.first_interesting([problem.case.with_dtype(PLAINEST)])

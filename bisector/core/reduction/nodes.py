@@ -110,9 +110,9 @@ def _past(case: Case, info: GraphInfo, run: Sequence[NodeInfo]) -> list[Case]:
         for node in run:
             if not node.is_tensor or node.writes or node.name in info.outputs:
                 continue
-            alike = stand_ins(node, [info.node(r) for r in node.reads])
-            if alike:
-                edited = edited.with_bypass(node.name, choose(alike, key=lambda o: order[o.name]).name)
+            substitutes = stand_ins(node, [info.node(r) for r in node.reads])
+            if substitutes:
+                edited = edited.with_bypass(node.name, choose(substitutes, key=lambda o: order[o.name]).name)
         if edited != case:
             cases.append(edited)
     return list(dict.fromkeys(cases))

@@ -20,7 +20,7 @@ MOST_RUNS = 12  # of the script, for its calls; a loop in which every call adds 
 
 
 def fewest_graphs(problem: Problem) -> None:
-    """Compile as few of the graphs as diverge alike."""
+    """Compile the fewest graphs with which the script still diverges the same way."""
     graphs = graphs_of(problem.default)
     if len(graphs) > 1:
         test = _Compiled(problem, WHOLE.with_graphs)
@@ -30,7 +30,7 @@ def fewest_graphs(problem: Problem) -> None:
 
 
 def fewest_calls(problem: Problem) -> None:
-    """Run as few of the calls compiled as diverge alike."""
+    """Run the fewest calls compiled with which the script still diverges the same way."""
     calls = calls_of(problem.default)
     if len(calls) > 1:
         shown = [m[1] for signature in problem.default.signatures if (m := _CALL.match(signature.path))]
@@ -49,17 +49,17 @@ def calls_of(default: ProbeResult) -> list[str]:
     return [str(number) for number in sorted(found)]
 
 
-def said_of(default: ProbeResult, case: Case) -> list[str]:
+def compiled_alone_notes(default: ProbeResult, case: Case) -> list[str]:
     """What need not be compiled in a case, in sentences. default: of the whole script."""
-    said = []
+    notes = []
     if case.graphs:
         kept = " and ".join(f"g{number}" for number in case.graphs)
-        said.append(f"of its {len(graphs_of(default))} graphs it diverges with {kept} alone compiled")
+        notes.append(f"of its {len(graphs_of(default))} graphs it diverges with {kept} alone compiled")
     if case.calls:
         kept = ", ".join(str(number + 1) for number in case.calls)
         word = "call" if len(case.calls) == 1 else "calls"
-        said.append(f"of its {len(calls_of(default))} calls it diverges with {word} {kept} alone compiled")
-    return said
+        notes.append(f"of its {len(calls_of(default))} calls it diverges with {word} {kept} alone compiled")
+    return notes
 
 
 class _Enough(Exception):
@@ -67,7 +67,7 @@ class _Enough(Exception):
 
 
 class _Compiled:
-    """FAIL where the script diverges alike with only these graphs, or calls, compiled."""
+    """FAIL where the script diverges the same way with only these graphs, or calls, compiled."""
 
     def __init__(self, problem: Problem, smaller: Callable[..., Case], most_runs: int | None = None) -> None:
         self.problem = problem

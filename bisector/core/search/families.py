@@ -113,11 +113,11 @@ class _Search:
 
     def _alone(self, names: Sequence[str]) -> dict[str, float]:
         """What each group removes by itself, of as many as there are questions for."""
-        told: dict[str, float] = {}
+        removed_by: dict[str, float] = {}
         for pair in _pairs(names[: max(self.left, 0)]):
             tried = self.ask(*(self.of([name]) for name in pair))
-            told |= {name: one.removed for name, one in zip(pair, tried, strict=True)}
-        return told
+            removed_by |= {name: one.removed for name, one in zip(pair, tried, strict=True)}
+        return removed_by
 
     def _needed(self, all_groups: Family) -> Family:
         """Without the groups that are not needed, as far as that can be asked."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ..decision import DecisionId
 
 Members = frozenset[DecisionId]
-# Which part of the divergence is gone when a set is denied, 0 to 1; None where that cannot be told.
+# Which part of the divergence is gone when a set is denied, 0 to 1; None where that is not known.
 Removed = Callable[[Members], float | None]
 
-# Shares whose sum is this near to what they remove together are said to add up.
+# Shares whose sum is this near to what they remove together count as adding up.
 TOLERANCE = 0.1
 
 
@@ -20,7 +20,7 @@ class Share:
     """What one decision carries, 0 to 1, seen from both ends; the two are equal where shares add up.
 
     removed: what denying it alone removes. left: what is left when all the others are denied, None where
-    that was not asked for or cannot be told.
+    that was not asked for or is not known.
     """
 
     decision: DecisionId
@@ -32,7 +32,7 @@ class Share:
 class Graded:
     """Shares, the largest first.
 
-    together: what denying all of them removes; None where that cannot be told or nothing contributes.
+    together: what denying all of them removes; None where that is not known or nothing contributes.
     left_out: how many decisions were not tried, or could not be judged, or are not among the largest.
     """
 

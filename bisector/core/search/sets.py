@@ -25,7 +25,7 @@ def _nothing_new(denied: frozenset[E]) -> Sequence[E]:
 
 @dataclass(frozen=True)
 class SetsFound(Generic[E]):
-    """The causes and repairs that were found, and what could not be told.
+    """The causes and repairs that were found, and what could not be decided.
 
     unresolved: sets that, denied, could not be judged; each would be a repair or hide another cause.
     unexplained: sets that hit every cause found, yet do not repair, while enabling all the rest over the
@@ -46,12 +46,12 @@ class SetsFound(Generic[E]):
     def gaps(self) -> tuple[str, ...]:
         """Why the causes and repairs that were found may not be all, in sentences."""
         repair, cause = "a repair may be missing", "a cause may be missing"
-        told = (
+        possible_gaps = (
             (self.unresolved, repair + ": what disabling {} does could not be judged"),
             (self.unexplained, cause + ": disabling {} breaks all that were found, and does not repair"),
             (self.rest_unresolved, repair + ": what disabling all but {} does could not be judged"),
         )
-        return tuple(text.format(_first_of(sets)) for sets, text in told if sets)
+        return tuple(text.format(_first_of(sets)) for sets, text in possible_gaps if sets)
 
 
 def _first_of(sets: Sequence[Members[E]]) -> str:

@@ -30,8 +30,8 @@ class Inputs(InputReader):
 
     def __init__(self, save_dir: str | None, script: Path) -> None:
         super().__init__(save_dir=save_dir)
-        beside = (script.parent, script.parent / "checkpoints")
-        self.folders = [*([Path(save_dir)] if save_dir else []), *beside]
+        nearby = (script.parent, script.parent / "checkpoints")
+        self.folders = [*([Path(save_dir)] if save_dir else []), *nearby]
         self.drawn = False
 
     def storage(self, storage_hash: str | None, nbytes: int, **described: Any) -> Any:
@@ -59,7 +59,7 @@ def run_repro_stand_in(script: Path, note: Callable[[str], None]) -> Callable[..
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-        torch.manual_seed(0)  # what is drawn must be drawn alike in every process
+        torch.manual_seed(0)  # what is drawn must be the same in every process
         reader = Inputs(save_dir, script)
         load_args(reader)
         if reader.drawn:

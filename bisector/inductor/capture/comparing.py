@@ -1,4 +1,4 @@
-"""Stand-ins for the functions by which a script compares tensors; each comparison is told as it ends."""
+"""Stand-ins for the functions by which a script compares tensors; each comparison is reported as it ends."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class Compared:
 
 
 # Takes a comparison; says whether an AssertionError that it raised is to go on to the script.
-Told = Callable[[Compared], bool]
+Notify = Callable[[Compared], bool]
 _ToleranceOf = Callable[[Sequence[Any], Mapping[str, Any]], Tolerance | None]
 
 
-def stand_ins(told: Told) -> list[tuple[Any, str, Callable[..., Any]]]:
+def stand_ins(notify: Notify) -> list[tuple[Any, str, Callable[..., Any]]]:
     """(owner, name, stand-in) of each function that compares."""
     return [
-        (owner, name, _watched(getattr(owner, name), told, tolerance_of))
+        (owner, name, _watched(getattr(owner, name), notify, tolerance_of))
         for owner, name, tolerance_of in _COMPARISONS
     ]
 
 
-def _watched(original: Callable[..., Any], told: Told, tolerance_of: _ToleranceOf) -> Callable[..., Any]:
+def _watched(original: Callable[..., Any], notify: Notify, tolerance_of: _ToleranceOf) -> Callable[..., Any]:
     @functools.wraps(original)
     def compared(*args: Any, **kwargs: Any) -> Any:
         # The compiler makes comparisons of its own, and so does what watches.
@@ -64,13 +64,13 @@ def _watched(original: Callable[..., Any], told: Told, tolerance_of: _ToleranceO
         try:
             answer = original(*args, **kwargs)
         except AssertionError:
-            if told(Compared(values, tolerance_of(args, kwargs), agreed=False, raised=True)):
+            if notify(Compared(values, tolerance_of(args, kwargs), agreed=False, raised=True)):
                 raise
             return None
         except Exception:
-            told(Compared(values, None, agreed=False, refused=True))
+            notify(Compared(values, None, agreed=False, refused=True))
             raise
-        told(Compared(values, tolerance_of(args, kwargs), agreed=answer is None or bool(answer)))
+        notify(Compared(values, tolerance_of(args, kwargs), agreed=answer is None or bool(answer)))
         return answer
 
     return compared

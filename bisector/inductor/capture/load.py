@@ -63,7 +63,7 @@ def load(options: LoadOptions, meanwhile: Callable[[], None] | None = None) -> L
 
 
 def _note_late(options: LoadOptions, loaded: Loaded, ran: Ran) -> None:
-    """What was recorded by then is studied, if the target could be stopped: nothing is forked beside it."""
+    """What was recorded by then is studied, if the target could be stopped: nothing is forked next to it."""
     loaded.ended = loaded.cut_short = f"stopped after {options.timeout_s:.3g} s"
     name = os.path.basename(options.target)
     more = "make it shorter, or give it more with --timeout and --budget"
@@ -177,8 +177,8 @@ def _nothing(options: LoadOptions, loaded: Loaded) -> str:
     compiled = loaded.recorder.entries[0].name
     if too_large := loaded.recorder.too_large:
         size = f"{too_large / (1 << 30):.1f} GiB"
-        said = f"inputs and parameters of the compiled `{compiled}` take {size}, more than there is room for"
-        return f"{name}: {said}; compile a part of it, such as one layer"
+        text = f"inputs and parameters of the compiled `{compiled}` take {size}, more than there is room for"
+        return f"{name}: {text}; compile a part of it, such as one layer"
     why = f": {loaded.ended}" if loaded.ended else " is never called, or has nothing that Dynamo captures"
     return f"{name}: the compiled `{compiled}`{why}; call it once with real inputs"
 

@@ -75,8 +75,8 @@ def _free(args: Sequence[Any]) -> int:
     """Bytes that are free where the tensors are, and so their copies will be."""
     if any(isinstance(arg, torch.Tensor) and arg.is_cuda for arg in args):
         return int(torch.cuda.mem_get_info()[0])
-    told = _AVAILABLE.search(Path("/proc/meminfo").read_text())
-    return int(told[1]) << 10 if told else 0
+    available = _AVAILABLE.search(Path("/proc/meminfo").read_text())
+    return int(available[1]) << 10 if available else 0
 
 
 def _keep_gradient(kept: dict[int, torch.Tensor], index: int, grad: torch.Tensor) -> None:

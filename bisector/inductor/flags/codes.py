@@ -23,13 +23,13 @@ _BUILDERS = ("cpp", "cpp_pybinding", "triton")  # what a generated module calls 
 
 
 def code_of(call: Call, case: Case, candidate: Candidate, train: bool | None) -> str | None:
-    """The digest of the code; None where it cannot be told."""
+    """The digest of the code; None where it is not known."""
     sources = sources_of(call, case, candidate, train)
     return source_capture.digest(sources) if sources else None
 
 
 def sources_of(call: Call, case: Case, candidate: Candidate, train: bool | None) -> list[str]:
-    """The code of each graph, of the backward one too where there is one; none where it cannot be told."""
+    """The code of each graph, of the backward one too where there is one; none where it is not known."""
     subject = execute.prepare(call, case, train)
     at_once = compiling.BACKWARD_AT_ONCE
     if subject.train and at_once not in functorch_config._config:  # type: ignore[attr-defined]

@@ -2,9 +2,9 @@
 inputs, and what it costs in time, with the compiled forms of the subject side by side.
 
 A decision is denied at a node, where a hook asks; what plain torch can leave out, it leaves out everywhere of
-a name, and not in the same place: the table of decompositions is not asked for an op that autograd has taken
-apart before. So a line is tried before it is printed. What repairs by moving rounding elsewhere repairs the
-recorded inputs by chance, and not the others.
+a name, and not in the same place: the table of decompositions is not asked for an op that autograd has
+decomposed before. So a line is tried before it is printed. What repairs by moving rounding elsewhere repairs
+the recorded inputs by chance, and not the others.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The compiled run followed node by node beside eager: what each node adds, and what it passes on."""
+"""The compiled run followed node by node against eager: what each node adds, and what it passes on."""

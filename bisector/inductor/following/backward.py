@@ -1,5 +1,5 @@
 """The backward pass followed: what each operation of eager gives to its inputs for the gradient that the
-compiled run had, beside what the compiled run gave them.
+compiled run had, against what the compiled run gave them.
 
 A gradient that was not handed out (of a view, or into a value that is written into) is taken for what eager
 makes of it, so that an error there shows at what reads it.
@@ -127,7 +127,7 @@ class Backward:
         eager = self._vjp(n, self.following.env, [None if g is None else g.eager for g in given])
         reached = [None if g is None else g.actual for g in given]
         expected = self._vjp(n, self.following.compiled, reached, ops)
-        found, apart = [], 0.0
+        found, difference = [], 0.0
         for i, should in expected.items():
             had, of_eager = self._had(self.compiled, i, n, should), self._had(self.eager, i, n, eager[i])
             scale = local_error.Scale.LAST_BIT if ops.basic else local_error.Scale.WHOLE
@@ -138,13 +138,13 @@ class Backward:
             found.append(local)
             if local.arises:
                 self.following.errors.note(Edge(i.name, n.name), name, had, should)
-            apart = max(apart, local_error.difference((had, of_eager)))
+            difference = max(difference, local_error.difference((had, of_eager)))
             self.given.setdefault(i, []).append(_Given(had, of_eager, name))
         makers = [g.by for g in given if g is not None and g.by]
         reads = [*makers, *(i.name for i in n.all_input_nodes)]
         gain = self._gain(n, given, expected, eager)
         op = ops.name or self.following.ops[n].name
-        self._note(n, name, op, reads, local_error.worst(found), gain, apart)
+        self._note(n, name, op, reads, local_error.worst(found), gain, difference)
 
     def _parts(self, n: torch.fx.Node) -> list[_Given | None]:
         """What reaches the parts of a tuple, in their order."""
@@ -176,8 +176,8 @@ class Backward:
         here = local_error.local(actual, expected, local_error.Scale.LAST_BIT, summed)
         if here.arises:
             self.following.errors.note(Edge(n.name), name, actual, expected)
-        apart = local_error.difference((actual, of_eager))
-        self._note(n, name, SUM, [g.by for g in given if g.by], here, None, apart)
+        difference = local_error.difference((actual, of_eager))
+        self._note(n, name, SUM, [g.by for g in given if g.by], here, None, difference)
         self.given[n] = [_Given(actual, of_eager, name)]
         return self.given[n][0]
 
@@ -194,11 +194,11 @@ class Backward:
 
     def _note(
         self, n: torch.fx.Node, name: str, op: str, reads: Sequence[str], here: Local, gain: float | None,
-        apart: float,
+        difference: float,
     ) -> None:
         self.found.nodes.append(NodeTrace(
             name, op, naming.where_of(n), tuple(dict.fromkeys(reads)), True, here.arises, here.ulp,
-            here.relative, here.beyond, gain, apart, here.wrong, here.eager_ulp,
+            here.relative, here.beyond, gain, difference, here.wrong, here.eager_ulp,
         ))  # fmt: skip
 
     # -- vector-Jacobian products of one operation -------------------------------------------------------

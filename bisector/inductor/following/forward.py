@@ -63,7 +63,7 @@ class _Shown:
 
 
 class Following(torch.fx.Interpreter):
-    """Runs the graph in eager, and beside it each of its operations on the values that the compiled run had.
+    """Runs the graph in eager, and next to it each of its operations on the values that the compiled run had.
 
     Where the graph writes into values the two worlds share no memory; else they share what is equal, for its
     sake and for speed.
@@ -96,7 +96,7 @@ class Following(torch.fx.Interpreter):
             self._others = iter(tensors.fresh(edited.args, edited.requires_grad))
 
     @property
-    def apart(self) -> bool:
+    def separate_memory(self) -> bool:
         """Whether the two worlds share no memory."""
         return self._others is not None
 
@@ -110,11 +110,11 @@ class Following(torch.fx.Interpreter):
         held = {i: _copied(self.compiled[i]) if written else self.compiled[i] for i in n.all_input_nodes}
         moved = [i for i in held if not same(held[i], self.env[i])]
         pairs = [(held[i], _copied(self.env[i]) if written else self.env[i]) for i in moved]
-        expected = self._on_compiled(n) if moved or self.apart else None
+        expected = self._on_compiled(n) if moved or self.separate_memory else None
         with DispatchedOps() as ops:
             result = super().run_node(n)
         self.ops[n] = self._maker_of(n) or ops
-        self.compiled[n] = expected if moved or self.apart else result
+        self.compiled[n] = expected if moved or self.separate_memory else result
         self._note(n, result, held, pairs)
         self.unrounded[n] = self._before_rounding(n, held)
         for last in self.user_to_last_uses.get(n, ()) if self.garbage_collect_values else ():
@@ -140,17 +140,17 @@ class Following(torch.fx.Interpreter):
         self, n: torch.fx.Node, eager: Any, held: Mapping[torch.fx.Node, Any], moved: Sequence[Any]
     ) -> None:
         shown = list(self._shown(n, eager, self.values.written.get(n, [])))
-        told = [] if self._holds_nothing(n) else shown
-        found = [self._local(n, one, held) for one in told]
+        measured = [] if self._holds_nothing(n) else shown
+        found = [self._local(n, one, held) for one in measured]
         here = local_error.worst(found)
-        pairs = [(one.actual, one.eager) for one in told] or [(self.compiled[n], eager)]
-        apart = max(map(local_error.difference, pairs)) if told or not shown else 0.0
+        pairs = [(one.actual, one.eager) for one in measured] or [(self.compiled[n], eager)]
+        difference = max(map(local_error.difference, pairs)) if measured or not shown else 0.0
         self.nodes.append(NodeTrace(
             n.name, self.ops[n].name, naming.where_of(n), self._reads(n), self._is_seen(n, shown),
             here.arises, here.ulp, here.relative, here.beyond, self._gain(n, eager, shown, moved),
-            apart, here.wrong, here.eager_ulp,
+            difference, here.wrong, here.eager_ulp,
         ))  # fmt: skip
-        for one, local in zip(told, found, strict=True):
+        for one, local in zip(measured, found, strict=True):
             if local.arises:
                 self.errors.note(Tap(n.name, one.of.name), n.name, one.actual, one.expected)
         for one in shown:
@@ -208,7 +208,7 @@ class Following(torch.fx.Interpreter):
         if one.of is not n:
             with torch.no_grad():
                 one.expected.copy_(one.actual)
-        elif not self.apart and same(one.actual, one.eager):
+        elif not self.separate_memory and same(one.actual, one.eager):
             self.compiled[n] = one.eager
         else:
             self.compiled[n] = one.actual

@@ -25,7 +25,7 @@ from .taps import Edge, Tap
 
 RUNNING_S = 6.0  # for all runs; the layers come first
 MOST_NODES = 24  # of those whose own errors are largest, each by itself
-TOLD = 8  # nodes that are told
+REPORTED = 8  # nodes that are reported
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Sharing:
         layers, operations = parts_of(self._by_layer(arising)), parts_of(_by_operation(arising))
         most = parts_of({n.name: [n.name] for n in largest})
         most.sort(key=lambda part: -sum(carried.alone for carried in part.carried))
-        return Parts(everything, tuple(layers), tuple(operations), tuple(most[:TOLD]))
+        return Parts(everything, tuple(layers), tuple(operations), tuple(most[:REPORTED]))
 
     def _by_layer(self, arising: Sequence[NodeTrace]) -> dict[str, list[str]]:
         nodes = {n.name: n for n in self.subject.edited.gm.graph.nodes}

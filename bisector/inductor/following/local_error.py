@@ -1,4 +1,4 @@
-"""How far two results of one operation on equal inputs are apart, whether rounding explains it, and what the
+"""How far two results of one operation on equal inputs differ, whether rounding explains it, and what the
 operation makes of the difference of its inputs.
 """
 
@@ -92,10 +92,10 @@ def scale_of(basic: bool, expected: Any, inputs: Sequence[Any]) -> Scale:
 
 
 def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: OtherWays) -> Local:
-    """The error of `actual`, where eager makes `expected` of the same inputs. Where the two are
-    too far apart for rounding in itself: an operation can round many times and cancel, and then eager is as
-    far from float64; and what the compiled run read may not have been rounded (a contracted product, a cast
-    that is left out), though it was when it was handed out.
+    """The error of `actual`, where eager makes `expected` of the same inputs. A difference too large
+    for rounding in itself has two explanations: an operation can round many times and cancel, and then eager
+    is as far from float64; or what the compiled run read may not have been rounded (a contracted product, a
+    cast that is left out), though it was when it was handed out.
     """
     # Each is a run in double precision, and is asked for more than once.
     asked = replace(asked, reference=cache(asked.reference), magnitudes=cache(asked.magnitudes))
@@ -138,8 +138,8 @@ def _is_within(steps: float, actual: torch.Tensor, expected: torch.Tensor, magni
     """Whether the two differ by no more than so much of the magnitudes of the terms."""
     if not isinstance(magnitudes, torch.Tensor) or magnitudes.shape != expected.shape:
         return False
-    apart = (actual.double() - expected.double()).abs()
-    return bool((apart <= steps * magnitudes.double()).all())
+    distance = (actual.double() - expected.double()).abs()
+    return bool((distance <= steps * magnitudes.double()).all())
 
 
 def _moved_as_far(actual: torch.Tensor, expected: torch.Tensor, others: Sequence[Any]) -> bool:
@@ -151,8 +151,8 @@ def _moved_as_far(actual: torch.Tensor, expected: torch.Tensor, others: Sequence
     for other in others:
         if not isinstance(other, torch.Tensor) or other.shape != expected.shape:
             continue
-        apart, _ = largest(other, expected)
-        most = max(most, apart)
+        distance, _ = largest(other, expected)
+        most = max(most, distance)
         moved = max(moved, int((parts(other.to(expected.dtype)) != parts(expected)).sum()))
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return False
@@ -165,8 +165,8 @@ def _local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, reference
     if same(actual, expected):
         return Local()
     relative = difference((actual, expected))
-    alike = actual.shape == expected.shape and actual.dtype == expected.dtype
-    if not alike:
+    same_shape_and_dtype = actual.shape == expected.shape and actual.dtype == expected.dtype
+    if not same_shape_and_dtype:
         return Local(True, math.inf, relative, True, eager_ulp=0.0)
     if not math.isfinite(largest(actual, expected)[0]):
         exact = reference()
@@ -210,8 +210,8 @@ def _difference(a: Any, b: Any) -> float:
         return math.inf
     if a.shape != b.shape or a.dtype != b.dtype:
         return math.inf
-    apart, scale = largest(a, b)
-    return apart / scale if scale else (math.inf if apart else 0.0)
+    distance, scale = largest(a, b)
+    return distance / scale if scale else (math.inf if distance else 0.0)
 
 
 def largest(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
@@ -219,9 +219,9 @@ def largest(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
     x, y = parts(a).double(), parts(b).double()
     if not x.numel():
         return 0.0, 0.0
-    apart = float((x - y).abs().max())
-    if math.isfinite(apart):  # then so is every element
-        return apart, float(y.abs().max())
+    distance = float((x - y).abs().max())
+    if math.isfinite(distance):  # then so is every element
+        return distance, float(y.abs().max())
     finite = x.isfinite() & y.isfinite()
     if bool((~finite & (x != y) & ~(x.isnan() & y.isnan())).any()):
         return math.inf, 1.0
@@ -231,15 +231,15 @@ def largest(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
 
 def _steps(a: torch.Tensor, b: torch.Tensor, held_to: Scale) -> float:
     """Steps of the dtype between them: at the worst element, or at the scale of the largest one."""
-    apart, scale = largest(a, b)
-    if apart == 0.0 or not math.isfinite(apart):
-        return apart
+    distance, scale = largest(a, b)
+    if distance == 0.0 or not math.isfinite(distance):
+        return distance
     if held_to is not Scale.WHOLE or not scale:
         x, y = parts(a), parts(b)
         finite = x.isfinite() & y.isfinite()
         return float(measure.max_ulp(y[finite], x[finite]) or 0)
     info = torch.finfo(b.dtype)
-    return apart / (max(2.0 ** math.floor(math.log2(scale)), info.smallest_normal) * info.eps)
+    return distance / (max(2.0 ** math.floor(math.log2(scale)), info.smallest_normal) * info.eps)
 
 
 def gain(result: Pair, inputs: Sequence[Pair], elementwise: bool, operation: Operation | None) -> float:
@@ -277,10 +277,10 @@ def _steepest(operation: Operation, given: Pair, result: Pair, after: torch.Tens
     above, below = (value.detach().reshape(-1)[at].double() for value in result)
     best = 0.0
     for _ in range(HALVINGS):
-        apart = ((high.double() - low.double()).abs() / units[0]).clamp(min=least)
+        distance = ((high.double() - low.double()).abs() / units[0]).clamp(min=least)
         # What rounding alone makes is no rise.
         risen = ((above - below).abs() / units[1] - least).clamp(min=0)
-        best = max(best, float((risen / apart).nan_to_num(0.0).max()))
+        best = max(best, float((risen / distance).nan_to_num(0.0).max()))
         middle = low + (high - low) / 2
         between = operation(middle).double()
         lower = (between - below).abs() >= (above - between).abs()
@@ -290,13 +290,13 @@ def _steepest(operation: Operation, given: Pair, result: Pair, after: torch.Tens
 
 
 def _each(pair: Pair) -> torch.Tensor | None:
-    """Differences element by element, relative to the largest element; None where that cannot be said."""
+    """Differences element by element, relative to the largest element; None where that is not known."""
     a, b = pair
     tensors = isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
     if not tensors or a.shape != b.shape or a.is_complex() or not a.numel():
         return None
-    apart, scale = largest(a, b)
-    if not scale or not math.isfinite(apart):
+    distance, scale = largest(a, b)
+    if not scale or not math.isfinite(distance):
         return None
     differences = (parts(a).double() - parts(b).double()).abs()
     return (differences.nan_to_num(0.0, 0.0, 0.0) / scale).reshape(b.shape)

@@ -1,6 +1,6 @@
 """Which products of a Triton kernel are contracted into a sum, where, and by whom.
 
-LLVM contracts while it makes PTX, ptxas while it makes machine code. Each is told apart by a compile in which
+LLVM contracts while it makes PTX, ptxas while it makes machine code. Each is found by a compile in which
 it may not: LLVM by Triton's option `enable_fp_fusion`, ptxas by PTX whose sums and products are rounded
 (`add.rn`). What multiplies and adds in one instruction there too is no contraction: the library's own code,
 or an `fma` of the program. A plain count of FFMA in machine code would take those for contractions.
@@ -46,10 +46,10 @@ def without_fusion(source: str) -> str:
 
 
 def _extra(
-    fused: Sequence[Instruction], apart: Sequence[Instruction]
+    fused: Sequence[Instruction], unfused: Sequence[Instruction]
 ) -> Iterator[tuple[int, list[Instruction]]]:
     """By line what contracts in one program and has no match in the other; of equal opcodes the first."""
-    known = Counter((made.line, made.opcode) for made in contracting(apart))
+    known = Counter((made.line, made.opcode) for made in contracting(unfused))
     by_line: dict[int, list[Instruction]] = {}
     for made in reversed(list(contracting(fused))):  # what stays is taken from the end
         place = (made.line, made.opcode)

@@ -44,7 +44,7 @@ def listing(request: ContractionsAsked, folder: Path) -> ContractionsFound:
     loaded = load.load(LoadOptions(request.target, request.kind, threads=torch.get_num_threads()))
     if loaded.problem is not None or not loaded.recorder.calls:
         problem = loaded.problem or loaded.nothing or "no compiled call was recorded"
-        return ContractionsFound(problem=ON_CPU if any(said in problem for said in NO_GPU) else problem)
+        return ContractionsFound(problem=ON_CPU if any(text in problem for text in NO_GPU) else problem)
     if request.call >= len(loaded.recorder.calls):
         return ContractionsFound(problem=f"there are {len(loaded.recorder.calls)} recorded calls")
     pretended.install(folder, request.architecture)
@@ -80,7 +80,7 @@ class _Listing:
         consumer, product = _joined(kernel, contraction)
         identity = _identity(kernel, contraction)
         denied = (d for d in _levers(code, kernel, consumer, product) if identity not in self._without(d))
-        settings = (_said(values) for values in SETTINGS if identity not in self._under(values))
+        settings = (_settings_text(values) for values in SETTINGS if identity not in self._under(values))
         return Site(
             contraction,
             product.handle if product else "",
@@ -94,7 +94,7 @@ class _Listing:
         return self._left(decision, lambda: generated.of_call(self.call, denied=(decision,)))
 
     def _under(self, values: Mapping[str, Any]) -> set[Identity]:
-        return self._left(_said(values), lambda: generated.of_call(self.call, settings=values))
+        return self._left(_settings_text(values), lambda: generated.of_call(self.call, settings=values))
 
     def _left(self, name: str, code: Callable[[], GeneratedCode]) -> set[Identity]:
         """What is contracted in other code of the call."""
@@ -109,7 +109,7 @@ IN_KERNEL = "in-kernel"  # of the decision of a whole kernel
 _NOWHERE = Value("", "", "", "")
 
 
-def _said(values: Mapping[str, Any]) -> str:
+def _settings_text(values: Mapping[str, Any]) -> str:
     return ", ".join(f"inductor.{name}={value}" for name, value in values.items())
 
 

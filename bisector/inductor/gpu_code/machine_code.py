@@ -42,8 +42,8 @@ class Instruction:
 def of_ptx(text: str) -> list[Instruction]:
     found, line = [], 0
     for row in text.splitlines():
-        if (told := _LOC.match(row)) is not None:
-            line = _outermost(_PLACE.findall(told[1]))
+        if (place := _LOC.match(row)) is not None:
+            line = _outermost(_PLACE.findall(place[1]))
         elif (made := _PTX.match(row)) is not None:
             found.append(Instruction(made[1], " ".join(made[2].split()), line))
     return found
@@ -53,9 +53,9 @@ def of_sass(text: str) -> list[Instruction]:
     """text: as nvdisasm prints it with lines and inlining."""
     found, line, places = [], 0, list[tuple[str, str]]()
     for row in text.splitlines():
-        if (told := _SASS_PLACE.search(row)) is not None:
+        if (place := _SASS_PLACE.search(row)) is not None:
             # One comment for each level of inlining, the innermost first.
-            places += [(name, number) for name, number in (told.groups()[:2], told.groups()[2:]) if name]
+            places += [(name, number) for name, number in (place.groups()[:2], place.groups()[2:]) if name]
             line = _outermost(places)
         elif (made := _SASS.search(row)) is not None:
             found.append(Instruction(made[1], made[2], line))

@@ -67,7 +67,7 @@ def imports_source(lines: set[str], blocks: Iterable[str]) -> str:
 
 
 def joined_blocks(blocks: Iterable[str]) -> str:
-    """The file: blocks two empty lines apart, empty ones left out."""
+    """The file: blocks separated by two empty lines, empty ones left out."""
     return "\n\n\n".join(block.strip("\n") for block in blocks if block.strip()) + "\n"
 
 

@@ -1,5 +1,5 @@
 """Inputs cut down: without the gaps that slicing leaves, in plain strides and dtypes, with simpler values;
-and the tensors that a graph carries itself, which a case may cut and simplify alike.
+and the tensors that a graph carries itself, which a case may cut and simplify too.
 
 Dynamo leaves parameters and buffers in the graph where they are to be folded (freezing).
 """

@@ -63,7 +63,7 @@ class FunctionSource:
 def function_source(
     gm: fx.GraphModule, name: str = "fn", decisions: Iterable[DecisionId] = ()
 ) -> FunctionSource:
-    """The function of a Dynamo graph. decisions: IDs that will be read beside it.
+    """The function of a Dynamo graph. decisions: IDs that will be read next to it.
 
     Raises CannotWrite where some node has no exact plain form.
     """
@@ -109,8 +109,8 @@ def verify(source: FunctionSource, gm: fx.GraphModule, inputs: Sequence[Any], se
     if any(raised):
         if raised[0] == raised[1]:
             return
-        who, said = ("its source", raised[1]) if raised[0] is None else ("the graph", raised[0])
-        raise CannotWrite(f"{who} raises {said}")
+        who, message = ("its source", raised[1]) if raised[0] is None else ("the graph", raised[0])
+        raise CannotWrite(f"{who} raises {message}")
     (expected, expected_inputs), (made, made_inputs) = runs
     if not same(as_list(expected), as_list(made)):
         raise CannotWrite("the source of the graph gives other outputs than the graph")
@@ -303,7 +303,7 @@ def clean_name(node_name: str, overload: str = "") -> str:
 
 def input_names(placeholders: Sequence[str]) -> list[str]:
     """What each input is called: the last part of where Dynamo found it, `weight` of `self.conv.weight`, with
-    the names of its modules in front as far as they tell two apart. Two without modules may share a name.
+    the names of its modules in front as far as they distinguish two. Two without modules may share a name.
     """
     paths = [_path(name) for name in placeholders]
     depths = [1] * len(paths)

@@ -240,7 +240,7 @@ def _shortest(value: torch.Tensor) -> Any:
     flat = value.reshape(-1)
     exact = flat.tolist()
     best = list(exact)
-    for digits in range(9, 0, -1):  # nine digits always tell two float32 apart
+    for digits in range(9, 0, -1):  # nine digits always distinguish two float32
         shorter = [float(f"{number:.{digits}g}") for number in exact]
         kept = raw_bytes(torch.tensor(shorter, dtype=value.dtype)) == raw_bytes(flat.cpu())
         best = [s if k else b for s, k, b in zip(shorter, kept.all(dim=1).tolist(), best, strict=True)]

@@ -1,7 +1,8 @@
-"""A composite taken apart: in place of one call the ATen calls that eager makes of it.
+"""A composite decomposed: in place of one call the ATen calls that eager makes of it.
 
-Only what eager itself takes apart is, so that the same kernels run on the same values. A call that is one
-ATen call (a layer norm, a softmax) stays as it is: its decomposition would round otherwise in eager.
+Only calls that eager itself decomposes are replaced: the same kernels run on the same values. A call
+that is one ATen call (a layer norm, a softmax) stays as it is: its decomposition would round otherwise in
+eager.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class CannotUnfuse(Exception):
 def unfused(
     gm: torch.fx.GraphModule, args: Sequence[Any], names: Sequence[str], before_eager: Callable[[], None]
 ) -> torch.fx.GraphModule:
-    """The graph with the named calls taken apart.
+    """The graph with the named calls decomposed.
 
     The part that gives the result has the call's name, the others `NAME__OP`; all count as that call where
     decisions are named. Sizes among their arguments are those of these inputs. Raises CannotUnfuse.
@@ -44,9 +45,9 @@ def unfused(
             copies[node] = graph.node_copy(node, copies.__getitem__)
     if renamed := [node.name for node, copy in copies.items() if copy.name != node.name]:
         raise CannotUnfuse(f"{renamed[0]} would be called otherwise")
-    taken_apart = torch.fx.GraphModule(gm, graph)
-    taken_apart.meta = dict(gm.meta)
-    return taken_apart
+    decomposed = torch.fx.GraphModule(gm, graph)
+    decomposed.meta = dict(gm.meta)
+    return decomposed
 
 
 class _Tracing(torch.fx.Interpreter):
@@ -132,6 +133,6 @@ def _short(part: torch.fx.Node) -> str:
 
 
 def _meta(node: torch.fx.Node) -> dict[str, Any]:
-    """What names a decision by the call that was taken apart (see `naming.root_of`)."""
+    """What names a decision by the call that was decomposed (see `naming.root_of`)."""
     kept = {k: v for k, v in node.meta.items() if k in ("stack_trace", "source_fn_stack", "nn_module_stack")}
     return {**kept, "from_node": [NodeSource(node)]}

@@ -15,10 +15,10 @@ LINE_WIDTH = 110  # of the emitted source
 
 @dataclass(frozen=True)
 class Place:
-    """Where a call will stand. indent: of its statement; beside: columns that its first line has besides."""
+    """Where a call will stand. indent: of its statement; extra_columns: of its first line, around it."""
 
     indent: int = 0
-    beside: int = 0
+    extra_columns: int = 0
 
 
 AT_MARGIN = Place()
@@ -79,7 +79,7 @@ def tuple_source(items: Sequence[str]) -> str:
 def call_source(head: str, arguments: Sequence[str], place: Place = AT_MARGIN) -> str:
     """`head(arguments)`, over several lines where it is too long for its place."""
     line = f"{head}({', '.join(arguments)})"
-    if place.indent + place.beside + len(line) <= LINE_WIDTH or not arguments:
+    if place.indent + place.extra_columns + len(line) <= LINE_WIDTH or not arguments:
         return line
     margin = " " * (place.indent + 4)
     return f"{head}(\n{filled(arguments, margin)}\n{' ' * place.indent})"

@@ -23,8 +23,8 @@ _MODULES = {
     "const": "const", "fma": "fma", "vec": "vec", "inplace": "inplace", "reuse": "reuse",
     "cudagraph": "cudagraph", "guard": "guard", "cache": "cache", "frame": "frame",
 }  # fmt: skip
-# What kinds have beside their own hook where the backend is Triton; no decisions of its own. Each is switched
-# off by its own name, so that one which does not work there leaves its kind alone.
+# What kinds have besides their own hook where the backend is Triton; no decisions of its own. Each is
+# switched off by its own name, so that one which does not work there leaves its kind alone.
 _TRITON_MODULES = {
     "fma on Triton": "triton_fma",
     "vec on Triton": "triton_math",

@@ -1,4 +1,4 @@
-"""`decomp:OP@node`: an op taken apart while it is traced; denied, it stays one op and its ATen kernel runs.
+"""`decomp:OP@node`: an op decomposed while it is traced; denied, it stays one op and its ATen kernel runs.
 
 Patches `maybe_handle_decomp` (torch/fx/experimental/proxy_tensor.py), the table of decompositions at work,
 and two names in torch/_inductor/graph.py: `make_fallback`, which refuses a fallback for an op that has a
@@ -6,7 +6,7 @@ decomposition, and `fallback_node_due_to_unsupported_type`. Exercised on torch 2
 decomposition at a call site is asked; one ID covers all calls of the op in one Dynamo node. Traces that no
 Dynamo node is behind (the patterns of the pattern matcher) are left alone.
 
-Some ops a Python kernel takes apart before the table is asked. For these, entries of `OpOverload.py_kernels`
+Some ops a Python kernel decomposes before the table is asked. For these, entries of `OpOverload.py_kernels`
 (torch/_ops.py) are replaced, for the keys CompositeImplicitAutograd and Autograd, which torch/_decomp
 registers with `py_impl` and AOTAutograd's Python dispatcher calls. Eager runs the C++ kernel of the same op
 there; denied, so does the trace.
@@ -91,7 +91,7 @@ def _lays_out_otherwise(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str
 
 
 def _allowed_composite(op: OpOverload) -> bool:
-    """Asks for an op that Python is about to take apart."""
+    """Asks for an op that Python is about to decompose."""
     control, node = current(KIND.name), _site(None)
     return control is None or node is None or control.take(_decision(op, node))
 
@@ -187,7 +187,7 @@ def _permit_fallback(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wrap_composites() -> None:
-    """The ops that a Python kernel takes apart before the tracer sees them."""
+    """The ops that a Python kernel decomposes before the tracer sees them."""
     require(torch.ops.aten.add.Tensor, "_op_dk", "_dispatch_cache", "py_kernels", "decompose")
     for op in _registered():
         if not is_choice(op):

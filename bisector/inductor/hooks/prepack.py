@@ -4,7 +4,7 @@ Such a layer then runs as that library's packed kernel. Inductor packs by graph 
 parameters (`freezing`); their handlers are made in `_register_weight_pack_pass`
 (torch/_inductor/fx_passes/mkldnn_fusion.py) and `_register_quantization_weight_pack_pass` (quantization.py).
 Each match of one is asked through `match`. Exercised on torch 2.13. Denied, the layer keeps its ATen op; what
-is fused into the packed kernel (an activation, kind `match`) then stays apart.
+is fused into the packed kernel (an activation, kind `match`) then stays a separate op.
 """
 
 from __future__ import annotations

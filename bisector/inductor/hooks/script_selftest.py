@@ -16,7 +16,7 @@ from ...core import kinds
 from .. import control
 from ..control import Control
 from . import guard
-from .selftest import NEVER_ASKED, NO_EFFECT, said
+from .selftest import NEVER_ASKED, NO_EFFECT, error_line
 
 
 def _graphs(active: Control) -> int:
@@ -75,4 +75,4 @@ def _reason(kind: str, script: Callable[[Control], int]) -> str | None:
             return NEVER_ASKED
         return None if script(Control(members=members, rung=rung)) != allowed else NO_EFFECT
     except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
-        return said(error)
+        return error_line(error)

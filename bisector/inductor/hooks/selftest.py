@@ -149,12 +149,12 @@ def _try(program: TestProgram) -> dict[str, str | None]:
                 return dict.fromkeys(names, CHANGED)
             return {name: _reason(name, listing, base, source) for name in names}
     except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
-        return dict.fromkeys(names, said(error))
+        return dict.fromkeys(names, error_line(error))
 
 
 def _reason(kind: str, listing: Control, base: str, source: Callable[[Control], str]) -> str | None:
     members = [decision.id for decision in listing.decisions() if decision.kind == kind]
-    # A scalar loop has no vector operation left to deny, so the two halves of `vec` are tried apart.
+    # A scalar loop has no vector operation left to deny, so the two halves of `vec` are tried separately.
     loops = [member for member in members if member.startswith("vec:loop")]
     others = [member for member in members if member not in loops]
     if not others:
@@ -168,11 +168,11 @@ def why_ineffective(members: Iterable[DecisionId], base: str, source: Callable[[
     try:
         changed = source(Control(members=members)) != base
     except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
-        return said(error)
+        return error_line(error)
     return None if changed else NO_EFFECT
 
 
-def said(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """Why a hook that raised this must be off."""
     return f"{type(error).__name__}: {error}".splitlines()[0]
 

@@ -1,7 +1,7 @@
 """`template:OP@node`: a matmul or convolution generated from a kernel template, not run by a library.
 
 Patches `GraphLowering.run_node` (torch/_inductor/graph.py). With `max_autotune` the lowering of such a node
-offers templates beside the library's kernel and keeps the fastest; a template that was kept is a
+offers templates in addition to the library's kernel and keeps the fastest; a template that was kept is a
 `TemplateBuffer` (torch/_inductor/ir.py). Denied, the node is lowered with `max_autotune` off, which leaves
 the library's kernel. Exercised on torch 2.13. Which one is fastest can change from compile to compile; a
 template that is not kept is no decision.

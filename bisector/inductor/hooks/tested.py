@@ -16,7 +16,7 @@ from .. import hooks
 from . import script_selftest, selftest, triton_selftest
 
 
-def told(tried: Mapping[str, str | None], devices: Collection[str]) -> HooksTested:
+def hooks_tested(tried: Mapping[str, str | None], devices: Collection[str]) -> HooksTested:
     """tried: by kind why its hooks do not work, None where they do. devices: types, of the subject; where
     CUDA is up, the hooks of its kernels are tried too."""
     on_triton = triton_selftest.run() if torch.cuda.is_initialized() else {}
@@ -31,7 +31,7 @@ def main() -> None:
     if torch.cuda.is_available():
         torch.cuda.init()
         devices.append("cuda")
-    json.dump(wire.dump(told(tried, devices)), sys.stdout)
+    json.dump(wire.dump(hooks_tested(tried, devices)), sys.stdout)
 
 
 if __name__ == "__main__":

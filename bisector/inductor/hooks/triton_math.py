@@ -60,8 +60,8 @@ def _write_exactly(op: cpp_ops.Op, write: cpp_ops.Write) -> Any:
         return write(op)  # so already, or no choice of this torch's
     if op.name in ("truediv", "reciprocal") and not _float32(op):
         return write(op)  # the setting is about float32 alone
-    told = f"{tags.described(tag.node)} {text}"
-    if control.take(tags.decision(kinds.VEC.name, tag.node, told, f"{asked}{naming.suffix(tag.node)}")):
+    sentence = f"{tags.described(tag.node)} {text}"
+    if control.take(tags.decision(kinds.VEC.name, tag.node, sentence, f"{asked}{naming.suffix(tag.node)}")):
         return write(op)
     with config.patch(settings):
         return write(op)

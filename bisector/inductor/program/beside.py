@@ -35,7 +35,7 @@ OTHER_REFERENCE = "no float64 reference: in float64 the program computes somethi
 FORWARD_MODE = "forward-mode differentiation runs, in which eager was not run again"
 
 
-class Beside:
+class EagerRerun:
     """What is kept of one call from its beginning on.
 
     index: its place. model: what was compiled; function: what torch.compile returned for it. late: called
@@ -111,7 +111,7 @@ class Beside:
         reference, notes = self._reference(finest_of(eager.values()))
 
         def against(reference: Mapping[str, Any]) -> Measurement:
-            return self.measured(eager, compiled, steady.moves.beside(reference))
+            return self.measured(eager, compiled, steady.moves.references(reference))
 
         evidence = steady.evidence(against(reference), notes, self.coarsest)
         if has_other_reference(evidence):
@@ -139,7 +139,7 @@ class Beside:
     def _reference(self, finest: float) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         try:
             return self._eager(Float64(finest), wide=True), ()
-        except Exception as error:  # noqa: BLE001 - a function may fail in float64 in any way; it is said
+        except Exception as error:  # noqa: BLE001 - a function may fail in float64 in any way; it is reported
             return {}, (f"no float64 reference: {first_line(error)}",)
 
     def _eager(

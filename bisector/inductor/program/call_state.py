@@ -1,4 +1,4 @@
-"""What compiled code may depend on beside the values of its tensors: the state that a call begins with, and
+"""What compiled code may depend on besides the values of its tensors: the state that a call begins with, and
 how it differs from that of an earlier call.
 """
 
@@ -40,11 +40,12 @@ def describe(model: Any, args: Any, kwargs: Any) -> State:
 def changed(before: Mapping[str, str], now: Mapping[str, str], call: int) -> str:
     """What differs, in a sentence. call: the number of the call that compiled the code, from 1."""
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    said = [f"{name} ({before.get(name, 'none')} -> {now.get(name, 'none')})" for name in names]
-    if not said:
+    changes = [f"{name} ({before.get(name, 'none')} -> {now.get(name, 'none')})" for name in names]
+    if not changes:
         return f"of what was looked at, nothing has changed since call {call}, which compiled it last"
-    more = f" and {len(said) - MOST_CHANGES} more" if len(said) > MOST_CHANGES else ""
-    return f"since call {call}, which compiled it last, there changed {', '.join(said[:MOST_CHANGES])}{more}"
+    more = f" and {len(changes) - MOST_CHANGES} more" if len(changes) > MOST_CHANGES else ""
+    shown = ", ".join(changes[:MOST_CHANGES])
+    return f"since call {call}, which compiled it last, there changed {shown}{more}"
 
 
 def _of_value(name: str, value: Any) -> State:

@@ -44,7 +44,7 @@ def returned(result: Any, given: Any) -> Values:
 
 
 def _tangents(result: Any) -> Values:
-    """What forward-mode differentiation carries beside the outputs; None where an output carries nothing."""
+    """What forward-mode differentiation carries besides the outputs; None where an output carries nothing."""
     if forward_ad._current_level < 0:
         return {}
     outputs = enumerate(leaves(result))

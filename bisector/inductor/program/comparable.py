@@ -23,8 +23,8 @@ from .reach import PLAIN, attributes_of
 Named = tuple[str, Any]  # where a value stands (`output[0].mean`), and what is compared of it
 MOST_LEAVES = 64  # of one container that are compared one by one; of the others a digest
 DEPTH = 6  # objects within objects
-MOST_TEXT = 200  # characters of a structure that are told
-_SAID = (
+MOST_TEXT = 200  # characters of a structure that are shown
+_SHOWN_AS_TEXT = (
     enum.Enum, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, range, slice, type,
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type(NotImplemented), type(Ellipsis),
 )  # fmt: skip
@@ -35,8 +35,8 @@ def parts(path: str, value: Any, depth: int = DEPTH) -> Iterator[Named]:
     is known, or lies too deep, is `Unseen`."""
     if isinstance(value, (torch.Tensor, *PLAIN)):
         yield path, value
-    elif isinstance(value, _SAID):
-        yield path, _said(value)
+    elif isinstance(value, _SHOWN_AS_TEXT):
+        yield path, _text_of(value)
     elif (state := _state_of_generator(value)) is not None:
         yield path, f"random state {hashlib.sha256(state.encode()).hexdigest()[:8]}"
     elif (array := _as_tensor(value)) is not None:
@@ -97,7 +97,7 @@ def _is_plain_key(key: Any) -> bool:
     return isinstance(key, (*PLAIN, enum.Enum, torch.dtype, torch.device))
 
 
-def _said(value: Any) -> str:
+def _text_of(value: Any) -> str:
     named = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     return f"{type(value).__name__} {named}" if isinstance(named, str) else str(value)
 
@@ -127,8 +127,8 @@ def _state_of_generator(value: Any) -> str | None:
 def _digest(values: Iterable[Named]) -> str:
     hasher = hashlib.sha256()
     for where, value in values:
-        told = digest([value]) if isinstance(value, torch.Tensor) else repr(value)
-        hasher.update(f"{where}={told};".encode())
+        text = digest([value]) if isinstance(value, torch.Tensor) else repr(value)
+        hasher.update(f"{where}={text};".encode())
     return hasher.hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What a call does beside giving values: what it changes in place, and whether it draws random numbers. A
+"""What a call does besides giving values: what it changes in place, and whether it draws random numbers. A
 second call then begins with something else.
 """
 

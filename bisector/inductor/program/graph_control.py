@@ -1,4 +1,4 @@
-"""The Control of a whole program: its decisions are told apart by the graph that they are taken in."""
+"""The Control of a whole program: its decisions are distinguished by the graph that they are taken in."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def self_test(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTe
     tried = script_selftest.run()
     if options.rung not in kinds.FRAME.rungs:  # decisions within a graph are taken
         tried |= selftest.run(selftest.flags_on(lambda flag: options.config.get(f"inductor.{flag}")))
-    return tested.told(tried, {"cuda"} if torch.cuda.is_initialized() else {"cpu"})
+    return tested.hooks_tested(tried, {"cuda"} if torch.cuda.is_initialized() else {"cpu"})
 
 
 def flags(options: ProgramOptions, request: asked.ReadFlags) -> asked.Settings:

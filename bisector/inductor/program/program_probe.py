@@ -188,7 +188,7 @@ def _every_compile(
     """The flags hold whatever the script sets, from the beginning and again as each compile begins.
 
     only: the numbers of the graphs that Inductor compiles, the others run op by op; none: all of them. note:
-    is told why a flag has no effect: what the script raises of it would look like the compiler's answer.
+    receives why a flag has no effect: what the script raises of it would look like the compiler's answer.
     """
 
     def apply(options: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a compiled function, method or module uses beside its arguments: the functions and objects that it
+"""What a compiled function, method or module uses besides its arguments: the functions and objects that it
 leads to, and the modules, optimizers, tensors and variables that these hold.
 """
 
@@ -122,7 +122,7 @@ def _slots_of(cls: type) -> tuple[str, ...]:
 
 
 def held(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors that what was compiled reaches beside its arguments, by name."""
+    """The tensors that what was compiled reaches besides its arguments, by name."""
     for prefix, owner in reached(model):
         if isinstance(owner, torch.Tensor):
             yield prefix, owner

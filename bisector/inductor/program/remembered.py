@@ -1,4 +1,4 @@
-"""The state that a call of something compiled begins with, to be put back: what the call reaches beside its
+"""The state that a call of something compiled begins with, to be put back: what the call reaches besides its
 arguments, and the random generators.
 """
 

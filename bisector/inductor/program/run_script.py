@@ -126,7 +126,7 @@ MOST_BYTES = 8 << 20  # of a file whose lines are compared; of a larger one a di
 
 
 def is_the_users(frame: types.FrameType | None, over_packages: bool = False) -> bool:
-    """Whether it is the script, or a module beside it, that calls from there: through the standard library
+    """Whether it is the script, or a module next to it, that calls from there: through the standard library
     (logging, warnings, json), and through packages too where that is asked."""
     while frame is not None:
         name = frame.f_code.co_filename

@@ -67,7 +67,7 @@ class Kept:
 
 
 class Substituted:
-    """Gives the script the kept values. note: is told the first call that is given something else, once.
+    """Gives the script the kept values. note: receives the first call that is given something else, once.
     too: as of `RunOptions`."""
 
     def __init__(self, folder: Path, note: Note, too: Carrier | None) -> None:
@@ -177,8 +177,8 @@ def _fits(value: Any, kept: Any) -> bool:
     """Whether the kept value can stand in the place of eager's."""
     if not isinstance(value, torch.Tensor):
         return not isinstance(kept, torch.Tensor)
-    alike = isinstance(kept, torch.Tensor) and (value.shape, value.dtype) == (kept.shape, kept.dtype)
-    return alike and value.layout is torch.strided
+    equal_meta = isinstance(kept, torch.Tensor) and (value.shape, value.dtype) == (kept.shape, kept.dtype)
+    return equal_meta and value.layout is torch.strided
 
 
 def _overwrite(value: torch.Tensor, kept: torch.Tensor) -> None:

@@ -33,7 +33,7 @@ from ..capture.wrapping import IN_A_CALL, is_of_the_program, wrapped
 from ..run_values import Values, digests_of, measured, size_of
 from ..threads import ThreadFlag
 from . import call_values, effects
-from .beside import Beside
+from .beside import EagerRerun
 from .put_back import PutBack, place_of
 from .reach import code_of
 from .rounded import Rounded
@@ -59,7 +59,7 @@ class Started:
 
 
 def alone(started: Started) -> AbstractContextManager[None]:
-    """Around a call of which nobody is told."""
+    """Around a call that nobody is notified of."""
     return nullcontext()
 
 
@@ -83,7 +83,7 @@ def begin(asked: WatchOptions, note: Note, around: Around = alone) -> Callable[[
 class Pending:
     """A call whose gradients and parameters are not seen yet. model: what was compiled; given: the arguments;
     values: what is known by now. effects: what else it did. raised: what a backward pass behind it did.
-    beside: where eager is run on the same inputs."""
+    rerun: where eager is run on the same inputs."""
 
     index: int
     entry: str
@@ -92,7 +92,7 @@ class Pending:
     values: Values
     effects: tuple[Effect, ...] = ()
     raised: str | None = None
-    beside: Beside | None = None
+    rerun: EagerRerun | None = None
 
 
 class Watch:
@@ -101,7 +101,7 @@ class Watch:
     def __init__(self, asked: WatchOptions, note: Note, around: Around = alone) -> None:
         self.folder = Path(asked.folder)
         self.keeps = asked.mode is Mode.EAGER
-        self.beside = asked.mode in (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
+        self.reruns = asked.mode in (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
         self.note = note
         self.only = frozenset(asked.only)
         self.until = asked.until
@@ -113,7 +113,7 @@ class Watch:
         self.lock = threading.Lock()  # of the counts and of what is noted: a script may call from threads
         self.begun_in = threading.get_ident()
         self.keys = Counter[str]()
-        self.process, self.told_of_child = os.getpid(), False
+        self.process, self.noted_child = os.getpid(), False
         self.here = _OfThread()
         self.running = ThreadFlag()  # the program of a call runs, and not what looks at it
         self.open: dict[int, _Last] = {}  # calls that have returned and are not noted yet, by their places
@@ -130,7 +130,7 @@ class Watch:
         before = last.safely(lambda: effects.before(model, given)) if self.keeps else None
         late = functools.partial(self._note, late=last.index)
         kept = last.index, model, function, args, kwargs, late
-        beside = last.safely(lambda: Beside(*kept)) if self.beside else None
+        rerun = last.safely(lambda: EagerRerun(*kept)) if self.reruns else None
         if (channel := self.channel) is not None:
             last.safely(lambda: channel.before(last.index, model, given))
         try:
@@ -147,7 +147,7 @@ class Watch:
             unchanged = result
             made = last.safely(lambda: (channel.returned(last.index, model, unchanged, given),))
             result = unchanged if made is None else made[0]
-        last.pending = last.safely(lambda: self._returned(last, result, given, before, beside))
+        last.pending = last.safely(lambda: self._returned(last, result, given, before, rerun))
         self.open[last.index] = last
         return result
 
@@ -189,8 +189,8 @@ class Watch:
         """Whether this is a child process of the script's, whose calls nobody sees; that is noted once."""
         if os.getpid() == self.process:
             return False
-        if not self.told_of_child:
-            self.told_of_child = True
+        if not self.noted_child:
+            self.noted_child = True
             self._note(unseen="it calls what it compiles in child processes, which were not looked into")
         return True
 
@@ -203,13 +203,13 @@ class Watch:
             torch._dynamo.reset()
 
     def _returned(
-        self, last: _Last, result: Any, given: Any, before: effects.Before | None, beside: Beside | None
+        self, last: _Last, result: Any, given: Any, before: effects.Before | None, rerun: EagerRerun | None
     ) -> Pending:
         values = call_values.copied(call_values.returned(result, given))
         done = before.effects() if before is not None else ()
-        if beside is not None:
-            beside.returned(result)
-        return Pending(last.index, last.entry, last.model, given, values, done, beside=beside)
+        if rerun is not None:
+            rerun.returned(result)
+        return Pending(last.index, last.entry, last.model, given, values, done, rerun=rerun)
 
     def _note(self, **event: Any) -> None:
         with self.lock:
@@ -228,8 +228,8 @@ class Watch:
     def before_backward(self) -> None:
         """Keep the gradients that a backward pass adds to."""
         last, pending = self.here.last, self.pending
-        if last is not None and pending is not None and (beside := pending.beside) is not None:
-            last.safely(lambda: beside.before_backward(pending.given))
+        if last is not None and pending is not None and (rerun := pending.rerun) is not None:
+            last.safely(lambda: rerun.before_backward(pending.given))
 
     def after_backward(self) -> None:
         """Keep the gradients of the last call: the script may clear them before the next one."""
@@ -270,9 +270,9 @@ class Watch:
             last.index, last.entry, standing.outputs, last.raised, standing.unseen, standing.same,
             last.effects, "" if code is None else place_of(code),
         )  # fmt: skip
-        if last.beside is not None:
+        if last.rerun is not None:
             with IN_A_CALL.set(), self.running.set():  # what eager calls is no call of the script's
-                evidence, why = last.beside.evidence(last.values)
+                evidence, why = last.rerun.evidence(last.values)
             call = dataclasses.replace(call, beside=evidence, beside_unseen=why)
         self._note(**wire.dump(dataclasses.replace(call, unseen=call.unseen or one.unseen, key=one.key)))
         return True
@@ -305,7 +305,7 @@ class _OfThread(threading.local):
 
 @dataclasses.dataclass
 class _Last:
-    """A call of a thread. key: what it is known by beside its place, where the order of calls is chance.
+    """A call of a thread. key: what it is known by besides its place, where the order of calls is chance.
     unseen: what we failed to look at."""
 
     index: int
@@ -360,7 +360,7 @@ def _compiled(
 
 def _answer_is_compiling(watch: Watch, answer: bool) -> None:
     """With compilation off: notes that the program asks within a call whether it is compiled, and answers it.
-    torch itself is told the truth."""
+    torch itself gets the true answer."""
     asked = False
 
     def is_compiling() -> bool:
@@ -380,7 +380,7 @@ def _answer_is_compiling(watch: Watch, answer: bool) -> None:
 
 
 def _for_backend(given: Mapping[str, Any], backend: str) -> dict[str, Any]:
-    """The same call of torch.compile for another rung: of what it was told, Inductor's own settings are left
+    """The same call of torch.compile for another rung: of its arguments, Inductor's own settings are left
     out, and what concerns Dynamo stays."""
     kept = {k: v for k, v in given.items() if k not in ("mode", "options")}
     options = {k: v for k, v in (given.get("options") or {}).items() if k == "guard_filter_fn"}

@@ -87,8 +87,8 @@ class Builder:
         return pipes
 
     def _begun(self, command: tuple[str, ...], kernels: list[Kernel]) -> list[int]:
-        """Nothing where they are better built by who asked: a single one, or one that cannot stand beside
-        others."""
+        """Nothing where they are better built by who asked: a single one, or one that cannot be combined
+        with others."""
         texts = [Path(kernel.source).read_text(encoding="utf-8") for kernel in kernels]
         combined = together(texts)
         if len(kernels) == 1 or combined is None:

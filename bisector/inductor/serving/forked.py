@@ -34,7 +34,7 @@ class Child(Generic[RequestT]):
     """line: to the child, which writes into it what is to be built, and at the end its answer.
 
     deadline, begun_s: on the monotonic clock; what it waits for its kernels does not count. asks: kernels
-    that are to be built; said: `answer` or `error`; both empty until then.
+    that are to be built; result: `answer` or `error`; both empty until then.
     """
 
     pid: int
@@ -44,7 +44,7 @@ class Child(Generic[RequestT]):
     timeout_s: float
     begun_s: float = field(default_factory=time.monotonic)
     asks: list[Kernel] = field(default_factory=list)
-    said: dict[str, Json] = field(default_factory=dict)
+    result: dict[str, Json] = field(default_factory=dict)
     _received: Lines = field(default_factory=Lines)
     _left_s: float = 0.0
 
@@ -64,7 +64,7 @@ class Child(Generic[RequestT]):
             if "kernels" in message:
                 self.asks = [wire.load(Kernel, kernel) for kernel in message["kernels"]]
             else:
-                self.said = message
+                self.result = message
         return bool(data)
 
     def wait(self) -> list[Kernel]:
@@ -147,10 +147,10 @@ def _built(line: socket.socket, asked: Sequence[Kernel]) -> list[Built | None]:
     try:
         line.sendall(json.dumps({"kernels": wire.dump(list(asked))}).encode() + b"\n")
         with line.makefile("rb") as answers:
-            said = json.loads(answers.readline())
+            answer = json.loads(answers.readline())
     except (OSError, ValueError):
         return [None] * len(asked)
-    return [None if built is None else wire.load(Built, built) for built in said]
+    return [None if built is None else wire.load(Built, built) for built in answer]
 
 
 def reason(error: BaseException) -> str:

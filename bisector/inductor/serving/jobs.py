@@ -171,7 +171,7 @@ def _selftest(loaded: Loaded, request: asked.SelfTest) -> asked.HooksTested:
     calls = loaded.recorder.calls
     flags = selftest.flags_on(lambda flag: any(call.setting(f"inductor.{flag}") for call in calls))
     torch_state.reset(loaded.recorder.start)  # the script's own settings are no part of the test
-    return tested.told(selftest.run(flags), {device for call in calls for device in call.devices()})
+    return tested.hooks_tested(selftest.run(flags), {device for call in calls for device in call.devices()})
 
 
 _JOBS: dict[type[asked.Request[Any]], Job] = {

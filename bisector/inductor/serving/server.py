@@ -57,7 +57,7 @@ class Server(Generic[RequestT]):
     """Answers messages (`core.protocol.Envelope`, `Reply`) on a socket, as JSON lines.
 
     load: a request from its JSON. memory_bytes: what a job may allocate. in_worker: of which requests the job
-    is not forked; state: what is done around such a job. learn(request, answer): told of every answer of a
+    is not forked; state: what is done around such a job. learn(request, answer): called with each answer of a
     child. builder: builds the kernels of the children together; as many children as it has lanes then compute
     at a time, and others wait for kernels. None: each builds its own, and starts at once.
     """
@@ -215,7 +215,7 @@ class Server(Generic[RequestT]):
             self.builder.ask(fd, child.wait())
 
     def _finish(self, child: Child, death: str | None) -> None:
-        """Send the child's answer, or how it died. death: the reason if we end it before it said a thing."""
+        """Send the child's answer, or how it died. death: the reason if we end it before it sent anything."""
         # Kill first: the group may hold more than the child, and until it is waited for, its number cannot
         # have become another process's. A child that is on its way out keeps the status it leaves with.
         forked.kill(child.pid)
@@ -228,8 +228,8 @@ class Server(Generic[RequestT]):
         if self.builder is not None:
             self.builder.forget(child.fd)
         child.line.close()
-        said = child.said or {"error": death or forked.how_it_died(status)}
-        self._reply(child.ask.request, Reply(child.ask.id, said.get("answer"), said.get("error")))
+        result = child.result or {"error": death or forked.how_it_died(status)}
+        self._reply(child.ask.request, Reply(child.ask.id, result.get("answer"), result.get("error")))
 
 
 def _caught(ask_id: int, run: Callable[[], Reply]) -> Reply:

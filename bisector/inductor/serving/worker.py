@@ -96,8 +96,8 @@ def _begin_script(program: ProgramOptions) -> tuple[Recorded, ProgramOptions]:
 
     reads.watch()
     warm.warm_up()
-    told = replace(program, threads=threads)
-    return program_jobs.recorded(told), told
+    with_threads = replace(program, threads=threads)
+    return program_jobs.recorded(with_threads), with_threads
 
 
 def _imported() -> int:
@@ -178,7 +178,7 @@ def _begin_calls(
 
 
 def _problem(line: str, late: bool = False) -> dict[str, Any]:
-    """What is said in the place of what was recorded. late: the script had no time, which is no mistake."""
+    """What is sent in the place of what was recorded. late: the script had no time, which is no mistake."""
     return {"problem": line, "late": late}
 
 
@@ -187,7 +187,7 @@ def _read_line(channel: socket.socket) -> bytes:
     while not data.endswith(b"\n"):
         part = channel.recv(1)
         if not part:
-            raise SystemExit(0)  # the parent went away before it said anything
+            raise SystemExit(0)  # the parent went away before it sent anything
         data += part
     return bytes(data)
 

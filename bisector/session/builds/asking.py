@@ -28,16 +28,16 @@ class TriedBuild:
     same commit that was run in its place."""
 
     name: str
-    told: BuildResult
+    result: BuildResult
     commit: str | None
     same_as: str | None = None
 
     @property
     def reason(self) -> str:
-        return f"the same commit as {self.same_as}" if self.same_as else self.told.reason
+        return f"the same commit as {self.same_as}" if self.same_as else self.result.reason
 
     def standing_for(self, name: str) -> TriedBuild:
-        return TriedBuild(name, self.told, self.commit, self.same_as or self.name)
+        return TriedBuild(name, self.result, self.commit, self.same_as or self.name)
 
 
 @dataclass
@@ -66,19 +66,19 @@ class BuildTest:
             self.tried[name] = found
             commit = f" ({found.commit[:10]})" if found.commit else ""
             because = f": {found.reason}" if found.reason else ""
-            self.progress("builds", f"{name}{commit} {WORDS[found.told.outcome]}{because}")
-        return self.tried[name].told
+            self.progress("builds", f"{name}{commit} {WORDS[found.result.outcome]}{because}")
+        return self.tried[name].result
 
     def again(self, name: str) -> Outcome:
         """The outcome once more, in a fresh process, whatever is remembered of it."""
-        return self._asked(name, again=True).told.outcome
+        return self._asked(name, again=True).result.outcome
 
     def under(self, name: str, settings: Mapping[str, Any]) -> Outcome:
         """The outcome of a build that was asked before, with these flags set."""
         found = self._asked(name, again=True, settings=settings)
-        said = ", ".join(f"{flag}={value}" for flag, value in settings.items())
-        self.progress("builds", f"{name} with {said} {WORDS[found.told.outcome]}")
-        return found.told.outcome
+        under = ", ".join(f"{flag}={value}" for flag, value in settings.items())
+        self.progress("builds", f"{name} with {under} {WORDS[found.result.outcome]}")
+        return found.result.outcome
 
     def foresee(self, names: Sequence[str]) -> None:
         self.source.foresee([name for name in names if name not in self.tried])
@@ -103,8 +103,8 @@ class BuildTest:
                 raise BudgetSpent(reason)
             self.journal.started(key, request)
             found = self._run(name, again, settings)
-            told = found.told.to_json()
-            self.journal.done(key, {"told": told, "commit": found.commit, "same_as": found.same_as})
+            result = found.result.to_json()
+            self.journal.done(key, {"told": result, "commit": found.commit, "same_as": found.same_as})
         answer = self.journal.answers[key]
         return TriedBuild(name, BuildResult.from_json(answer["told"]), answer["commit"], answer["same_as"])
 
@@ -122,15 +122,15 @@ class BuildTest:
             commit = history.commit_of_site(where.site)
             if not again and (other := self._of_commit(commit)) is not None:
                 return other.standing_for(name)
-        told = ask(where, self.repro, self.question.timeout_s, self.question.repeat, settings)
-        if told.line and (why := self.source.strange(told.line)):
-            told = BuildResult(Outcome.UNRESOLVED, told.line, why)
-        return TriedBuild(name, told, commit or told.line.get("git"))
+        result = ask(where, self.repro, self.question.timeout_s, self.question.repeat, settings)
+        if result.line and (why := self.source.strange(result.line)):
+            result = BuildResult(Outcome.UNRESOLVED, result.line, why)
+        return TriedBuild(name, result, commit or result.line.get("git"))
 
     def _of_commit(self, commit: str | None) -> TriedBuild | None:
         """The build of that commit that was run: nights without a change are built anew. One that could not
         be had stands for no other, and compilers are asked of one commit."""
         if self.question.compilers:
             return None
-        ran = (tried for tried in self.tried.values() if tried.told.line)
+        ran = (tried for tried in self.tried.values() if tried.result.line)
         return next((tried for tried in ran if commit and tried.commit == commit), None)

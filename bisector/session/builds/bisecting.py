@@ -20,7 +20,7 @@ FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 
 @dataclass
 class Found:
-    """What the builds said. bracket: None where there is no change, and `reason` says why there is none or
+    """What the builds gave. bracket: None where there is no change, and `reason` says why there is none or
     why it is not confirmed."""
 
     status: int
@@ -108,7 +108,7 @@ def _descend(line: Line, asking: BuildTest, found: Found) -> None:
 
 def confirm(asking: BuildTest, found: Found, names: Sequence[str]) -> None:
     """Ask the builds that the answer names once more; one that says another thing takes it back."""
-    unsteady = [name for name in names if asking.again(name) is not asking.tried[name].told.outcome]
+    unsteady = [name for name in names if asking.again(name) is not asking.tried[name].result.outcome]
     found.confirmed = not unsteady
     found.status = FOUND if found.confirmed else UNCONFIRMED
     if unsteady:

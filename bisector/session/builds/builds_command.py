@@ -65,7 +65,7 @@ def bisect_log(question: Question, asking: BuildTest) -> str:
     old, new = ("diverges", "agrees") if fixed else ("good", "bad")
     terms = {Outcome.PASS: new if fixed else old, Outcome.FAIL: old if fixed else new}
     start = f"git bisect start --term-old={old} --term-new={new}" if fixed else "git bisect start"
-    lines = [f"git bisect {terms.get(t.told.outcome, 'skip')} {t.commit}" for t in asking.tried.values()]
+    lines = [f"git bisect {terms.get(t.result.outcome, 'skip')} {t.commit}" for t in asking.tried.values()]
     return "\n".join([start, *lines]) + "\n"
 
 
@@ -77,12 +77,12 @@ def _answer(line: Known, found: Found) -> str | None:
 def _build(tried: TriedBuild | None) -> dict[str, Any] | None:
     if tried is None:
         return None
-    line = tried.told.line
+    line = tried.result.line
     return {
         "name": tried.name,
         "torch": line.get("torch"),
         "commit": tried.commit,
-        "outcome": tried.told.outcome.value,
+        "outcome": tried.result.outcome.value,
         "reason": tried.reason,
         "digests": {name: line.get(name) for name in DIGESTS} if line else None,
     }
@@ -92,7 +92,7 @@ def _moved(before: TriedBuild | None, after: TriedBuild | None) -> list[str] | N
     """Which of inputs, eager and compiled the two builds have other values of; None where it is not known."""
     if before is None or after is None:
         return None
-    pairs = {name: (before.told.line.get(name), after.told.line.get(name)) for name in DIGESTS}
+    pairs = {name: (before.result.line.get(name), after.result.line.get(name)) for name in DIGESTS}
     if any(None in pair for pair in pairs.values()):
         return None
     return [name for name, (old, new) in pairs.items() if old != new]
@@ -105,8 +105,8 @@ def _compare(before: TriedBuild | None, after: TriedBuild | None) -> str | None:
 
 def _step(step: Step) -> dict[str, Any]:
     bracket = step.bracket
-    told: Mapping[str, Any] = {"before": bracket.before, "after": bracket.after}
-    return {"rung": step.rung, "candidates": step.candidates, "ended": step.ended, **told}
+    ends: Mapping[str, Any] = {"before": bracket.before, "after": bracket.after}
+    return {"rung": step.rung, "candidates": step.candidates, "ended": step.ended, **ends}
 
 
 def _not_established(searched: Searched) -> list[str]:
@@ -144,11 +144,11 @@ def search(folder: RunDirectory, asked: Question, given: Mapping[str, Any]) -> i
 
 @dataclass(frozen=True)
 class Answered:
-    """status: the exit status of `builds`; counts: of builds, as of probes; told: `builds` of result.json."""
+    """status: the exit status of `builds`; result: `builds` of result.json; counts: of builds, as probes."""
 
     status: int
     reason: str
-    told: Mapping[str, Any]
+    result: Mapping[str, Any]
     counts: Mapping[str, int]
     seconds: Mapping[str, float | None]
 
@@ -174,13 +174,13 @@ def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, 
         run=folder.path.name,
         environment=environment.describe(Machine(environment.version("torch"))),
         verdict=decided(VerdictClass.UNRESOLVED, "the builds alone were asked"),
-        builds=found.told,
+        builds=found.result,
         stopped_because=found.reason or None,
     )
     return to_json(answer, found.status, found.counts, found.seconds)
 
 
-def beside(
+def after_minimize(
     folder: RunDirectory, asked: Question, result: dict[str, Any], progress: Progress
 ) -> dict[str, Any]:
     """The result of a reduction with the builds of its repro in it; a note says why there are none."""
@@ -192,13 +192,13 @@ def beside(
         return result | {"text_notes": [*result["text_notes"], f"no build was asked: {error}"]}
     total = result["seconds"]["total"] + (found.seconds["total"] or 0.0)
     seconds = {**result["seconds"], "builds": found.seconds["builds"], "total": round(total, 2)}
-    return result | {"builds": dict(found.told), "seconds": seconds}
+    return result | {"builds": dict(found.result), "seconds": seconds}
 
 
 def _counts(searched: Searched) -> dict[str, int]:
     """Of the builds, as of probes; `cached` are those that a build of the same commit answered."""
     builds = searched.tried()
-    outcomes = [tried.told.outcome for tried in builds]
+    outcomes = [tried.result.outcome for tried in builds]
     told_by_others = sum(tried.same_as is not None for tried in builds)
     counts = {outcome.value.lower(): outcomes.count(outcome) for outcome in Outcome}
     return {"total": len(outcomes), **counts, "cached": told_by_others}

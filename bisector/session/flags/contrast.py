@@ -145,8 +145,8 @@ def _proved(session: Session, divergence: Divergence, sides: Sides, name: str) -
     if unlike is not None:
         repairs, causes = (), ()
     lost = len(found.repairs) + len(found.causes) - len(repairs) - len(causes)
-    said = unlike or f"{lost} of the sets that were found do not hold there"
-    unknown = f"not confirmed in a second process: {said}" if lost else found.unknown
+    why = unlike or f"{lost} of the sets that were found do not hold there"
+    unknown = f"not confirmed in a second process: {why}" if lost else found.unknown
     return replace(found, repairs=repairs, causes=causes, unknown=unknown)
 
 

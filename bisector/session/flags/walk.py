@@ -111,9 +111,9 @@ class _Walking:
         names = [t.flag.name for t in tried if not t.flag.outside_code]
         (plain,) = self.study.codes([Candidate()], self.case, names)
         read = set(names) - plain.unread if plain.digest is not None else set()
-        told = [t for t in tried if t.flag.name in read]
-        codes = self.study.codes([t.candidate for t in told], self.case)
-        digests = {turned: code.digest for turned, code in zip(told, codes, strict=True)}
+        readers = [t for t in tried if t.flag.name in read]
+        codes = self.study.codes([t.candidate for t in readers], self.case)
+        digests = {turned: code.digest for turned, code in zip(readers, codes, strict=True)}
         programs = []
         for turned in tried:
             digest = digests.get(turned)

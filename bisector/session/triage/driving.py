@@ -144,8 +144,8 @@ class Triage:
         if looked == before or problem is not None:
             looked = self._failed(before, problem or "its job left nothing")
         name = shown(Path(looked.target).name)
-        told = looked.cause.key if looked.cause else looked.problem or looked.verdict
-        self.progress("check" if command == "check" else "cause", f"{name}: {told}")
+        result = looked.cause.key if looked.cause else looked.problem or looked.verdict
+        self.progress("check" if command == "check" else "cause", f"{name}: {result}")
 
     def _failed(self, before: Looked, problem: str) -> Looked:
         """The job itself died: that is no verdict."""

@@ -54,7 +54,7 @@ def main(request: Path) -> None:
 
 def _session(run: RunDirectory, options: Options) -> Session:
     """With what earlier looks asked, unless they were made elsewhere: on another machine of a cluster, or
-    before a file beside the target was edited."""
+    before a file next to the target was edited."""
     try:
         return Session(run, options, _say)
     except AnotherHead:

@@ -48,8 +48,8 @@ class Looked:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Looked:
         cause = Cause.from_json(raw["cause"]) if raw["cause"] else None
-        told = {"outcome": Outcome(raw["outcome"]), "cause": cause, "patterns": tuple(raw["patterns"])}
-        return cls(**{**raw, **told})
+        typed = {"outcome": Outcome(raw["outcome"]), "cause": cause, "patterns": tuple(raw["patterns"])}
+        return cls(**{**raw, **typed})
 
     def likeness(self, other: Looked) -> float:
         """How likely two failures share a cause, 0 to 1: by what is decided in both (Jaccard's index)."""

@@ -38,10 +38,10 @@ class RayPool:
         )
 
     def submit(self, request: Path) -> Future[str | None]:
-        told: Future[str | None] = Future()
+        ended: Future[str | None] = Future()
         running = self._job.remote(str(request)).future()
-        running.add_done_callback(lambda done: told.set_result(_ended(done)))
-        return told
+        running.add_done_callback(lambda done: ended.set_result(_ended(done)))
+        return ended
 
     def close(self) -> None:
         self._ray.shutdown()

@@ -89,9 +89,9 @@ def run(
         with clock.stage("causes"):
             while True:
                 skipped, stopped = _once(driver, named, options.trust)
-                told = write(store, skipped, stopped)
+                summary = write(store, skipped, stopped)
                 if not watched or clock.exhausted() is not None:
-                    return told
+                    return summary
                 time.sleep(WATCHED_EVERY_S)
     finally:
         pool.close()
@@ -125,17 +125,17 @@ def write(store: Store, skipped: Sequence[Skipped], stopped: str | None) -> dict
     names = folder_names([cluster.cause.key for cluster in clusters])
     for cluster, name in zip(clusters, names, strict=True):
         _fill_folder(store, cluster, name)
-    told = report.summary(
+    summary = report.summary(
         clusters=[_cluster(cluster, name) for cluster, name in zip(clusters, names, strict=True)],
         failures=[one.to_json() | {"key": one.cause.key if one.cause else None} for one in failures],
         skipped=[{"path": str(one.path), "reason": one.reason} for one in skipped],
         stopped=stopped,
         status=_status(failures, stopped),
     )
-    store.write(store.path / SUMMARY, told)
-    store.write_text(store.path / "triage.md", report.markdown(told))
-    store.write_text(store.path / "triage.html", report.html(told))
-    return told
+    store.write(store.path / SUMMARY, summary)
+    store.write_text(store.path / "triage.md", report.markdown(summary))
+    store.write_text(store.path / "triage.html", report.html(summary))
+    return summary
 
 
 def _status(failures: Sequence[Looked], stopped: str | None) -> int:
@@ -164,8 +164,8 @@ def _cluster(cluster: Cluster, name: str) -> dict[str, Any]:
 
 
 def folder_names(keys: Sequence[str]) -> list[str]:
-    """A folder's name for the cause of each cluster. Causes that read alike once they are cut and cleaned of
-    what a file system may refuse are told apart by a digest of the whole cause."""
+    """A folder's name for the cause of each cluster. Causes that have one name once they are cut, and cleaned
+    of what a file system may refuse, are distinguished by a digest of the whole cause."""
     readable = [re.sub(r"[^\w.]+", "-", key)[:MOST_OF_NAME].strip("-.") for key in keys]
     # Some file systems take names that differ in upper and lower case for one.
     counts = Counter(name.lower() for name in readable)

@@ -75,10 +75,10 @@ def between(repo: Repo, before: str, after: str, paths: Sequence[str]) -> list[C
     if not repo.is_ancestor(repo.commit(before), repo.commit(after)):
         raise BadOption(f"{before[:10]} is no ancestor of {after[:10]}; name two commits of one line")
     known = repo.iter_commits(f"{before}..{after}", paths=list(paths), first_parent=True, reverse=True)
-    return [_told(repo, str(commit.hexsha), str(commit.message)) for commit in known]
+    return [_described(repo, str(commit.hexsha), str(commit.message)) for commit in known]
 
 
-def _told(repo: Repo, sha: str, message: str) -> Commit:
+def _described(repo: Repo, sha: str, message: str) -> Commit:
     title = message.split("\n", 1)[0]
     found = _PULL.search(message) or _PULL_IN_TITLE.search(title)
     note = "revert" if _REVERT.match(title) else "reland" if _RELAND.match(title) else ""

@@ -210,7 +210,7 @@ def _own(output: OutputMeasurement, scale: float) -> Tolerance | None:
 def leaning_if_far(output: OutputMeasurement, evidence: Evidence) -> Leaning:
     """By the errors on these inputs, one of them negligible against the other; INCONCLUSIVE where it is not
     far off."""
-    found = _apart(output, FAR)
+    found = _leaning_of(output, FAR)
     return found if is_far(output, evidence) and found is not Leaning.ALIKE else Leaning.INCONCLUSIVE
 
 
@@ -230,7 +230,7 @@ def leaning(output: OutputMeasurement, redrawn: Sequence[Measurement], amplified
     if is_few(output):
         drawn = Drawn.of(output.path, redrawn)
         return Leaning.INCONCLUSIVE if drawn is None else drawn.leaning(margin)
-    return _apart(output, margin)
+    return _leaning_of(output, margin)
 
 
 def is_far_worse(output: OutputMeasurement) -> bool:
@@ -253,7 +253,7 @@ def is_within_rounding(output: OutputMeasurement, gain: float) -> bool:
 
 def leaning_here(output: OutputMeasurement) -> Leaning:
     """By the errors on these inputs alone."""
-    return _apart(output, WORSE)
+    return _leaning_of(output, WORSE)
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class Drawn:
         together = _side(self.eager, self.compiled, self.least, margin)
         if together is Leaning.ALIKE:
             return Leaning.ALIKE
-        leaning = [_apart(output, 1.0) for output in self.outputs].count(together)
+        leaning = [_leaning_of(output, 1.0) for output in self.outputs].count(together)
         return together if leaning >= CONSISTENT * len(self.outputs) else Leaning.INCONCLUSIVE
 
 
@@ -299,7 +299,7 @@ def _pooled(errors: Sequence[float]) -> float:
     return math.sqrt(sum(error * error for error in errors) / len(errors))
 
 
-def _apart(output: OutputMeasurement, margin: float) -> Leaning:
+def _leaning_of(output: OutputMeasurement, margin: float) -> Leaning:
     """By the error of the whole, to which large elements contribute most, and by that of each element at its
     own size. Where one of the two does not lean the other tells; where they lean to other sides neither
     does."""

@@ -29,7 +29,7 @@ def _signature(output: OutputMeasurement, kind: DivergenceKind) -> Signature:
     return Signature(output.path, kind, normalised(" / ".join(sides)))
 
 
-def _alike(signature: Signature) -> tuple[str, DivergenceKind, str]:
+def _shared_key(signature: Signature) -> tuple[str, DivergenceKind, str]:
     """What a smaller graph, whose outputs are others, shares with the whole."""
     return family(signature.path), signature.kind, signature.exception
 
@@ -63,7 +63,7 @@ def judge(
             reasons.append(f"{output.path}: {answer[1]}")
     if not found and criterion.strides:
         found, reasons = _other_strides(measurement)
-    studied = None if same is None else {_alike(signature) for signature in same}
+    studied = None if same is None else {_shared_key(signature) for signature in same}
     raised = [o.raised for o in measurement.outputs if o.raised is not None]
     if raised and studied is not None and all(kind is not DivergenceKind.RAISES for _, kind, _ in studied):
         side = "eager" if raised[0].eager else "compiled"
@@ -75,7 +75,7 @@ def judge(
         both = f"both raise {raised[0].compiled}" if raised else "every output agrees"
         return ProbeResult(Outcome.PASS, both, measurement, compared=compared_in(measurement))
     signatures = tuple(found)
-    if studied is not None and not studied & {_alike(signature) for signature in signatures}:
+    if studied is not None and not studied & {_shared_key(signature) for signature in signatures}:
         return ProbeResult(
             Outcome.UNRESOLVED, f"another signature: {reasons[0]}", measurement, signatures
         )
@@ -105,10 +105,10 @@ def _other_strides(measurement: Measurement) -> tuple[list[Signature], list[str]
     """The outputs that lie otherwise in memory; a gradient has the strides that autograd gives it."""
     outputs = [o for o in measurement.outputs if o.stride_compiled and family(o.path) == "output"]
     found = [Signature(output.path, DivergenceKind.STRIDE) for output in outputs]
-    return found, [f"{output.path}: {strides_told(output)}" for output in outputs]
+    return found, [f"{output.path}: {strides_text(output)}" for output in outputs]
 
 
-def strides_told(output: OutputMeasurement) -> str:
+def strides_text(output: OutputMeasurement) -> str:
     """The strides of the two, where they differ; those of dimensions of one element are written as 0."""
     return f"strides {output.stride_compiled} instead of {output.stride}"
 

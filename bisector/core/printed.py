@@ -175,7 +175,7 @@ def digest_of_rest(lines: Sequence[str]) -> str:
 
 def differing_line(line: int, eager: Prints, compiled: Prints) -> str:
     """What each of them prints there, in a sentence."""
-    off, on = (_told(text) for text in dict(_lines(eager, compiled))[line])
+    off, on = (_quoted(text) for text in dict(_lines(eager, compiled))[line])
     if line == END:
         return f"its end: {on}; with compilation off {off}"
     if line >= WROTE:
@@ -184,7 +184,7 @@ def differing_line(line: int, eager: Prints, compiled: Prints) -> str:
     return f"{where}: it prints {on}, with compilation off {off}"
 
 
-def _told(text: str | None) -> str:
+def _quoted(text: str | None) -> str:
     return "nothing" if text is None else f"`{text}`"
 
 
@@ -239,7 +239,7 @@ def _differs(line: PrintedLine, a: str | None, b: str | None) -> bool:
     if not same_words(a, b):
         return True
     pairs = [pair for i, pair in enumerate(zip(_found(a), _found(b), strict=True)) if i not in line.moving]
-    return any(x != y if line.exactly else not _alike(x, y, PRINTED_ALIKE) for x, y in pairs)
+    return any(x != y if line.exactly else not _are_close(x, y, PRINTED_ALIKE) for x, y in pairs)
 
 
 def _words_that_count(
@@ -259,7 +259,7 @@ def is_near(line: int, one: Prints, two: Prints) -> bool:
     a, b = dict(_lines(one, two))[line]
     if a is None or b is None or _words(a) != _words(b):
         return False
-    return all(_alike(x, y, NEARLY_ALIKE) for x, y in zip(_found(a), _found(b), strict=True))
+    return all(_are_close(x, y, NEARLY_ALIKE) for x, y in zip(_found(a), _found(b), strict=True))
 
 
 # A number that stands alone, the letters and digits of a name, or a mark.
@@ -295,7 +295,7 @@ def _plain(line: str) -> str:
     return _OF_THE_COMPILER.sub(lambda name: name["of"] or "", line)
 
 
-def _alike(x: str, y: str, relative: float) -> bool:
+def _are_close(x: str, y: str, relative: float) -> bool:
     """Whether two printed numbers may be one: whole ones are exact, and NaN is like nothing but NaN."""
     if x == y:
         return True

@@ -163,9 +163,9 @@ class ScriptRuns:
     where it was not asked. first_bad: the first rung that shows it, None where that is not known; rung: the
     run with it. exact: all values of all calls were seen, and are bit-equal. equal: what eager gives on the
     inputs of the compiled calls. same_random: what the script shows where both draw from the same random
-    streams; None where no call draws. told_so: what it shows where `is_compiling` is true with compilation
-    off too; None where it does not ask. steady: what differs compiled, in a sentence, and not between two
-    runs with compilation off that differ elsewhere.
+    streams; None where no call draws. as_if_compiling: what it shows where `is_compiling` is true with
+    compilation off too; None where it does not ask. steady: what differs compiled, in a sentence, and not
+    between two runs with compilation off that differ elsewhere.
     """
 
     shown: ScriptResult
@@ -175,7 +175,7 @@ class ScriptRuns:
     equal: EqualInputs = NOT_ASKED
     same_random: ScriptResult | None = None
     rung: PlainRun | None = None
-    told_so: ScriptResult | None = None
+    as_if_compiling: ScriptResult | None = None
     steady: str = ""
 
     @property
@@ -187,7 +187,7 @@ class ScriptRuns:
     @property
     def differs_by_asking(self) -> bool:
         """Whether it agrees where `is_compiling` is true in both runs."""
-        return self.told_so is not None and self.told_so.outcome is Outcome.PASS
+        return self.as_if_compiling is not None and self.as_if_compiling.outcome is Outcome.PASS
 
     @property
     def layer(self) -> str:
@@ -274,7 +274,7 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
     if channel is not None and channel.carrier is Carrier.LAYOUT:
         return VerdictClass.COMPILED_WORSE, f"{OTHERWISE_LAID}; {runs.layer}", Rule.KIND
     if runs.shown.call is None:
-        return _beside_the_calls(runs)
+        return _outside_the_calls(runs)
     if channel is not None and channel.carrier is not Carrier.UNKNOWN and not runs.equal.unknown:
         return _by_channel(runs, channel)  # it may be time, which no rung tells
     if runs.by_eagers_kernels:
@@ -292,7 +292,7 @@ ROUNDS_ALIKE = "it is as small as rounding makes it, and eager's own kernels, wh
 SUDDENLY = "no call before it differs in a bit, and eager's own kernels, which round alike, show it"
 
 
-def _beside_the_calls(runs: ScriptRuns) -> _Classified:
+def _outside_the_calls(runs: ScriptRuns) -> _Classified:
     """Where the values of the calls agree, and the script's comparison, its end or what it prints differs."""
     channel = runs.equal.channel
     if channel is None or channel.carrier is Carrier.UNKNOWN:
@@ -317,10 +317,10 @@ def _by_place(
     if judge(on_equal_inputs.default, criterion).outcome is Outcome.PASS:
         criterion = Criterion(everywhere=EXACT)  # within the tolerance, and more than rounding makes of it
     found = classify(on_equal_inputs, criterion, own_random=False)
-    untold = found.rule is Rule.NO_REFERENCE or found.kind is VerdictClass.COMPILED_BETTER
+    unproved = found.rule is Rule.NO_REFERENCE or found.kind is VerdictClass.COMPILED_BETTER
     # Eager's own kernels round the same: what is off by far more does not do what the program says.
     far = any(is_far(output, on_equal_inputs) for output in on_equal_inputs.default.outputs)
-    if untold and (runs.by_eagers_kernels or (far and runs.first_bad in BY_EAGERS_KERNELS)):
+    if unproved and (runs.by_eagers_kernels or (far and runs.first_bad in BY_EAGERS_KERNELS)):
         why = _at(place, runs.shown.call, "more than rounding explains")
         return VerdictClass.COMPILED_WORSE, f"{why}; {runs.layer}", Rule.EAGERS_KERNELS
     return found.kind, f"{_at(place, runs.shown.call, found.reason)}; {runs.layer}", found.rule

@@ -98,7 +98,7 @@ def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Scri
         if before.entry != now.entry:
             break
         where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
-        if not _raise_alike(before, now):
+        if not _raise_the_same(before, now):
             raised = Raised(before.raised, now.raised, alike=False)
             reason = f"{where}: {raised.description}"
             return ScriptResult(Outcome.FAIL, reason, now.index, before.raised or now.raised)
@@ -116,7 +116,7 @@ def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Scri
 FAILS_IN_TRACING = "TorchRuntimeError"
 
 
-def _raise_alike(eager: CompiledCall, compiled: CompiledCall) -> bool:
+def _raise_the_same(eager: CompiledCall, compiled: CompiledCall) -> bool:
     """Whether both return, or raise the same type; or what compiled raises is of the type of what eager
     raises, and stands for it: what arises while Dynamo traces comes in classes of its own, as does what it
     refuses to trace, and what a compiler fails at."""
@@ -140,7 +140,7 @@ def _in_comparisons(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
 def _at_the_end(
     eager: PlainRun, compiled: PlainRun, lines: Sequence[PrintedLine]
 ) -> ScriptResult | None:
-    if not _end_alike(eager, compiled):
+    if not _end_the_same(eager, compiled):
         ends = [run.ended or f"exit status {run.status}" for run in (eager, compiled)]
         return ScriptResult(Outcome.FAIL, f"its end: {ends[1]}; with compilation off {ends[0]}")
     different = differing(eager, compiled, lines)
@@ -152,7 +152,7 @@ def _at_the_end(
     return ScriptResult(Outcome.FAIL, reason, kind=kind, path=f"{LINE}{line}]")
 
 
-def _end_alike(eager: PlainRun, compiled: PlainRun) -> bool:
+def _end_the_same(eager: PlainRun, compiled: PlainRun) -> bool:
     """Whether both end with one status, by exceptions of one type; what these say is a line."""
     types = exception_type(eager.ended), exception_type(compiled.ended)
     return (eager.status, types[0]) == (compiled.status, types[1])
@@ -213,7 +213,7 @@ def outputs_of(
     """
     found: list[OutputMeasurement] = []
     for before, now in _pairs(eager, compiled):
-        if _raise_alike(before, now):
+        if _raise_the_same(before, now):
             evidence = place.beside if place is not None and place.index == now.index else None
             outputs = now.outputs if evidence is None else evidence.default.outputs
             found += [replace(o, path=f"{CALL}{now.index}].{o.path}") for o in outputs]
@@ -224,7 +224,7 @@ def outputs_of(
         if before_agreed and not agreed:
             found.append(_another(f"comparison[{index}]", mismatch="fails compiled alone"))
     ends = [run.ended or f"status {run.status}" for run in (eager, compiled)]
-    if not _end_alike(eager, compiled) and not any(o.raised for o in found):
+    if not _end_the_same(eager, compiled) and not any(o.raised for o in found):
         found.append(_another("end[0]", mismatch=f"{ends[1]} instead of {ends[0]}"))
     different = differing(eager, compiled, lines)
     found += [_another(f"{LINE}{n}]", mismatch=differing_line(n, eager, compiled)) for n in different]

@@ -99,7 +99,7 @@ class ValueVerdict:
     def _undefined(self, explained: Mapping[str, str]) -> Verdict:
         by_values = set(self.paths) <= set(self.evidence.undefined_paths)
         rule = Rule.UNDEFINED_VALUES if by_values else Rule.UNDEFINED_NODE
-        return self._told(VerdictClass.UNDEFINED, next(iter(explained.values())), rule)
+        return self._decided(VerdictClass.UNDEFINED, next(iter(explained.values())), rule)
 
     @property
     def is_wrong(self) -> bool:
@@ -122,7 +122,7 @@ class ValueVerdict:
     def nodes(self) -> tuple[NodeTrace, ...]:
         return () if self.followed is None else self.followed.behind(self.paths)
 
-    def _told(self, kind: VerdictClass, reason: str, rule: Rule, **figures: float) -> Verdict:
+    def _decided(self, kind: VerdictClass, reason: str, rule: Rule, **figures: float) -> Verdict:
         return decided(kind, reason, rule, self.signatures, figures)
 
     def _by_node(self) -> Verdict | None:
@@ -137,7 +137,7 @@ class ValueVerdict:
         figures = {"local_ulp": node.local_ulp} | (
             {} if node.eager_ulp is None else {"eager_ulp": node.eager_ulp}
         )
-        return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.NODE, **figures)
+        return self._decided(VerdictClass.COMPILED_WORSE, reason, Rule.NODE, **figures)
 
     def _by_casts(self, cast: Mapping[str, tuple[OutputMeasurement, OutputMeasurement]]) -> Verdict:
         """cast: the outputs that they explain, one at least."""
@@ -145,7 +145,7 @@ class ValueVerdict:
         errors = f"rms error with the casts {_errors_of(output)}; without any {_errors_of(other)}"
         mended = is_mended(output, self.evidence, self.criterion)
         reason = f"{output.path}: {NOT_EXECUTED if mended else NO_MORE_THAN_AN_ULP} ({errors})"
-        return self._told(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
+        return self._decided(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
 
     def _left_by_casts(self, output: OutputMeasurement) -> Verdict:
         """Of an output that differs less, and still does, where the casts are executed."""
@@ -155,7 +155,7 @@ class ValueVerdict:
             f"{output.path}: {NARROWED}; where it is, this output still differs{left}, which one ulp at each "
             f"node may make: whether rounding is all of it is not known"
         )
-        return self._told(VerdictClass.UNRESOLVED, reason, Rule.CASTS, **_figures(output))
+        return self._decided(VerdictClass.UNRESOLVED, reason, Rule.CASTS, **_figures(output))
 
     def _cast(self) -> dict[str, tuple[OutputMeasurement, OutputMeasurement]]:
         """The outputs that casts explain, by path: with errors against the program with its casts, and
@@ -210,19 +210,19 @@ class ValueVerdict:
         differ = f"{output.path}: {output.n_diff} of {output.numel} elements differ"
         how_many = f"{differ}; {output.dtype} has no rounding"
         if is_mended(output, self.evidence, self.criterion):
-            return self._told(VerdictClass.ELIDED_ROUNDING, f"{differ}; {NOT_EXECUTED}", Rule.CASTS)
+            return self._decided(VerdictClass.ELIDED_ROUNDING, f"{differ}; {NOT_EXECUTED}", Rule.CASTS)
         figures = {"n_diff": float(output.n_diff)}
         if output.unexplained is not None:
             figures |= {"unexplained": float(output.unexplained), "unmoved": float(output.unmoved or 0)}
         if output.unmoved is None or is_unmoved(output, self.evidence):
             which = "them" if output.unmoved in (None, output.n_diff) else f"{output.unmoved} of them"
             reason = f"{how_many}, and none before it explains {which}"
-            return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.EXACT_DTYPE, **figures)
+            return self._decided(VerdictClass.COMPILED_WORSE, reason, Rule.EXACT_DTYPE, **figures)
         reason = (
             f"{how_many}, and the rounding before it, which moves this output in eager too, does not come as "
             f"far at {output.unexplained} of them"
         )
-        return self._told(VerdictClass.UNRESOLVED, reason, Rule.EXACT_DTYPE, **figures)
+        return self._decided(VerdictClass.UNRESOLVED, reason, Rule.EXACT_DTYPE, **figures)
 
     def _by_accuracy(self, kind: VerdictClass, output: OutputMeasurement, found: Leaning) -> Verdict:
         """With the errors on other inputs, where they tell it and those on these inputs do not."""
@@ -233,7 +233,7 @@ class ValueVerdict:
             drawn = None
         if found is Leaning.ALIKE and drawn is None and leaning_here(output) is not Leaning.ALIKE:
             found = Leaning.ROUNDS
-        return self._told(
+        return self._decided(
             kind, _errors(output, found, drawn), Rule.ACCURACY, **_figures(output), **_figures_of(drawn)
         )
 
@@ -273,20 +273,20 @@ class ValueVerdict:
         """Outputs of which accuracy cannot tell whether eager or compiled is better."""
         known = [o for o in outputs if is_known(o) and not is_exact(o)]
         if amplified_by is not None and (known or all(is_few(o) or is_exact(o) for o in outputs)):
-            return self._told(VerdictClass.AMPLIFIED_ROUNDING, amplified_by, Rule.ROUNDING)
+            return self._decided(VerdictClass.AMPLIFIED_ROUNDING, amplified_by, Rule.ROUNDING)
         if all(is_exact(o) for o in outputs):
             reason = f"{outputs[0].path} comes from rounded values that lie at a step"
-            return self._told(VerdictClass.AMPLIFIED_ROUNDING, reason, Rule.ROUNDING)
+            return self._decided(VerdictClass.AMPLIFIED_ROUNDING, reason, Rule.ROUNDING)
         if not known:
             return self._without_reference(outputs)
-        untold = next((o for o in known if not self._rounds_alike(o)), None)
-        if untold is not None:
-            doubt = "too few to tell" if is_few(untold) else "and it is not clear"
+        unclear = next((o for o in known if not self._is_as_accurate(o)), None)
+        if unclear is not None:
+            doubt = "too few to tell" if is_few(unclear) else "and it is not clear"
             reason = (
-                f"{untold.path}: {untold.n_diff} elements differ, {doubt} which run is nearer to the float64 "
-                f"reference (rms error {_errors_of(untold)})"
+                f"{unclear.path}: {unclear.n_diff} elements differ, {doubt} which run is nearer to the "
+                f"float64 reference (rms error {_errors_of(unclear)})"
             )
-            return self._told(VerdictClass.UNRESOLVED, reason, Rule.ACCURACY, **_figures(untold))
+            return self._decided(VerdictClass.UNRESOLVED, reason, Rule.ACCURACY, **_figures(unclear))
         return self._by_accuracy(VerdictClass.EQUALLY_ACCURATE, known[0], Leaning.ALIKE)
 
     def _without_reference(self, outputs: Sequence[OutputMeasurement]) -> Verdict:
@@ -299,11 +299,11 @@ class ValueVerdict:
                 f"{far.path}: off by up to {far.max_abs:.3g}, where one ulp at each operation moves eager by "
                 f"{moved:.3g}: more than rounding explains"
             )
-            return self._told(VerdictClass.COMPILED_WORSE, reason, Rule.BEYOND_NUDGES)
+            return self._decided(VerdictClass.COMPILED_WORSE, reason, Rule.BEYOND_NUDGES)
         reason = "diverges; there is no float64 reference to tell which is right"
-        return self._told(VerdictClass.UNRESOLVED, reason, Rule.NO_REFERENCE)
+        return self._decided(VerdictClass.UNRESOLVED, reason, Rule.NO_REFERENCE)
 
-    def _rounds_alike(self, output: OutputMeasurement) -> bool:
+    def _is_as_accurate(self, output: OutputMeasurement) -> bool:
         """Whether the two errors are about equal, here or over other inputs, or nothing but rounding arises.
         Of a program that computes in float64 itself, whether they are small."""
         if is_its_own_reference(output):

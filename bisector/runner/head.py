@@ -58,10 +58,10 @@ def _differences(kind: str, then: Mapping[str, Json], now: Mapping[str, Json]) -
     for name in sorted(then.keys() | now.keys()):
         before, after = then.get(name), now.get(name)
         if before != after:
-            yield f"{kind}{name} is {_told(after)}, and was {_told(before)}"
+            yield f"{kind}{name} is {_shown(after)}, and was {_shown(before)}"
 
 
-def _told(value: Json) -> str:
+def _shown(value: Json) -> str:
     return "not there" if value is None else f"{value}"
 
 

@@ -46,9 +46,9 @@ class Seen:
     """The call under study, and the script's own runs where they were asked.
 
     criterion: what the script is held to. again: how a second run with compilation off stands to the first.
-    equal: what eager gives on the inputs of the script's compiled calls. same_random, told_so, steady:
-    as of ScriptRuns. unseen: what was not looked at, where no call that was recorded diverges and the script
-    was not asked.
+    equal: what eager gives on the inputs of the script's compiled calls. same_random, as_if_compiling,
+    steady: as of ScriptRuns. unseen: what was not looked at, where no call that was recorded diverges and the
+    script was not asked.
     """
 
     chosen: Divergence
@@ -57,7 +57,7 @@ class Seen:
     again: ScriptResult | None = None
     equal: EqualInputs = NOT_ASKED
     same_random: ScriptResult | None = None
-    told_so: ScriptResult | None = None
+    as_if_compiling: ScriptResult | None = None
     steady: str = ""
     unseen: str = ""
 
@@ -67,8 +67,8 @@ class Seen:
         first_bad = witness.first_bad_backend
         rung = witness.rung or witness.compiled
         return ScriptRuns(
-            witness.shown, self.again, first_bad, exact, self.equal, self.same_random, rung, self.told_so,
-            self.steady,
+            witness.shown, self.again, first_bad, exact, self.equal, self.same_random, rung,
+            self.as_if_compiling, self.steady,
         )  # fmt: skip
 
 
@@ -176,13 +176,13 @@ def _looked_into(
     chosen: Divergence, program: Script, witness: Witness, criterion: Criterion, again: ScriptResult
 ) -> Seen:
     """A divergence of the script with its layer, and what eager gives on equal inputs and on equal draws."""
-    told_so = program.told_so(witness, criterion)
-    if told_so is not None and told_so.outcome is Outcome.PASS:
-        return Seen(chosen, witness, criterion, again, told_so=told_so)
+    as_if_compiling = program.as_if_compiling(witness, criterion)
+    if as_if_compiling is not None and as_if_compiling.outcome is Outcome.PASS:
+        return Seen(chosen, witness, criterion, again, as_if_compiling=as_if_compiling)
     equal = program.equal_inputs(witness, criterion)
-    same_random = program.drawing_alike(criterion) if program.draws(witness) else None
+    same_random = program.with_same_random(criterion) if program.draws(witness) else None
     witness = program.with_backend(witness, criterion)
-    return Seen(chosen, witness, criterion, again, equal, same_random, told_so)
+    return Seen(chosen, witness, criterion, again, equal, same_random, as_if_compiling)
 
 
 def _unsteady(
@@ -241,7 +241,7 @@ def _differs_beneath(session: Session, chosen: Divergence, hello: Recorded) -> s
         return "it diverges too" if fails else ""
     if chosen.verdict.kind is not VerdictClass.RANDOM or not is_a_script(session, hello):
         return ""
-    whole = script_of(session).drawing_alike(held_to_as_a_script(session, chosen))
+    whole = script_of(session).with_same_random(held_to_as_a_script(session, chosen))
     return "" if whole.outcome is Outcome.PASS else "the script does not agree"
 
 

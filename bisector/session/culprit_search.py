@@ -42,7 +42,7 @@ def decide(
     elements = ordered(d.id for d in decisions if d.kind not in PLACES)
     found = Decided(case, decisions)
     try:
-        found = replace(found, also_denied=tuple(needed_beside(study, case, elements, flags)))
+        found = replace(found, also_denied=tuple(needed_with(study, case, elements, flags)))
         everything = [*elements, *found.also_denied]
         denied, grown = with_appeared(study, case, everything)
         found = replace(found, decisions=(*decisions, *grown))
@@ -150,7 +150,7 @@ def one_repair(
 MOST_ROUNDS = 3
 
 
-def needed_beside(
+def needed_with(
     study: Study, case: Case, elements: Sequence[DecisionId], flags: Sequence[str]
 ) -> list[DecisionId]:
     """What must be denied with the elements, so that the plain baseline agrees: nothing in most cases.

@@ -118,7 +118,7 @@ class CallExplanation(Explanation):
             confirmed = self._confirm(decided)
             if not (confirmed.held or self.walk.repairs_something or self.family):
                 return False
-            case = self._reduce_alike(decided)
+            case = self._reduce_held(decided)
             self._follow_small(case)
             self._reproduce(case)
             return True
@@ -174,7 +174,7 @@ class CallExplanation(Explanation):
             return reduced.case
         decided = self._decide(self.start)
         self._confirm(decided)
-        return self._reduce_alike(decided)
+        return self._reduce_held(decided)
 
     def _anchor(self) -> Anchor | None:
         """What must go on repairing smaller cases: a flag, a set of flags, or one repair by decisions."""
@@ -191,7 +191,7 @@ class CallExplanation(Explanation):
         self._say("causes", f"disabling {listed(repair.members)} repairs it")
         return Anchor((frozenset(repair.members),))
 
-    def _reduce_alike(self, decided: Decided) -> Case:
+    def _reduce_held(self, decided: Decided) -> Case:
         """The smallest case, held to the same bug by the repairs that were decided."""
         if not self.session.options.minimal:
             self.anchor_notes = (NOT_SMALLER,)

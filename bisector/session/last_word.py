@@ -47,10 +47,10 @@ class LastWord:
             outcome = found.reason or "agrees with eager"
             self.session.progress("script", f"with {fix.id} the script itself: {outcome}")
             tried.append(found)
-            self.session.known = partial(_told, answer, tuple(tried))
+            self.session.known = partial(_with_tried, answer, tuple(tried))
             if found.outcome is Outcome.PASS:
                 break
-        return _told(replace(answer, stopped_because=stopped), tried)
+        return _with_tried(replace(answer, stopped_because=stopped), tried)
 
 
     def _under(self, fix: Fix, plain: PlainFix) -> UnderFix:
@@ -72,7 +72,7 @@ class LastWord:
         return now < before and all(path.startswith(CALL) for path in now)
 
 
-def _told(answer: Answer, tried: Sequence[UnderFix]) -> Answer:
+def _with_tried(answer: Answer, tried: Sequence[UnderFix]) -> Answer:
     """The answer with what was shown by now."""
     if not tried:
         return answer

@@ -27,11 +27,11 @@ def with_others(session: Session, study: Study, divergence: Divergence, answer: 
         asked = position < MOST_ASKED
         cause = _relation(session, study, other, repairs) if asked else Relation.UNKNOWN
         found.append(AlsoDiverges(other.call.index + 1, other.call.entry, other.result.reason, cause))
-    notes = [_said(other, session.options) for other in found]
+    notes = [_note(other, session.options) for other in found]
     return replace(answer, others=tuple(found), notes=(*answer.notes, *notes))
 
 
-def _said(other: AlsoDiverges, options: Options) -> str:
+def _note(other: AlsoDiverges, options: Options) -> str:
     diverges = f"call {other.number} (`{other.entry}`) diverges too: {other.reason} ({other.cause.value}"
     if other.cause is Relation.SAME:
         return f"{diverges})"

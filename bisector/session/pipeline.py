@@ -343,7 +343,7 @@ def flags(session: Session) -> dict[str, Any]:
     """The flag walk alone, or the target's configuration against another one."""
     found = begin(session)
     if (other := session.options.against) is not None:
-        return _beside(session, found, other)
+        return _against(session, found, other)
     if found.ended is not None:
         return _ended(session, found)
     found = _with_nodes(found)
@@ -366,7 +366,7 @@ def flags(session: Session) -> dict[str, Any]:
     return _finish(session, answer, FOUND if answer.confirmed else UNCONFIRMED)
 
 
-def _beside(session: Session, found: Judged, other: Against) -> dict[str, Any]:
+def _against(session: Session, found: Judged, other: Against) -> dict[str, Any]:
     try:
         with session.clock.stage("fixes"):
             contrast = against(session, found.chosen, other)

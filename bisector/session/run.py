@@ -216,7 +216,7 @@ class Session:
     def _answered(self, request: Request[Any], answer: Any, known: Known) -> None:
         if isinstance(request, PROBES):
             self.counts["cached" if known is Known.JOURNAL else "run"] += 1
-            self.progress("probe", _told(request, answer))
+            self.progress("probe", _probe_line(request, answer))
 
     def study(self, call: RecordedCall) -> Study:
         if self.options.timeout_s is None:
@@ -265,7 +265,7 @@ def keep_script(run: RunDirectory, target: Path) -> None:
     run.write_text(run.script, source)
 
 
-def _told(request: RunProbe | RunVerdict, answer: Measurement | Evidence | Failed) -> str:
+def _probe_line(request: RunProbe | RunVerdict, answer: Measurement | Evidence | Failed) -> str:
     """A probe in one line for `--verbose`: what was asked, and how long it took or why it failed."""
     parts = []
     if isinstance(request, RunProbe):

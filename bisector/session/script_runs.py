@@ -148,7 +148,7 @@ class ScriptRuns:
         known = {one.key: run for one, run in zip(fresh, ended, strict=True)}
         return [self._heard(known.get(o.key) or wire.load(PlainRun, journal.answers[o.key])) for o in asked]
 
-    def begin_beside(self, asked: ScriptRun) -> None:
+    def begin_in_background(self, asked: ScriptRun) -> None:
         """Begin a compiled run in the background, which gives way to other work: first the run with
         compilation off, and once that has ended this one, which is measured against it. Called again, go on
         with it."""

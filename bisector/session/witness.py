@@ -105,9 +105,9 @@ class Script:
         if not all(line.exactly for line in lines):
             lines = tuple(line for line in lines if not line.exactly)
             return shown(eager, compiled, criterion, lines), lines
-        return self._nearly_alike(eager, compiled, asked, criterion, lines)
+        return self._nearly_equal(eager, compiled, asked, criterion, lines)
 
-    def _nearly_alike(
+    def _nearly_equal(
         self,
         eager: PlainRun,
         compiled: PlainRun,
@@ -146,8 +146,8 @@ class Script:
         return self.runs.run(self.runs.asked(Mode.COMPILED))
 
     def begin_under(self, fix: PlainFix) -> None:
-        """Begin what `under` will run (`ScriptRuns.begin_beside`)."""
-        self.runs.begin_beside(self._under(fix))
+        """Begin what `under` will run (`ScriptRuns.begin_in_background`)."""
+        self.runs.begin_in_background(self._under(fix))
 
     def _under(self, fix: PlainFix) -> ScriptRun:
         asked = self.runs.asked(Mode.COMPILED)
@@ -215,7 +215,7 @@ class Script:
                 return Channel(carrier)
         return found
 
-    def told_so(self, witness: Witness, criterion: Criterion) -> ScriptResult | None:
+    def as_if_compiling(self, witness: Witness, criterion: Criterion) -> ScriptResult | None:
         """What the script shows with compilation off where calls that ask whether they are compiled hear that
         they are; None where none asks."""
         if not witness.eager.asked_compiling:
@@ -243,7 +243,7 @@ class Script:
         calls = witness.eager.calls if last is None else witness.eager.calls[: last + 1]
         return any(effect.kind is EffectKind.DRAWS for call in calls for effect in call.effects)
 
-    def drawing_alike(self, criterion: Criterion) -> ScriptResult:
+    def with_same_random(self, criterion: Criterion) -> ScriptResult:
         """What the script shows where compiled draws from eager's random streams."""
         return self.under(SetFlags(dict.fromkeys(DRAWS_ALIKE, True)), criterion)[0]
 

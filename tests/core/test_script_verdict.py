@@ -337,9 +337,9 @@ def test_what_is_printed_is_wrong_where_neither_values_nor_time_make_it_and_dyna
 
 
 def test_a_script_that_asks_whether_it_is_compiled_differs_by_itself() -> None:
-    found = script_verdict(runs(equal=at(WRONG), told_so=SCRIPT_AGREES), CRITERION)
+    found = script_verdict(runs(equal=at(WRONG), as_if_compiling=SCRIPT_AGREES), CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.OWN_DIFFERENCE, Rule.ASKS_COMPILING)
-    assert kind(runs(equal=at(WRONG), told_so=FAILS)) is VerdictClass.COMPILED_WORSE
+    assert kind(runs(equal=at(WRONG), as_if_compiling=FAILS)) is VerdictClass.COMPILED_WORSE
 
 
 def test_an_exception_makes_the_class() -> None:

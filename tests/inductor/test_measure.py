@@ -398,5 +398,5 @@ def test_elements_that_are_far_off_at_their_own_size_are_counted_for_each_run_al
     assert turned is not None and turned.far == FarElements(0, 20, 0.0)
     noise = compare(0, "output[0]", exact.float(), compiled, moved)
     assert noise is not None and noise.far == FarElements(0, 0, 0.0), "rounding moves them as far"
-    untold = compare(0, "output[0]", exact.float(), compiled, Exact(exact))
-    assert untold is not None and untold.far is None, "what rounding makes of them is not known"
+    unknown = compare(0, "output[0]", exact.float(), compiled, Exact(exact))
+    assert unknown is not None and unknown.far is None, "what rounding makes of them is not known"

@@ -211,7 +211,7 @@ def test_what_a_script_of_which_two_runs_differ_says_otherwise_each_time_is_name
 @pytest.mark.parametrize("asks", [True, False])
 def test_a_script_that_asks_whether_it_is_compiled_is_run_told_so(script: Any, asks: bool) -> None:
     program = script({EAGER_RUN: replace(EAGER, asked_compiling=asks), COMPILED: DIFFERS})
-    found = program.told_so(program.witness(CRITERION), CRITERION)
+    found = program.as_if_compiling(program.witness(CRITERION), CRITERION)
     assert (found is not None and found.diverges) == asks
     assert program.asked.count(EAGER_RUN) == 1 + asks
 
@@ -272,7 +272,7 @@ def test_drawing_alike_is_asked_where_a_call_up_to_the_one_that_diverges_draws(s
     for at, asked in ((0, False), (1, True), (None, True)):
         shown = ScriptResult(Outcome.FAIL, "differs", at)
         assert made.draws(Witness(eager, DIFFERS, shown)) == asked
-    assert made.drawing_alike(CRITERION).outcome is Outcome.PASS
+    assert made.with_same_random(CRITERION).outcome is Outcome.PASS
     flags = ("torch._inductor.config.fallback_random", "torch._dynamo.config.use_numpy_random_stream")
     assert {late for late in made.late if late} == {tuple(f"{flag} = True" for flag in flags)}
 

@@ -99,7 +99,7 @@ FEW_CALLS = 8  # of more than that a reader does not get to the parts of one
 MOST_PARTS = 24  # calls of all composites together; each part can cost a few questions
 
 
-def take_composites_apart(problem: Problem, reduce_graph: Callable[[Problem], None]) -> bool:
+def decompose_composites(problem: Problem, reduce_graph: Callable[[Problem], None]) -> bool:
     """All composites of a small graph at once; taken where fewer calls compute in the end. Whether it was.
 
     The parts together are as many as before, so a composite that is needed whole stays one call.

@@ -10,7 +10,7 @@ from itertools import islice
 
 from ..case import Case
 from ..graphinfo import GraphInfo
-from .calls import leave_out_arguments, take_composites_apart, use_numbers
+from .calls import decompose_composites, leave_out_arguments, use_numbers
 from .inputs import axes_together, make_contiguous, shrink_shapes, simplify_dtype, simplify_values, sliced
 from .nodes import (
     end_earlier,
@@ -58,7 +58,7 @@ def reduce(problem: Problem) -> None:
         problem.rebase()
         for run in (take_out_nodes, *ARGUMENT_PASSES):
             run(problem)
-    if take_composites_apart(problem, reduce_graph):
+    if decompose_composites(problem, reduce_graph):
         _until_stable(problem, INPUT_PASSES)
 
 

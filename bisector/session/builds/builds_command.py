@@ -199,6 +199,6 @@ def _counts(searched: Searched) -> dict[str, int]:
     """Of the builds, as of probes; `cached` are those that a build of the same commit answered."""
     builds = searched.tried()
     outcomes = [tried.result.outcome for tried in builds]
-    told_by_others = sum(tried.same_as is not None for tried in builds)
+    known_by_others = sum(tried.same_as is not None for tried in builds)
     counts = {outcome.value.lower(): outcomes.count(outcome) for outcome in Outcome}
-    return {"total": len(outcomes), **counts, "cached": told_by_others}
+    return {"total": len(outcomes), **counts, "cached": known_by_others}

@@ -112,7 +112,7 @@ def against(session: Session, divergence: Divergence, other: Against) -> Contras
         return _proved(session, divergence, Sides(theirs, ours, as_is), other.name)
     there = study.probe(Candidate.with_flags(theirs))
     if {here, there.outcome} != {Outcome.PASS, Outcome.FAIL}:
-        return Contrast(other.name, here, unknown=_alike(other.name, here, there.outcome))
+        return Contrast(other.name, here, unknown=_why_no_contrast(other.name, here, there.outcome))
     study = replace(study, signatures=there.signatures)  # of the one that diverges, and no other bug's
     return _proved(session, replace(divergence, study=study), Sides(ours, theirs, as_is), other.name)
 
@@ -165,7 +165,7 @@ def _on_whole(study: Study, default: ProbeResult, sides: Sides, name: str) -> Co
     return contrast(Between(study, WHOLE, default, sides.good, sides.bad, sides.as_is), name)
 
 
-def _alike(name: str, here: Outcome, there: Outcome) -> str:
+def _why_no_contrast(name: str, here: Outcome, there: Outcome) -> str:
     if here is there is Outcome.PASS:
         return f"the target agrees as it is, and with the settings of {name} too"
     return f"the target gives {here.value}, and with the settings of {name} {there.value}"

@@ -1,5 +1,5 @@
 """`python -m bisector` is `numbisect`."""
 
-from bisector.cli import main
+from bisector.cli.main import main
 
 main()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bisector import cli
+from bisector.cli import main as cli
 
 
 def numbisect(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

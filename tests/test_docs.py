@@ -16,7 +16,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bisector.cli import main
+from bisector.cli.main import main
 from tests.command import numbisect
 from tests.live_run import LiveRun
 from tests.replay.recording import Asked, read, replayed

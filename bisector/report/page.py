@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from .blocks import Bar, Medium, Report
 from .graph import HEIGHT, WIDTH, colour, decisions_at, drawings, paths_of, shape_of
-from .rendered import part, shown, templates
+from .rendered import part, printable, templates
 from .words import Result, file_name, number, percent
 
 MOST_LINES = 2_000  # of a script that is shown
@@ -52,7 +52,7 @@ def render(report: Report, result: Result, script: str | None = None) -> str:
     """The page. script: the text of the target, where it is a file of Python."""
     environment = templates(autoescape=True)
     environment.filters |= {
-        "shown": shown, "inline": inline, "percent": percent, "kind": lambda block: type(block).__name__,
+        "shown": printable, "inline": inline, "percent": percent, "kind": lambda block: type(block).__name__,
         "lines": str.splitlines, "line_class": line_class, "web": web, "anchor": anchor, "clipped": clipped,
         "figure": figure, "shape": shape_of,
     }  # fmt: skip
@@ -84,7 +84,7 @@ def render(report: Report, result: Result, script: str | None = None) -> str:
 
 def inline(text: str) -> Markup:
     """With what stands between backticks as code."""
-    parts = _CODE.split(shown(text))
+    parts = _CODE.split(printable(text))
     html = [f"<code>{escape(part)}</code>" if at % 2 else str(escape(part)) for at, part in enumerate(parts)]
     return Markup("".join(html))  # every part of it is escaped
 

@@ -24,7 +24,7 @@ def part(name: str) -> str:
     return resources.files("bisector.report").joinpath("templates").joinpath(name).read_text(encoding="utf-8")
 
 
-def shown(name: str) -> str:
+def printable(name: str) -> str:
     """A name from a file system such that a terminal or a page takes no part of it for its own."""
     plain = name.encode(errors="surrogateescape").decode(errors="replace")
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in plain)

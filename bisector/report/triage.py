@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .rendered import part, shown, templates
+from .rendered import part, printable, templates
 from .words import CLASS_SENTENCES
 
 
@@ -58,7 +58,7 @@ FORMS = {"text": text, "markdown": markdown, "html": html, "json": plain_json}
 
 def _rendered(template: str, summary: Mapping[str, Any]) -> str:
     environment = templates(autoescape=template.endswith(".html.jinja"))
-    environment.filters |= {"shown": shown, "counted": _counted}
+    environment.filters |= {"shown": printable, "counted": _counted}
     by_id = {one["id"]: one for one in summary["failures"]}
     title = f"{_counted(len(summary['failures']), 'failure')}, {_counted(len(summary['clusters']), 'cause')}"
     return environment.get_template(template).render(

@@ -31,7 +31,6 @@ from ..processes import Started, temporary_folder
 from ..subject.targets import recognise, source_of
 from ..tracing import SILENT, Trace
 from . import environment
-from .command_line import PROBE_S, probe_timeout
 from .criteria import criterion_of_call
 from .plain_runs import PlainRuns
 from .script_runs import ScriptRuns
@@ -40,6 +39,7 @@ from .study import Study
 if TYPE_CHECKING:
     from bisector.core.answer import Answer  # which is made of what uses a session
 
+PROBE_S = 120.0  # for a probe of a graph of few calls
 STAGES = ("capture", "localise", "causes", "fixes", "minimize", "builds")
 Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
 
@@ -251,6 +251,12 @@ class Session:
         self.trace.end()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def probe_timeout(calls: int) -> float:
+    """Seconds that a probe of a graph may take: a training step compiles in a quarter of a second for each
+    call of its forward graph, and this allows for a busy machine and for a graph with all values returned."""
+    return max(PROBE_S, float(calls))
 
 
 def keep_script(run: RunDirectory, target: Path) -> None:

@@ -361,7 +361,7 @@ FAULTS = (
     Fault(
         "check whose budget is spent does not have git bisect skip the commit: 3 for 125",
         STATUSES,
-        "cli.py",
+        "cli/main.py",
         'line, status = f"{error.reason}, and there is no answer yet", 125 if check else 3',
         'line, status = f"{error.reason}, and there is no answer yet", 3',
         (_STATUS,),

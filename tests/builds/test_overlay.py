@@ -166,6 +166,6 @@ def test_a_clone_without_git_is_a_tool_that_is_missing(
 
 
 def test_git_is_missed_where_it_is_needed_and_not_before() -> None:
-    program = "import bisector.session.builds.builds_command"
+    program = "import bisector.cli.builds_command"
     done = subprocess.run([sys.executable, "-c", program], env={"PATH": "/nowhere"}, check=False)
     assert done.returncode == 0

@@ -15,7 +15,7 @@ WITHOUT = f"""
 import sys
 for name in {PACKAGES!r}:
     sys.modules[name] = None
-from bisector.cli import main
+from bisector.cli.main import main
 main()
 """
 

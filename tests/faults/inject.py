@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bisector import cli
+from bisector.cli import main as cli
 from bisector.runner import lab as labs
 from bisector.runner import rundir, worker_client
 from bisector.runner.journal import Journal

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from bisector import cli
+from bisector.cli import commands
+from bisector.cli import main as cli
 from bisector.core.budget import BudgetSpent
 from bisector.errors import BadTarget, CannotWrite, MissingTool, NumbisectError, OutOfTime, WorkerLost
 from bisector.runner import rundir
-from bisector.session import commands
 
 OWN: list[BaseException] = [
     ValueError("a\nb"),

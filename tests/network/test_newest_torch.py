@@ -16,8 +16,8 @@ import pytest
 from bisector.builds.predicate import Interpreter
 from bisector.core.decision import DecisionId
 from studies.versions.matrix import numbisect
+from tests.cli.test_flag_catalogue import unknown
 from tests.replay.recording import confirmed
-from tests.session.test_flag_catalogue import unknown
 
 pytestmark = pytest.mark.live  # in the lane that CI runs, though it reads the package index too
 

@@ -17,18 +17,18 @@ def _loaded(module: str) -> set[str]:
     return set(done.stdout.split()) & set(HEAVY)
 
 
-@pytest.mark.parametrize("module", ["bisector.cli", "bisector.session.commands"])
+@pytest.mark.parametrize("module", ["bisector.cli.main", "bisector.cli.commands"])
 def test_a_command_that_probes_imports_nothing_for_builds_or_triage(module: str) -> None:
     assert _loaded(module) == set()
 
 
 def test_builds_imports_what_reads_indexes_wheels_and_clones() -> None:
-    assert _loaded("bisector.session.builds.builds_command") == set(HEAVY) - {"jinja2"}
+    assert _loaded("bisector.cli.builds_command") == set(HEAVY) - {"jinja2"}
 
 
 def test_triage_imports_what_writes_its_page() -> None:
-    assert _loaded("bisector.session.triage.triage_command") == {"jinja2"}
+    assert _loaded("bisector.cli.triage_command") == {"jinja2"}
 
 
 def test_report_and_resume_import_nothing_before_the_kind_of_run_is_known() -> None:
-    assert _loaded("bisector.session.past_runs") == set()
+    assert _loaded("bisector.cli.past_runs") == set()

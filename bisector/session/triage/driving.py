@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from bisector import wire
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
-from bisector.report.rendered import shown
 
 from ... import processes
 from ..run import Clock
@@ -58,7 +57,7 @@ class LocalPool:
 
 def job_command(request: Path) -> list[str]:
     """What runs the job of a request as a process of its own."""
-    return processes.module("bisector.session.triage.job", str(request))
+    return processes.module("bisector.cli.triage_job", str(request))
 
 
 def run_job(command: Sequence[str], request: Path, running: set[processes.Started]) -> str | None:
@@ -143,7 +142,7 @@ class Triage:
         looked = self.store.read(before.id)
         if looked == before or problem is not None:
             looked = self._failed(before, problem or "its job left nothing")
-        name = shown(Path(looked.target).name)
+        name = Path(looked.target).name
         result = looked.cause.key if looked.cause else looked.problem or looked.verdict
         self.progress("check" if command == "check" else "cause", f"{name}: {result}")
 

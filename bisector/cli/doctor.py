@@ -16,9 +16,9 @@ from bisector import processes, wire
 from bisector.core.kinds import KINDS
 from bisector.core.protocol import HooksTested
 from bisector.report.literal import on_page
+from bisector.session import environment
+from bisector.session.build_question import INSTALL, missing_packages
 
-from . import environment
-from .build_question import INSTALL, missing_packages
 from .display import to_stdout
 
 DISK_NEEDED = 1 << 30  # bytes: the precompiled headers and kernels of a run

@@ -15,11 +15,11 @@ from bisector import processes
 from bisector.core.flags import Flag
 from bisector.errors import BadOption, MissingTool
 from bisector.report.literal import on_page
+from bisector.session.environment import IMPORT_S
+from bisector.session.flags.curated import BACKENDS, catalogue, families
 
-from ..display import to_stdout
-from ..environment import IMPORT_S
-from ..output import width, write_json
-from .curated import BACKENDS, catalogue, families
+from .display import to_stdout
+from .output import width, write_json
 
 ABSENT: Mapping[str, Any] = {"type": None, "default": None, "value": None, "env": None, "implied_by": None}
 DEVICES = ("cpu", "cuda")

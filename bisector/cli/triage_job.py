@@ -1,4 +1,4 @@
-"""One look at one failure, in a process of its own: `python -m bisector.session.triage.job REQUEST`. A
+"""One look at one failure, in a process of its own: `python -m bisector.cli.triage_job REQUEST`. A
 failure whose cause is known costs two probes, any other is explained.
 
 The request is a file of a store, and so is what it leaves: the process may run on any machine that has them.
@@ -22,14 +22,14 @@ from bisector.core.options import Options
 from bisector.core.outcome import OF_STATUS, Outcome
 from bisector.errors import AnotherHead, NumbisectError
 from bisector.runner.rundir import RunDirectory
+from bisector.session import pipeline
+from bisector.session.run import Session
+from bisector.session.search_order import PLACE
+from bisector.session.study import Study
+from bisector.session.triage.looked import Looked, probes_run, signature
+from bisector.session.triage.store import RUN
 
-from .. import pipeline
-from ..output import write_reports
-from ..run import Session
-from ..search_order import PLACE
-from ..study import Study
-from .looked import Looked, probes_run, signature
-from .store import RUN
+from .output import write_reports
 
 
 def main(request: Path) -> None:

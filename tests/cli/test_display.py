@@ -13,7 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from bisector.session.display import Display
+from bisector.cli.display import Display
 
 ROOT = Path(__file__).resolve().parents[2]
 LINE = json.loads(resources.files("bisector.report").joinpath("lines.schema.json").read_text())

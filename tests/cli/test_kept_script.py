@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from bisector import wire
+from bisector.cli import builds_command, commands, past_runs
 from bisector.core.options import Options, Question
 from bisector.runner import rundir
 from bisector.runner.rundir import RunDirectory
-from bisector.session import commands, past_runs
-from bisector.session.builds import builds_command
 from bisector.session.run import keep_script
 from tests.report import samples
 from tests.session.model import Model, modelled
@@ -106,7 +105,7 @@ def test_a_run_that_is_gone_on_with_from_another_folder_finds_its_script(
     run.write_json(run.options, wire.dump_command(Options("script.py", folder=str(here))))
     found: list[str] = []
     monkeypatch.setattr(
-        "bisector.session.commands.run_pipeline",
+        "bisector.cli.commands.run_pipeline",
         lambda run, options, given: found.append(options.target) or 0,
     )
     given = {"again": False, "budget": None}

@@ -19,16 +19,16 @@ from bisector.core.verdict import VerdictClass, decided
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory, create
+from bisector.session import environment
+from bisector.session.build_question import question
+from bisector.session.builds.asking import BuildTest, TriedBuild
+from bisector.session.builds.bisecting import Found
+from bisector.session.builds.searching import Progress, Search, Searched
+from bisector.session.result import to_json
+from bisector.session.run import Clock, keep_script
 
-from .. import environment
-from ..build_question import question
-from ..display import Display
-from ..output import shown_path, written
-from ..result import to_json
-from ..run import Clock, keep_script
-from .asking import BuildTest, TriedBuild
-from .bisecting import Found
-from .searching import Progress, Search, Searched
+from .display import Display
+from .output import shown_path, written
 
 COMPARE = "https://github.com/pytorch/pytorch/compare/{}...{}"
 DIGESTS = ("inputs", "eager", "compiled")

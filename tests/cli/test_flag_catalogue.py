@@ -13,11 +13,11 @@ import pytest
 import yaml
 from packaging.version import Version
 
+from bisector.cli.flags_catalogue import CatalogueFilter, rows
 from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
 from bisector.session.flags.curated import catalogue, families
-from bisector.session.flags.flags_command import CatalogueFilter, rows
 
 FAMILIES = {
     "fma", "unroll", "rematerialization", "pattern passes", "precision casts", "reductions",

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bisector import wire
-from bisector.cli import main
+from bisector.cli.command_line import parse_setting
+from bisector.cli.main import main
 from bisector.core.options import Against, Options, Question
-from bisector.session.command_line import parse_setting
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

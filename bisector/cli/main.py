@@ -17,10 +17,9 @@ from typing import Any
 import click
 from click.exceptions import Exit
 
+from bisector.core.budget import BudgetSpent
 from bisector.errors import INTERRUPTED, NumbisectError
 from bisector.runner import crash
-
-from .core.budget import BudgetSpent
 
 
 class Flag(click.ParamType):
@@ -29,7 +28,7 @@ class Flag(click.ParamType):
     name = "KEY=VALUE"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:
-        from .session.command_line import parse_setting
+        from .command_line import parse_setting
 
         if isinstance(value, tuple):
             return value
@@ -193,7 +192,7 @@ def main() -> None:
 @options(_BUILDS_ARE, _PROBING, _WATCHING, _OUTPUT)
 def minimize(target: str, **given: Any) -> int:
     """The whole job: verdict, flags, causes, repairs, minimal case, repro and report."""
-    from bisector.session.commands import probing
+    from .commands import probing
 
     return probing("minimize", target, given)
 
@@ -206,10 +205,10 @@ def minimize(target: str, **given: Any) -> int:
 def flags(target: str | None, **given: Any) -> int:
     """Which flags matter for TARGET; without TARGET, the catalogue of numerics flags."""
     if target is None:
-        from .session.flags.flags_command import list_flags
+        from .flags_catalogue import list_flags
 
         return list_flags(given)
-    from bisector.session.commands import walk_flags
+    from .commands import walk_flags
 
     return walk_flags(target, given)
 
@@ -219,7 +218,7 @@ def flags(target: str | None, **given: Any) -> int:
 @options(_PROBING, _WATCHING, _OUTPUT)
 def check(target: str, **given: Any) -> int:
     """The verdict alone: exits 0 where compiled agrees, 1 where it diverges, 125 where it cannot tell."""
-    from bisector.session.commands import probing
+    from .commands import probing
 
     return probing("check", target, given)
 
@@ -253,9 +252,9 @@ def builds(target: str, **given: Any) -> int:
 
     BUILD: a release (2.11, 2.12.1), a nightly's date (2026-08-14), installed, latest, or a commit.
     """
-    from .session.builds import builds_command
+    from . import commands
 
-    return builds_command.builds(target, given)
+    return commands.builds(target, given)
 
 
 @main.command()
@@ -266,9 +265,9 @@ def builds(target: str, **given: Any) -> int:
 @_TRUST
 def contractions(target: str, **given: Any) -> int:
     """Which products are contracted into sums in the code for a GPU. None is needed: nothing is run on it."""
-    from .session import contractions_command
+    from . import contractions as listing
 
-    return contractions_command.contractions(target, given)
+    return listing.contractions(target, given)
 
 
 @main.command()
@@ -282,7 +281,7 @@ def triage(paths: tuple[str, ...], **given: Any) -> int:
 
     --out is a folder that grows: run it again with more failures, and only the new ones are worked on.
     """
-    from bisector.session.triage import triage_command
+    from . import triage_command
 
     return triage_command.triage(paths, given)
 
@@ -298,7 +297,7 @@ def triage(paths: tuple[str, ...], **given: Any) -> int:
 @click.option("--no-color", is_flag=True, help="No colour.")
 def report(run: str, form: str, in_browser: bool, **given: Any) -> int:
     """Print the report of a finished run again."""
-    from bisector.session import past_runs
+    from . import past_runs
 
     return past_runs.show(run) if in_browser else past_runs.report(run, form, given)
 
@@ -311,7 +310,7 @@ def report(run: str, form: str, in_browser: bool, **given: Any) -> int:
 @options(_OUTPUT)
 def resume(run: str, **given: Any) -> int:
     """Go on where a run stopped; probes in its journal are not run again."""
-    from bisector.session import commands
+    from . import commands
 
     return commands.resume(run, given)
 
@@ -320,7 +319,7 @@ def resume(run: str, **given: Any) -> int:
 @click.argument("word", required=False)
 def explain(word: str | None) -> int:
     """What a kind of decision, a flag or a verdict is; without WORD, which there are."""
-    from .session import glossary
+    from . import glossary
 
     return glossary.explain(word)
 
@@ -328,7 +327,7 @@ def explain(word: str | None) -> int:
 @main.command()
 def doctor() -> int:
     """What works on this machine, what is missing, and what that costs."""
-    from bisector.session import doctor as checks
+    from . import doctor as checks
 
     return checks.run(Path.cwd())
 

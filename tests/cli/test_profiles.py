@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from bisector.cli import command_line
 from bisector.core.criterion import DTYPE_TOLERANCES
 from bisector.core.dtypes import CODES, INTEGERS
 from bisector.core.options import Options
 from bisector.core.recorded import RecordedCall
 from bisector.errors import BadOption
-from bisector.session import command_line
 from bisector.session.criteria import criterion_of_call
 
 CALL = RecordedCall(0, 0, "f", 1, False, {"*": (0.5, 0.5)}, "digest", 1, ("cpu",), {}, "inductor")

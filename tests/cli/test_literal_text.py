@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from bisector.cli import doctor, flags_catalogue
+from bisector.cli.display import Display
 from bisector.report import sections, terminal
-from bisector.session import doctor
-from bisector.session.display import Display
-from bisector.session.flags import flags_command
 from tests.report import samples
 
 PACKAGE = Path(__file__).parents[2] / "bisector"
@@ -34,7 +33,7 @@ def test_the_table_of_flags_prints_names_and_values_as_they_stand(text: str, col
         "conservative": text, "device": None, "backend": "cpp", "since": text, "performance": False,
         "env": text, "effect": text, "reference": text,
     }  # fmt: skip
-    page = ANSI.sub("", flags_command.table([row], 200, color))
+    page = ANSI.sub("", flags_catalogue.table([row], 200, color))
     assert page.replace(repr(text), text).count(text) == 8
 
 

@@ -12,10 +12,10 @@ from bisector.errors import BadTarget
 from bisector.report.blocks import Detail
 from bisector.runner import rundir
 from bisector.runner.rundir import PAGE
+from bisector.session.triage.store import is_triage
 
 from .display import to_stdout
 from .output import as_markdown, as_page, as_text
-from .triage.store import is_triage
 
 
 def show(path: str) -> int:
@@ -34,7 +34,7 @@ def report(path: str, form: str, given: Mapping[str, Any]) -> int:
     if is_triage(path):
         from bisector.report import triage as triage_report
 
-        from .triage import triage_command
+        from . import triage_command
 
         to_stdout(triage_report.FORMS[form](triage_command.summary_of(path)))
         return 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from bisector.cli.glossary import explain
 from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
 from bisector.report.words import CLASS_SENTENCES
 from bisector.session.flags.curated import catalogue
-from bisector.session.glossary import explain
 
 
 def said(word: str | None, capsys: pytest.CaptureFixture[str]) -> str:

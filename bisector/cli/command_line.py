@@ -22,10 +22,8 @@ from bisector.core.criterion import DTYPE_TOLERANCES
 from bisector.core.dtypes import CODES, INTEGERS
 from bisector.core.options import Against, Options
 from bisector.errors import BadOption
+from bisector.session.build_question import of_range
 
-from .build_question import of_range
-
-PROBE_S = 120.0  # for a graph of few calls
 FAMILIES = ("inductor", "functorch", "dynamo", "backends", "env")
 _KEYS: dict[str, Any] = {
     "criterion": (str, dict), "config": dict, "train": bool, "dynamic": bool, "seed": int, "repeat": int
@@ -33,12 +31,6 @@ _KEYS: dict[str, Any] = {
 _CRITERION_KEYS: dict[str, Any] = {"tolerances": (dict, type(None)), "signed_zero": bool, "about": str}
 _DTYPES = (*DTYPE_TOLERANCES, *INTEGERS, *CODES)
 Tolerances = Mapping[str, tuple[float, float]]
-
-
-def probe_timeout(calls: int) -> float:
-    """Seconds that a probe of a graph may take: a training step compiles in a quarter of a second for each
-    call of its forward graph, and this allows for a busy machine and for a graph with all values returned."""
-    return max(PROBE_S, float(calls))
 
 
 def parse_setting(text: str) -> tuple[str, Any] | None:

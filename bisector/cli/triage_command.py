@@ -20,19 +20,20 @@ from bisector.core.outcome import Outcome
 from bisector.core.own_folders import TRIAGE_OPTIONS
 from bisector.errors import INTERRUPTED, BadOption, BadTarget
 from bisector.report import triage as report
+from bisector.report.rendered import printable
 from bisector.runner.head import head_of
 from bisector.runner.rundir import PAGE
-from bisector.session.command_line import parse_options
+from bisector.session import environment
+from bisector.session.run import Clock
+from bisector.session.triage.driving import LocalPool, Pool, Progress, Triage, job_command, now
+from bisector.session.triage.looked import Cluster, Looked, clustered
+from bisector.session.triage.on_ray import RayPool
+from bisector.session.triage.store import Store
+from bisector.subject.targets import Skipped, found
 
-from ...subject.targets import Skipped, found
-from .. import environment
-from ..display import Display, to_stdout
-from ..output import write_json
-from ..run import Clock
-from .driving import LocalPool, Pool, Progress, Triage, job_command, now
-from .looked import Cluster, Looked, clustered
-from .on_ray import RayPool
-from .store import Store
+from .command_line import parse_options
+from .display import Display, to_stdout
+from .output import write_json
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 WATCHED_EVERY_S = 2.0
@@ -53,8 +54,12 @@ def triage(paths: Sequence[str], given: Mapping[str, Any]) -> int:
 def work(paths: Sequence[str], asked: Options, given: Mapping[str, Any]) -> int:
     """Begins or goes on with the triage of a folder; returns the exit status."""
     with Display(given["quiet"], given["verbose"], given["no_color"], asked.budget_s) as display:
+
+        def progress(stage: str, text: str) -> None:
+            display.progress(stage, printable(text))  # it names files of others
+
         try:
-            summary = run(paths, asked, given, display.progress)
+            summary = run(paths, asked, given, progress)
         except KeyboardInterrupt:
             display.say(f"interrupted; go on with: numbisect resume {given['out']}")
             return INTERRUPTED

@@ -1,4 +1,4 @@
-"""minimize, flags, check and resume: from the parsed command line to the exit status."""
+"""minimize, flags, check, builds and resume: from the parsed command line to the exit status."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from bisector import wire
@@ -13,15 +14,15 @@ from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options, Question
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.runner import rundir
+from bisector.session import pipeline
+from bisector.session.build_question import check_packages, checked
+from bisector.session.run import Session
+from bisector.session.triage.store import is_triage
+from bisector.subject.targets import recognise
 
-from ..subject.targets import recognise
-from . import pipeline
-from .build_question import checked
 from .command_line import parse_options
 from .display import Display, complain
 from .output import shown_path, written
-from .run import Session
-from .triage.store import is_triage
 
 PIPELINES = {"minimize": pipeline.minimize, "flags": pipeline.flags, "check": pipeline.check}
 
@@ -51,9 +52,7 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
             result = PIPELINES[options.command](session)
             session.close()
             if options.builds is not None:
-                from .builds import builds_command  # needs git, requests and more, which `check` does not
-
-                result = builds_command.after_minimize(run, options.builds, result, display.progress)
+                result = _builds_command().after_minimize(run, options.builds, result, display.progress)
         except KeyboardInterrupt:
             display.say(f"interrupted; go on with: numbisect resume {shown_path(run.path)}")
             result = pipeline.interrupted(session, result)
@@ -94,10 +93,25 @@ def _explain_others(
     return status
 
 
+def builds(target: str, given: Mapping[str, Any]) -> int:
+    """`numbisect builds`; returns the exit status."""
+    status: int = _builds_command().builds(target, given)
+    return status
+
+
+def _builds_command() -> ModuleType:
+    """The module of the command `builds`, which imports git, requests and more. Raises MissingTool where one
+    of them is not installed."""
+    check_packages()
+    from . import builds_command
+
+    return builds_command
+
+
 def resume(path: str, given: Mapping[str, Any]) -> int:
     """Go on with an earlier run, under its own options; a budget is for what is left."""
     if is_triage(path):
-        from .triage import triage_command
+        from . import triage_command
 
         paths, asked = triage_command.reopened(path, given["budget"])
         again = {**given, "out": path, "watch": (), "jobs": None, "ray": None}
@@ -106,10 +120,9 @@ def resume(path: str, given: Mapping[str, Any]) -> int:
     if given["again"]:
         run.start_over()
     if raw.get("command") == "builds":
-        from .builds import builds_command
-
         question = checked(wire.load(Question, {**raw, "budget_s": given["budget"]}))
-        return builds_command.search(run, question, given)
+        status: int = _builds_command().search(run, question, given)
+        return status
     options = wire.load(Options, {**raw, "budget_s": given["budget"], "trace": None})
     return run_pipeline(run, _from_here(options), given)
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from bisector import wire
+from bisector.cli import commands
 from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options
 from bisector.errors import INTERRUPTED, AnotherHead, OutOfTime
 from bisector.runner import rundir
-from bisector.session import commands
 
 OTHERS = {"others": [{"call": n, "same_cause": same} for n, same in ((2, None), (3, True), (4, False))]}
 

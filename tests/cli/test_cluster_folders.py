@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.session.triage.triage_command import MOST_OF_NAME, folder_names
+from bisector.cli.triage_command import MOST_OF_NAME, folder_names
 
 
 def test_a_cause_names_its_folder() -> None:

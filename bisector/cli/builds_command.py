@@ -10,7 +10,7 @@ from typing import Any
 
 from bisector import wire
 from bisector.builds.line import Known
-from bisector.core.answer import Answer
+from bisector.core.answer import Answer, Result
 from bisector.core.ladder import Step
 from bisector.core.model import Machine
 from bisector.core.options import FIXED, Question
@@ -24,7 +24,6 @@ from bisector.session.build_question import question
 from bisector.session.builds.asking import BuildTest, TriedBuild
 from bisector.session.builds.bisecting import Found
 from bisector.session.builds.searching import Progress, Search, Searched
-from bisector.session.result import to_json
 from bisector.session.run import Clock, keep_script
 
 from .display import Display
@@ -166,8 +165,8 @@ def answered(folder: RunDirectory, asked: Question, progress: Progress) -> Answe
     )
 
 
-def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, Any]:
-    """The result dict of a run that asks for builds alone."""
+def run(folder: RunDirectory, asked: Question, progress: Progress) -> Result:
+    """The result of a run that asks for builds alone."""
     found = answered(folder, asked, progress)
     answer = Answer(
         target=asked.target,
@@ -177,22 +176,25 @@ def run(folder: RunDirectory, asked: Question, progress: Progress) -> dict[str, 
         builds=found.result,
         stopped_because=found.reason or None,
     )
-    return to_json(answer, found.status, found.counts, found.seconds)
+    return Result(answer, found.status, found.counts, found.seconds)
 
 
-def after_minimize(
-    folder: RunDirectory, asked: Question, result: dict[str, Any], progress: Progress
-) -> dict[str, Any]:
+def after_minimize(folder: RunDirectory, asked: Question, result: Result, progress: Progress) -> Result:
     """The result of a reduction with the builds of its repro in it; a note says why there are none."""
+    answer, seconds = result.answer, result.seconds
     try:
-        if result["repro"] is None:
+        if answer.repro is None:
             raise BadOption("there is no repro")
         found = answered(folder, replace(asked, target=str(folder.repro)), progress)
     except NumbisectError as error:  # what was found before stands
-        return result | {"text_notes": [*result["text_notes"], f"no build was asked: {error}"]}
-    total = result["seconds"]["total"] + (found.seconds["total"] or 0.0)
-    seconds = {**result["seconds"], "builds": found.seconds["builds"], "total": round(total, 2)}
-    return result | {"builds": dict(found.result), "seconds": seconds}
+        notes = (*answer.notes, f"no build was asked: {error}")
+        return replace(result, answer=replace(answer, notes=notes))
+    total = round((seconds["total"] or 0.0) + (found.seconds["total"] or 0.0), 2)
+    return replace(
+        result,
+        answer=replace(answer, builds=found.result),
+        seconds={**seconds, "builds": found.seconds["builds"], "total": total},
+    )
 
 
 def _counts(searched: Searched) -> dict[str, int]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from bisector import wire
+from bisector.core.answer import AlsoDiverges, Relation, Result
 from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options, Question
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
+from bisector.report.result import to_json
 from bisector.runner import rundir
 from bisector.session import pipeline
 from bisector.session.build_question import check_packages, checked
@@ -47,7 +49,7 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
     lines = given.get("json_lines", False)
     with Display(given["quiet"], given["verbose"], given["no_color"], options.budget_s, lines) as display:
         session = Session(run, options, display.progress)
-        result: dict[str, Any] | None = None
+        result: Result | None = None
         try:
             result = PIPELINES[options.command](session)
             session.close()
@@ -61,16 +63,16 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
         finally:
             session.close()
     if lines:
-        display.learned({"stage": "result", "result": result})
+        display.learned({"stage": "result", "result": to_json(result)})
     status = written(run, result, given)
     others_too = options.every and status != INTERRUPTED
-    return _explain_others(run, options, result, given, status) if others_too else status
+    return _explain_others(run, options, result.answer.others, given, status) if others_too else status
 
 
 def _explain_others(
     run: rundir.RunDirectory,
     options: Options,
-    result: Mapping[str, Any],
+    others: Sequence[AlsoDiverges],
     given: Mapping[str, Any],
     status: int,
 ) -> int:
@@ -79,10 +81,10 @@ def _explain_others(
 
     Returns the exit status: that of the first call, or INTERRUPTED.
     """
-    for other in result["others"]:
-        if other["same_cause"] is True:
+    for other in others:
+        if other.cause is Relation.SAME:
             continue
-        number = other["call"]
+        number = other.number
         asked = replace(options, call=number, every=False, builds=None, trace=None)
         try:
             within = rundir.within(run, number, wire.dump_command(asked))

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bisector.core.answer import Result
 from bisector.errors import BadOption
 from bisector.report import markdown, sections, terminal
 from bisector.report.blocks import Detail
+from bisector.report.result import to_json
 from bisector.runner.rundir import RunDirectory
 
 from .display import to_stdout
@@ -21,12 +23,13 @@ from .display import to_stdout
 PLAIN_WIDTH = 100  # columns where stdout is no terminal
 
 
-def written(run: RunDirectory, result: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+def written(run: RunDirectory, found: Result, given: Mapping[str, Any]) -> int:
     """Writes the result and its report to the run directory and prints it; returns the exit status."""
+    result = to_json(found)
     run.write_json(run.result, result)
     write_reports(run, result)
     _print(result, given, run)
-    return int(result["exit_status"])
+    return found.status
 
 
 def write_reports(run: RunDirectory, result: Mapping[str, Any]) -> None:

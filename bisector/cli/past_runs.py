@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bisector.core.own_folders import PAGE
 from bisector.errors import BadTarget
 from bisector.report.blocks import Detail
 from bisector.runner import rundir
-from bisector.runner.rundir import PAGE
 from bisector.session.triage.store import is_triage
 
 from .display import to_stdout

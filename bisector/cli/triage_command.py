@@ -17,12 +17,11 @@ from typing import Any
 from bisector import wire
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
-from bisector.core.own_folders import TRIAGE_OPTIONS
+from bisector.core.own_folders import PAGE, TRIAGE_OPTIONS
 from bisector.errors import INTERRUPTED, BadOption, BadTarget
 from bisector.report import triage as report
 from bisector.report.rendered import printable
 from bisector.runner.head import head_of
-from bisector.runner.rundir import PAGE
 from bisector.session import environment
 from bisector.session.run import Clock
 from bisector.session.triage.driving import LocalPool, Pool, Progress, Triage, job_command, now

@@ -21,6 +21,7 @@ from bisector.core.model import Candidate, Measurement
 from bisector.core.options import Options
 from bisector.core.outcome import OF_STATUS, Outcome
 from bisector.errors import AnotherHead, NumbisectError
+from bisector.report.result import to_json
 from bisector.runner.rundir import RunDirectory
 from bisector.session import pipeline
 from bisector.session.run import Session
@@ -42,7 +43,8 @@ def main(request: Path) -> None:
     session = _session(run, options)
     try:
         if options.command == "check":
-            looked = _judged(looked, *pipeline.judged(session))
+            found, default = pipeline.judged(session)
+            looked = _judged(looked, to_json(found), default)
         else:
             looked = _explained(looked, session, [Cause.from_json(known) for known in raw["known"]])
     except NumbisectError as error:
@@ -81,7 +83,8 @@ def _judged(looked: Looked, result: Mapping[str, Any], default: Measurement) -> 
 
 
 def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Looked:
-    result, member = pipeline.explain(session, lambda study, default: belongs_to(study, default, known))
+    found, member = pipeline.explain(session, lambda study, default: belongs_to(study, default, known))
+    result = to_json(found)
     session.run.write_json(session.run.result, result)
     stopped = session.clock.exhausted()
     if stopped is not None and result["stopped_because"] == stopped:

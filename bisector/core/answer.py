@@ -165,6 +165,21 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Result:
+    """What a command ends with. status: its exit status. probes: how many there were, by their outcome.
+    seconds: of each stage that ran, and of CPU time."""
+
+    answer: Answer
+    status: int
+    probes: Mapping[str, int]
+    seconds: Mapping[str, float | None]
+
+    def interrupted(self, why: str, status: int) -> Result:
+        """The same where the user ended what was still asked."""
+        return replace(self, answer=replace(self.answer, stopped_because=why), status=status)
+
+
+@dataclass(frozen=True)
 class Preflight:
     """hooks: which work here. first_bad_backend: the first that diverges, None where that is not known, for
     the reason rung_unknown; agreeing: those before the script's own that agree, `eager` last, with their

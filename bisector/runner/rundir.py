@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..core.own_folders import RUN_OPTIONS
+from ..core.own_folders import NEIGHBOUR, PAGE, REPRO, RUN_OPTIONS, TEST
 from ..errors import BadOption, BadTarget, CannotWrite
 
 RUNS = "numbisect-runs"
 WITHIN = "call-"  # begins the name of a run within a run
-REPRO, TEST, NEIGHBOUR, PAGE = "repro.py", "test_repro.py", "neighbour.diff", "report.html"
 SCRIPT = "script.txt"
 # What a folder that could be written may give at any later moment: another --out is no answer to it.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

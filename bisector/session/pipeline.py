@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
-from bisector.core.answer import Answer
+from bisector.core.answer import Answer, Result
 from bisector.core.backends import INDUCTOR, RUNGS_ABOVE
 from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE
@@ -39,7 +38,6 @@ from .nondeterminism import notes_on_runs
 from .other_calls import with_others
 from .preflight import wanted_first
 from .reproducing import with_repro
-from .result import to_json
 from .run import Session
 from .search_order import PLACES
 from .study import Study
@@ -157,12 +155,12 @@ def _agreeing(verdict: Verdict | None, witness: Witness) -> Verdict | None:
     return replace(verdict, reason=f"{verdict.reason}{too}", compared=witness.shown.compared)
 
 
-def minimize(session: Session) -> dict[str, Any]:
-    """The whole pipeline; returns the result dict."""
+def minimize(session: Session) -> Result:
+    """The whole pipeline; returns what it found."""
     return explain(session, None)[0]
 
 
-def explain(session: Session, belongs: Belongs | None) -> tuple[dict[str, Any], Cause | None]:
+def explain(session: Session, belongs: Belongs | None) -> tuple[Result, Cause | None]:
     """The whole pipeline, or no more of it than the verdict where the cause is known already.
 
     belongs: the known cause of a study and its default compile, if any. Returns the result and that cause.
@@ -268,7 +266,7 @@ def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) 
     return with_repro(session, script_writer(session, last_word.criterion), found)
 
 
-def _ended(session: Session, judged: Judged) -> dict[str, Any]:
+def _ended(session: Session, judged: Judged) -> Result:
     """The result of a run that ends with its verdict."""
     answer, verdict = judged.answer, judged.answer.verdict
     if verdict is not None and verdict.rule is Rule.COMPILED_REPEATED:
@@ -276,24 +274,24 @@ def _ended(session: Session, judged: Judged) -> dict[str, Any]:
     return _finish(session, answer, NOTHING if judged.outcome is Outcome.PASS else UNCONFIRMED)
 
 
-def _explained(session: Session, found: Answer) -> dict[str, Any]:
+def _explained(session: Session, found: Answer) -> Result:
     """The result of a run that explained a divergence: confirmed where fresh processes showed all of it."""
     proved = found.proved()
     return _finish(session, proved, FOUND if proved.confirmed else UNCONFIRMED)
 
 
-def interrupted(session: Session, found: dict[str, Any] | None) -> dict[str, Any] | None:
+def interrupted(session: Session, found: Result | None) -> Result | None:
     """The result of a run that the user ended: what was known by then. None where that is no verdict yet.
     found: its result, where only the question about builds was still open."""
     if found is not None:
-        return {**found, "stopped_because": STOPPED, "exit_status": INTERRUPTED}
+        return found.interrupted(STOPPED, INTERRUPTED)
     if session.known is None:
         return None
     answer = replace(session.known(), stopped_because=STOPPED)
     return _finish(session, answer.proved(), INTERRUPTED)
 
 
-def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:
+def _finish(session: Session, answer: Answer, status: int) -> Result:
     session.end_workers()  # of whom the CPU time is known then
     counts = session.counts
     probes = {
@@ -303,16 +301,16 @@ def _finish(session: Session, answer: Answer, status: int) -> dict[str, Any]:
         "unresolved": counts["UNRESOLVED"],
         "cached": counts["cached"],
     }
-    return to_json(answer, status, probes, session.clock.to_json())
+    return Result(answer, status, probes, session.clock.to_json())
 
 
-def check(session: Session) -> dict[str, Any]:
+def check(session: Session) -> Result:
     """The verdict alone."""
     return judged(session)[0]
 
 
-def judged(session: Session) -> tuple[dict[str, Any], Measurement]:
-    """The result dict of the verdict alone, and the default compile."""
+def judged(session: Session) -> tuple[Result, Measurement]:
+    """The result of the verdict alone, and the default compile."""
     found = _with_nodes(begin(session))
     chosen = found.chosen
     answer = with_others(session, chosen.study, chosen, found.answer)
@@ -339,7 +337,7 @@ def _with_nodes(judged: Judged) -> Judged:
     return replace(judged, chosen=chosen, answer=answer, outcome=_outcome(chosen))
 
 
-def flags(session: Session) -> dict[str, Any]:
+def flags(session: Session) -> Result:
     """The flag walk alone, or the target's configuration against another one."""
     found = begin(session)
     if (other := session.options.against) is not None:
@@ -366,7 +364,7 @@ def flags(session: Session) -> dict[str, Any]:
     return _finish(session, answer, FOUND if answer.confirmed else UNCONFIRMED)
 
 
-def _against(session: Session, found: Judged, other: Against) -> dict[str, Any]:
+def _against(session: Session, found: Judged, other: Against) -> Result:
     try:
         with session.clock.stage("fixes"):
             contrast = against(session, found.chosen, other)

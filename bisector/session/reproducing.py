@@ -17,10 +17,10 @@ from bisector.core.decision import DecisionId
 from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.fix import Fix
 from bisector.core.model import Measurement
+from bisector.core.own_folders import REPRO, TEST
 from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteTest
 from bisector.core.reproduced import Reproduced, ReproPlan, WrittenTest
 from bisector.core.verdict import VerdictClass
-from bisector.runner import rundir
 
 from . import fixes
 from .plain_runs import SCRIPT, PendingRun
@@ -41,13 +41,13 @@ def written(
 ) -> Repro | Failed:
     """The repro. decisions: IDs whose nodes a reader must find in the function."""
     criterion, head = writer.criterion_of(shown.case), header(answer, shown.fix)
-    return writer.write(shown.case, _spec(criterion, shown, answer, head, decisions, rundir.REPRO))
+    return writer.write(shown.case, _spec(criterion, shown, answer, head, decisions, REPRO))
 
 
 def written_as_test(study: Study, shown: ReproPlan, answer: Answer) -> TestFile | Failed:
     """The same as a test. The header leaves the fix to the test, which says it in lines of Python."""
     criterion, head = study.criterion_of(shown.case), header(answer, None)
-    spec = _spec(criterion, shown, answer, head, named(answer, None), rundir.TEST)
+    spec = _spec(criterion, shown, answer, head, named(answer, None), TEST)
     return study.lab.ask(WriteTest(study.about(shown.case), spec))
 
 

@@ -410,7 +410,7 @@ FAULTS = (
     Fault(
         "result.json has a flag's default for the value that was tried, and the reverse",
         WRITERS,
-        "session/result.py",
+        "report/result.py",
         '        "default": trial.default,\n        "tried": trial.value,\n',
         '        "default": trial.value,\n        "tried": trial.default,\n',
         ("tests/replay/test_flags.py", _SCRIPTS, _REPLAYED),

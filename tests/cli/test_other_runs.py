@@ -8,12 +8,14 @@ import pytest
 
 from bisector import wire
 from bisector.cli import commands
+from bisector.core.answer import AlsoDiverges, Relation
 from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options
 from bisector.errors import INTERRUPTED, AnotherHead, OutOfTime
 from bisector.runner import rundir
 
-OTHERS = {"others": [{"call": n, "same_cause": same} for n, same in ((2, None), (3, True), (4, False))]}
+CAUSES = ((2, Relation.UNKNOWN), (3, Relation.SAME), (4, Relation.ANOTHER))
+OTHERS = [AlsoDiverges(number, "f", "output[0] differs", cause) for number, cause in CAUSES]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from bisector.core.outcome import Outcome
 from bisector.core.shown import ScriptResult
 from bisector.errors import BadOption
 from bisector.report import sections, sentences, terminal
+from bisector.report.result import to_json
 from bisector.session import pipeline
 from bisector.session.run import Clock, Session
 from tests.session.model import CONTRACTION, Model, killed, modelled, output
@@ -39,7 +40,7 @@ def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
         with modelled(model, tmp_path, monkeypatch, **options) as session:
             prepare(session)
             command = getattr(pipeline, session.options.command)
-            return dict(json.loads(json.dumps(command(session))))
+            return dict(json.loads(json.dumps(to_json(command(session)))))
 
     return run
 
@@ -203,7 +204,7 @@ def test_a_run_that_is_resumed_asks_nothing_twice_and_answers_alike(
 ) -> None:
     def run(model: Model) -> Result:
         with modelled(model, tmp_path, monkeypatch) as session:
-            return pipeline.minimize(session)
+            return to_json(pipeline.minimize(session))
 
     first, again = both_needed(), both_needed()
     before, after = run(first), run(again)
@@ -262,7 +263,7 @@ def test_what_makes_two_configurations_differ_is_confirmed_in_a_second_worker(
     model = both_needed() if second is None else second_says(lambda request, answer: agreeing(answer))
     against = Against("other.yaml", {CONTRACTION: "off"})
     with modelled(model, tmp_path, monkeypatch, against=against) as session:
-        result = pipeline.flags(session)
+        result = to_json(pipeline.flags(session))
     assert result["exit_status"] == status
     assert bool(result["contrast"]["repairs"]) == (status == 0)
     assert model.asked[1], "a second process was asked"
@@ -646,8 +647,9 @@ def test_ctrl_c_gives_the_answer_so_far_with_a_status_of_its_own(
         session.clock = Interrupted(questions)
         with pytest.raises(KeyboardInterrupt):
             pipeline.minimize(session)
-        result = pipeline.interrupted(session, None)
-    assert result is not None
+        ended = pipeline.interrupted(session, None)
+    assert ended is not None
+    result = to_json(ended)
     assert (result["exit_status"], result["stopped_because"]) == (130, "it was interrupted")
     assert result["verdict"]["class"] == "compiled-worse"
     assert members(result["causes"]) == causes
@@ -660,7 +662,8 @@ def test_a_known_cause_ends_a_run_with_its_two_probes(
 
     known = cause_of([[DecisionId(FMA)]], [[DecisionId(FMA), DecisionId(INLINE)]], [])
     with modelled(both_needed(), tmp_path, monkeypatch) as session:
-        result, found = pipeline.explain(session, lambda study, default: known)
+        ended, found = pipeline.explain(session, lambda study, default: known)
+    result = to_json(ended)
     assert found == known and result["exit_status"] == 0
     assert result["causes"] == []
 

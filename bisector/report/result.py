@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bisector.core.answer import Answer, Relation
+from bisector.core.answer import Answer, Relation, Result
 from bisector.core.decision import DecisionId
 from bisector.core.fix import Fix
 from bisector.core.fix_source import paste_lines
@@ -17,25 +17,24 @@ from bisector.core.followed import FollowedGraph
 from bisector.core.judge import compared_in
 from bisector.core.mechanism import Carries, FoundFamily
 from bisector.core.model import OutputMeasurement
+from bisector.core.own_folders import NEIGHBOUR, PAGE
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour
 from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Rule
-from bisector.runner.rundir import NEIGHBOUR, PAGE
 
 _SAME_CAUSE = {Relation.SAME: True, Relation.ANOTHER: False, Relation.UNKNOWN: None}
 
 
-def to_json(
-    answer: Answer, exit_status: int, probes: Mapping[str, int], seconds: Mapping[str, float | None]
-) -> dict[str, Any]:
-    """The dict of the contract; floats that are not finite become strings."""
-    result = {
+def to_json(result: Result) -> dict[str, Any]:
+    """The dict that result.json holds; floats that are not finite become strings."""
+    answer = result.answer
+    known = {
         "schema_version": 1,
         "target": answer.target,
         "run": answer.run,
-        "exit_status": exit_status,
+        "exit_status": result.status,
         "environment": dict(answer.environment),
         "verdict": _verdict(answer),
         "origin": None if answer.origin is None else _origin(answer.origin),
@@ -48,8 +47,8 @@ def to_json(
         "test": answer.test,
         "report_html": PAGE,
         "report_markdown": "report.md",
-        "probes": dict(probes),
-        "seconds": dict(seconds),
+        "probes": dict(result.probes),
+        "seconds": dict(result.seconds),
         "stopped_because": answer.stopped_because,
         "seed": answer.seed,
         "settings": dict(answer.settings),
@@ -64,19 +63,19 @@ def to_json(
         ],
     }
     if answer.script is not None:
-        result["script"] = asdict(answer.script) | {"outcome": answer.script.outcome.value}
-    result["repro_fix"] = answer.repro_fix
+        known["script"] = asdict(answer.script) | {"outcome": answer.script.outcome.value}
+    known["repro_fix"] = answer.repro_fix
     if answer.unproved is not None:
-        result["unproved"] = answer.unproved
+        known["unproved"] = answer.unproved
     if answer.entry is not None:
-        result["entry"] = answer.entry
+        known["entry"] = answer.entry
     if answer.second is not None:
-        result["confirmation"] = {
+        known["confirmation"] = {
             "process": "a second worker that ran the script again",
             "default": answer.second.default.value,
             "repairs": [outcome.value for outcome in answer.second.repairs],
         }
-    finite: dict[str, Any] = finite_floats(result)
+    finite: dict[str, Any] = finite_floats(known)
     return finite
 
 

@@ -6,15 +6,15 @@ outside of every graph does not show there; then the script is asked, in process
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from bisector.core.accuracy import beneath_tolerance_in_calls
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
 from bisector.core.outcome import Outcome
 from bisector.core.recorded import Recorded
-from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, EqualInputs, ScriptRuns, script_verdict
-from bisector.core.shown import ScriptResult, is_exact
+from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, script_verdict
+from bisector.core.shown import ScriptResult
 from bisector.core.verdict import VerdictClass
 from bisector.errors import BadTarget
 from bisector.subject.targets import TargetKind
@@ -27,6 +27,7 @@ from .criteria import (
     held_at_their_size,
 )
 from .divergence import Divergence
+from .judging import Seen
 from .run import Session
 from .subject import at_their_size, choose, whole_script
 from .witness import Script, Witness, script_of
@@ -39,37 +40,6 @@ EVERY_SEED = "with seeds {} and {} it agrees too"
 UNKNOWN_SEED = "with seed {} it could not be told whether it agrees"
 SOME_SEEDS = "the script sets no seed: it diverges with {} of {} seeds ({} to {}); this is seed {}"
 NO_GRAPH = "no compiled call comes to a graph: Dynamo leaves all of it to Python, or it raises before"
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The call under study, and the script's own runs where they were asked.
-
-    criterion: what the script is held to. again: how a second run with compilation off stands to the first.
-    equal: what eager gives on the inputs of the script's compiled calls. same_random, as_if_compiling,
-    steady: as of ScriptRuns. unseen: what was not looked at, where no call that was recorded diverges and the
-    script was not asked.
-    """
-
-    chosen: Divergence
-    witness: Witness | None = None
-    criterion: Criterion = field(default_factory=Criterion)
-    again: ScriptResult | None = None
-    equal: EqualInputs = NOT_ASKED
-    same_random: ScriptResult | None = None
-    as_if_compiling: ScriptResult | None = None
-    steady: str = ""
-    unseen: str = ""
-
-    def runs(self, witness: Witness) -> ScriptRuns:
-        """What the script's runs show, for the verdict."""
-        exact = is_exact(witness.compiled)
-        first_bad = witness.first_bad_backend
-        rung = witness.rung or witness.compiled
-        return ScriptRuns(
-            witness.shown, self.again, first_bad, exact, self.equal, self.same_random, rung,
-            self.as_if_compiling, self.steady,
-        )  # fmt: skip
 
 
 def chosen_call(session: Session) -> Seen:

@@ -7,32 +7,27 @@ results and makes the answer of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bisector.core.answer import Answer, Result
-from bisector.core.backends import INDUCTOR, RUNGS_ABOVE
+from bisector.core.backends import RUNGS_ABOVE
 from bisector.core.budget import BudgetSpent
-from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
-from bisector.core.criterion import Criterion
 from bisector.core.flags import Contrast
 from bisector.core.model import Measurement
 from bisector.core.options import Against
 from bisector.core.outcome import Outcome
-from bisector.core.printed import PrintedLine, complaint
-from bisector.core.script_verdict import BETWEEN, cannot_tell, script_verdict
-from bisector.core.shown import outputs_of
-from bisector.core.verdict import BY_VALUES, Rule, Verdict, VerdictClass
+from bisector.core.verdict import Rule
 from bisector.errors import INTERRUPTED
 
-from . import environment, fixes
-from .chosen_call import Seen, chosen_call, held_to_as_a_script, is_a_script, seen_in_script
+from . import fixes, judging
+from .chosen_call import chosen_call, held_to_as_a_script, is_a_script, seen_in_script
 from .divergence import Divergence, DivergingScript, script_writer
 from .explaining import Explanation
 from .explaining_call import CallExplanation
 from .explaining_script import ScriptExplanation
 from .flags.contrast import against, brought_back
-from .following import follow
+from .judging import Judged, ScriptFinding, answer_of, of_script, with_nodes
 from .last_word import LastWord
 from .nondeterminism import notes_on_runs
 from .other_calls import with_others
@@ -41,8 +36,7 @@ from .reproducing import with_repro
 from .run import Session
 from .search_order import PLACES
 from .study import Study
-from .subject import nothing_found, whole_script
-from .witness import Witness, script_of
+from .subject import whole_script
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
@@ -50,109 +44,16 @@ STOPPED = "it was interrupted"
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What is under study with its verdict. answer: what is known by now. outcome: of compiled against eager.
-    ended: why the run ends with the verdict, None where there is a divergence to work on.
-
-    script: what the whole script is held to, where it diverges and no call does by itself; rung: the first
-    that shows it, as far as that is known; lines: the printed ones that count.
-    """
-
-    chosen: Divergence
-    answer: Answer
-    outcome: Outcome
-    ended: str | None
-    script: Criterion | None = None
-    rung: str = INDUCTOR
-    lines: tuple[PrintedLine, ...] = ()
-
-
 def begin(session: Session) -> Judged:
     """The verdict."""
     session.progress("capture", f"running {session.options.target}")
     with session.clock.stage("capture"):
         seen = chosen_call(session)
-    chosen, machine = seen.chosen, session.lab.hello().machine
-    answer = Answer(
-        target=session.options.target,
-        run=session.run.path.name,
-        environment=environment.describe(machine),
-        verdict=chosen.verdict,
-        criterion=chosen.study.criterion,
-        default=chosen.evidence.default,
-        entry=chosen.call.entry,
-        seed=session.given_seed,
-        settings=chosen.call.settings,
-        notes=chosen.notes,
-    )
-    judged = Judged(chosen, answer, _outcome(chosen), nothing_found(chosen))
-    if seen.witness is not None:
-        judged = _of_the_program(session, judged, seen, seen.witness)
-    elif seen.unseen and judged.outcome is Outcome.PASS:
-        verdict = cannot_tell(f"the calls that were looked at agree; {seen.unseen}")
-        answer = replace(answer, verdict=verdict)
-        judged = replace(judged, answer=answer, outcome=Outcome.UNRESOLVED, ended=verdict.reason)
-    assert judged.answer.verdict is not None
-    session.known = lambda: judged.answer
-    session.progress("verdict", f"{judged.answer.verdict.kind.value}: {judged.answer.verdict.reason}")
-    return judged
-
-
-def _outcome(chosen: Divergence) -> Outcome:
-    """Of the call by itself."""
-    if chosen.verdict.kind is VerdictClass.NONDETERMINISTIC:
-        return Outcome.UNRESOLVED
-    return chosen.default.outcome
-
-
-def _of_the_program(session: Session, judged: Judged, seen: Seen, witness: Witness) -> Judged:
-    """What the script itself shows, where none of its calls diverges by itself."""
-    answer = judged.answer
-    runs = seen.runs(witness)
-    outcome = runs.outcome
-    if runs.differs_by_asking:
-        asks = script_verdict(runs, seen.criterion)
-        return replace(judged, answer=replace(answer, verdict=asks), outcome=Outcome.PASS, ended=asks.reason)
-    if outcome is Outcome.PASS:
-        if judged.outcome is not Outcome.PASS:
-            return judged
-        own = script_of(session).own_difference(witness.eager)
-        if own is None:
-            return replace(judged, answer=replace(answer, verdict=_agreeing(answer.verdict, witness)))
-        return replace(judged, answer=replace(answer, verdict=own), ended=own.reason)
-    verdict = script_verdict(runs, seen.criterion)
-    if (error := seen.chosen.evidence.default.error) is not None:
-        verdict = replace(verdict, reason=f"{verdict.reason}; the call by itself gives no values ({error})")
-    if outcome is not Outcome.FAIL:
-        # A call of a script that differs from itself may be wrong on equal inputs; no cause is searched.
-        wrong = verdict.kind is VerdictClass.COMPILED_WORSE
-        answer = replace(answer, verdict=verdict)
-        return replace(
-            judged, answer=answer, outcome=Outcome.FAIL if wrong else outcome, ended=verdict.reason
-        )
-    answer = replace(
-        answer,
-        verdict=verdict,
-        default=Measurement(outputs=outputs_of(witness.eager, witness.compiled, seen.equal.place)),
-        first_bad_backend=witness.first_bad_backend,
-        notes=(*answer.notes, *((witness.rung_unknown,) if witness.rung_unknown else ())),
-    )
-    rung = witness.first_bad_backend or witness.last_rung
-    return replace(
-        judged, answer=answer, outcome=outcome, ended=BETWEEN, script=seen.criterion, rung=rung,
-        lines=witness.lines,
-    )  # fmt: skip
-
-
-def _agreeing(verdict: Verdict | None, witness: Witness) -> Verdict | None:
-    """The verdict of calls that agree, with what the script's own runs were compared in; and what it says of
-    itself, which is what its author may ask about."""
-    if verdict is None or verdict.kind is not VerdictClass.AGREES:
-        return verdict
-    printed = complaint(witness.eager)
-    too = f"; the script prints `{printed}` with compilation off too" if printed else ""
-    return replace(verdict, reason=f"{verdict.reason}{too}", compared=witness.shown.compared)
+    found = judging.judged(session, seen)
+    verdict = found.finding.verdict
+    session.known = lambda: found.answer
+    session.progress("verdict", f"{verdict.kind.value}: {verdict.reason}")
+    return found
 
 
 def minimize(session: Session) -> Result:
@@ -169,9 +70,9 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[Result, Cause | 
         session.foreseen = wanted_first
     judged = begin(session)
     answer, chosen = judged.answer, judged.chosen
-    if judged.script is not None and belongs is None:
-        return _explained(session, _of_the_script(session, judged, judged.script)), None
-    if judged.ended is not None:
+    if isinstance(judged.finding, ScriptFinding) and belongs is None:
+        return _explained(session, _of_the_script(session, chosen, judged.finding)), None
+    if judged.finding.ended is not None:
         return _ended(session, judged), None
     try:
         known = belongs(chosen.study, answer.default) if belongs is not None else None
@@ -207,11 +108,11 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
     seen = seen_in_script(session, judged.chosen)
     if seen.witness is None or not seen.witness.shown.diverges:
         return None
-    above = _of_the_program(session, replace(judged, ended=None), seen, seen.witness)
-    if above.script is None:
+    above = of_script(session, judged.finding, seen, seen.witness)
+    if not isinstance(above, ScriptFinding):
         return None
     of_the_call = session.run.repro_text()
-    answer = _of_the_script(session, above, above.script)
+    answer = _of_the_script(session, judged.chosen, above)
     if any(proved for _, proved in answer.causes):
         return answer
     if of_the_call is not None:  # the script's attempt has the same name
@@ -238,18 +139,19 @@ def _search(session: Session, explanation: Explanation) -> None:
         explanation.ended_by(spent.reason)
 
 
-def _of_the_script(session: Session, judged: Judged, criterion: Criterion) -> Answer:
+def _of_the_script(session: Session, chosen: Divergence, finding: ScriptFinding) -> Answer:
     """The answer where the script diverges and no call does by itself."""
-    answer, writer = judged.answer, script_writer(session, criterion, judged.lines)
-    script = whole_script(session, criterion, answer.verdict, judged.rung, judged.lines)
+    writer = script_writer(session, finding.criterion, finding.lines)
+    script = whole_script(session, finding.criterion, finding.verdict, finding.rung, finding.lines)
     default = script.default
     if default.outcome is not Outcome.FAIL:
         died = script.evidence.default.error is not None
         shows = "ends without values too, and no decision can be tried on it" if died else "does not show it"
         note = f"a run of the script in a fork of a warm process {shows} ({default.reason})"
-        return with_repro(session, writer, replace(answer, notes=(*answer.notes, note)))
-    answer = replace(answer, criterion=script.study.criterion)
-    last_word = LastWord(session, criterion)
+        noted = replace(finding, notes=(*finding.notes, note))
+        return with_repro(session, writer, answer_of(session, chosen, noted))
+    answer = answer_of(session, chosen, finding, script.study.criterion)
+    last_word = LastWord(session, finding.criterion)
     explanation = _explanation(session, script, answer, last_word.begin)
     _search(session, explanation)
     return last_word.with_script_run(explanation.answer())
@@ -271,7 +173,7 @@ def _ended(session: Session, judged: Judged) -> Result:
     answer, verdict = judged.answer, judged.answer.verdict
     if verdict is not None and verdict.rule is Rule.COMPILED_REPEATED:
         answer = replace(answer, notes=(*answer.notes, *notes_on_runs(judged.chosen.study)))
-    return _finish(session, answer, NOTHING if judged.outcome is Outcome.PASS else UNCONFIRMED)
+    return _finish(session, answer, NOTHING if judged.finding.outcome is Outcome.PASS else UNCONFIRMED)
 
 
 def _explained(session: Session, found: Answer) -> Result:
@@ -311,30 +213,10 @@ def check(session: Session) -> Result:
 
 def judged(session: Session) -> tuple[Result, Measurement]:
     """The result of the verdict alone, and the default compile."""
-    found = _with_nodes(begin(session))
+    found = with_nodes(session, begin(session))
     chosen = found.chosen
     answer = with_others(session, chosen.study, chosen, found.answer)
-    return _finish(session, answer, found.outcome.status), answer.default
-
-
-def _with_nodes(judged: Judged) -> Judged:
-    """With what the nodes say of differing values, where the run goes no further than the verdict."""
-    chosen, verdict = judged.chosen, judged.chosen.verdict
-    of_values = verdict.rule in BY_VALUES and judged.ended is None
-    if not of_values or isinstance(chosen, DivergingScript) or not chosen.call.can_be_followed:
-        return judged
-    try:
-        followed = follow(chosen.study, WHOLE, chosen.default)
-    except BudgetSpent:
-        return judged
-    if followed.trace is None:
-        return judged
-    chosen = replace(chosen, verdict=chosen.reclassified(followed.trace))
-    answer = replace(
-        judged.answer, verdict=chosen.verdict, graph=followed.graph, origin=followed.origin,
-        amplifier=followed.amplifier,
-    )  # fmt: skip
-    return replace(judged, chosen=chosen, answer=answer, outcome=_outcome(chosen))
+    return _finish(session, answer, found.finding.outcome.status), answer.default
 
 
 def flags(session: Session) -> Result:
@@ -342,9 +224,9 @@ def flags(session: Session) -> Result:
     found = begin(session)
     if (other := session.options.against) is not None:
         return _against(session, found, other)
-    if found.ended is not None:
+    if found.finding.ended is not None:
         return _ended(session, found)
-    found = _with_nodes(found)
+    found = with_nodes(session, found)
     explanation = _explanation(session, found.chosen, found.answer)
     session.known = explanation.answer
     contrast: Contrast | None = None

@@ -23,7 +23,7 @@ from bisector.errors import BadOption
 
 from ..subject.targets import source_of
 from .criteria import held_at_their_size
-from .divergence import Divergence, DivergingCall, DivergingScript, Other, verdict_of_call
+from .divergence import DivergingCall, DivergingScript, Other, verdict_of_call
 from .run import Session
 from .study import Study, measured
 
@@ -233,11 +233,3 @@ def _place(hello: Recorded, call: RecordedCall, others: Sequence[Other]) -> str:
 
 def _named(call: RecordedCall) -> str:
     return f"call {call.index + 1} (`{call.entry}`)"
-
-
-def nothing_found(chosen: Divergence) -> str | None:
-    """Why the run ends here, or None when there is a divergence to work on."""
-    unresolved = chosen.default.outcome is Outcome.UNRESOLVED
-    if chosen.verdict.kind in (VerdictClass.AGREES, VerdictClass.NONDETERMINISTIC) or unresolved:
-        return chosen.verdict.reason
-    return None

@@ -18,6 +18,7 @@ from .mechanism import FoundFamily
 from .model import Measurement, ProbeResult
 from .outcome import Outcome
 from .protocol import HooksTested
+from .reproduced import Reproduced
 from .search.graded import Graded
 from .search.minimal import MinimalSet
 from .smaller import Neighbour
@@ -62,6 +63,36 @@ class UnderFix:
     def refutes(self) -> bool:
         """Whether the script shows that the fix mends nothing, or not that alone."""
         return self.outcome is Outcome.FAIL and not self.remaining
+
+
+@dataclass(frozen=True)
+class OtherCalls:
+    """The calls that diverge, other than the one that was explained, with what is noted of them."""
+
+    calls: tuple[AlsoDiverges, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScriptTried:
+    """The user's own script under fixes, in the order in which they were tried, until one mends it.
+    stopped_because: why no more were tried, None where none was left."""
+
+    fixes: tuple[UnderFix, ...] = ()
+    stopped_because: str | None = None
+
+    @property
+    def shown(self) -> UnderFix | None:
+        """What is reported: the run that agrees, else the first that diverges, else the first."""
+        if not self.fixes or self.fixes[-1].outcome is Outcome.PASS:
+            return self.fixes[-1] if self.fixes else None
+        # One under which it diverges says more than one without an outcome.
+        return next((one for one in self.fixes if one.outcome is Outcome.FAIL), self.fixes[0])
+
+    @property
+    def refuted(self) -> frozenset[str]:
+        """The IDs of the fixes under which the script still diverges."""
+        return frozenset(one.fix for one in self.fixes if one.refutes)
 
 
 @dataclass(frozen=True)
@@ -140,6 +171,32 @@ class Answer:
         """Whether some other call diverges that is not known to have the same cause."""
         return any(other.cause is not Relation.SAME for other in self.others)
 
+    def noted(self, *notes: str) -> Answer:
+        """With further notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def stopped(self, why: str | None) -> Answer:
+        """Of a run that ended early; None leaves it as it is."""
+        return self if why is None else replace(self, stopped_because=why)
+
+    def with_others(self, found: OtherCalls) -> Answer:
+        """With the other calls that diverge."""
+        return replace(self, others=found.calls, notes=(*self.notes, *found.notes))
+
+    def with_repro(self, found: Reproduced) -> Answer:
+        """With this repro, and without the fixes that did not hold in it."""
+        return replace(
+            self, repro=found.file, repro_fix=found.fix, repro_agrees=found.agrees,
+            fixes=found.judged(self.fixes), notes=(*self.notes, *found.notes),
+        )  # fmt: skip
+
+    def with_script(self, found: ScriptTried) -> Answer:
+        """With what the script shows under fixes. One under which it still diverges is not confirmed, unless
+        another call diverges for a cause of its own."""
+        refuted = frozenset[str]() if self.others_differ else found.refuted
+        fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in self.fixes)
+        return replace(self, fixes=fixes, script=found.shown).stopped(found.stopped_because)
+
     def proved(self) -> Answer:
         """The same where fresh processes showed all of it; else with nothing confirmed."""
         if self.unproved is None:
@@ -176,7 +233,7 @@ class Result:
 
     def interrupted(self, why: str, status: int) -> Result:
         """The same where the user ended what was still asked."""
-        return replace(self, answer=replace(self.answer, stopped_because=why), status=status)
+        return replace(self, answer=self.answer.stopped(why), status=status)
 
 
 @dataclass(frozen=True)

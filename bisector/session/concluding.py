@@ -63,7 +63,7 @@ def conclude_call(
     return Conclusion(with_proof, study.describe(case), tuple(notes), stopped)
 
 
-AT_A_GLANCE = 64  # elements; of inputs with more it is said why they have so many
+AT_A_GLANCE = 64  # elements; for inputs with more a note gives the reason
 
 
 def remarks(study: Study, case: Case, uncut: Mapping[Axis, int], also_seen: Mapping[str, Case]) -> list[str]:

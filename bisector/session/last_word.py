@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from bisector.core.answer import Answer, UnderFix
+from bisector.core.answer import Answer, ScriptTried, UnderFix
 from bisector.core.criterion import Criterion
 from bisector.core.fix import Fix, PlainFix, UseBackend
 from bisector.core.outcome import Outcome
@@ -34,24 +33,20 @@ class LastWord:
         for _, plain in best:
             self._script.begin_under(plain)
 
-    def with_script_run(self, answer: Answer) -> Answer:
-        """The answer with what the script shows under the best fix that mends it; under the best of all where
-        none does. A fix under which the script still diverges is not confirmed, unless another call diverges
-        for a cause of its own."""
-        tried, stopped = list[UnderFix](), answer.stopped_because
+    def ask(self, answer: Answer) -> ScriptTried:
+        """Run it under the best fixes in turn, until one mends it."""
+        found = ScriptTried()
         for fix, plain in _expressible(answer)[:MOST_FIXES]:
             if (reason := self.session.clock.exhausted()) is not None:
-                stopped = reason
-                break
-            found = self._under(fix, plain)
-            outcome = found.reason or "agrees with eager"
+                return replace(found, stopped_because=reason)
+            tried = self._under(fix, plain)
+            outcome = tried.reason or "agrees with eager"
             self.session.progress("script", f"with {fix.id} the script itself: {outcome}")
-            tried.append(found)
-            self.session.known = partial(_with_tried, answer, tuple(tried))
-            if found.outcome is Outcome.PASS:
+            found = ScriptTried((*found.fixes, tried))
+            self.session.known = partial(answer.with_script, found)
+            if tried.outcome is Outcome.PASS:
                 break
-        return _with_tried(replace(answer, stopped_because=stopped), tried)
-
+        return found
 
     def _under(self, fix: Fix, plain: PlainFix) -> UnderFix:
         shown, run, eager = self._script.under(plain, self.criterion)
@@ -72,21 +67,7 @@ class LastWord:
         return now < before and all(path.startswith(CALL) for path in now)
 
 
-def _with_tried(answer: Answer, tried: Sequence[UnderFix]) -> Answer:
-    """The answer with what was shown by now."""
-    if not tried:
-        return answer
-    refuted = {one.fix for one in tried if one.refutes and not answer.others_differ}
-    fixes = tuple((fix, ok and fix.id not in refuted) for fix, ok in answer.fixes)
-    # Where none mends it, one under which it diverges says more than one without an outcome.
-    failing = (one for one in tried if one.outcome is Outcome.FAIL)
-    shown = tried[-1] if tried[-1].outcome is Outcome.PASS else next(failing, tried[0])
-    return replace(answer, fixes=fixes, script=shown)
-
-
 def _expressible(answer: Answer) -> list[tuple[Fix, PlainFix]]:
     """The confirmed fixes that plain torch can express and that go on compiling, best first."""
     fixes = [(fix, fix.plain) for fix, confirmed in answer.fixes if confirmed]
     return [(fix, plain) for fix, plain in fixes if plain is not None and not isinstance(plain, UseBackend)]
-
-

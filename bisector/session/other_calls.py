@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bisector.core.answer import AlsoDiverges, Answer, Relation
+from bisector.core.answer import AlsoDiverges, Answer, OtherCalls, Relation
 from bisector.core.budget import BudgetSpent
 from bisector.core.clusters import pattern
 from bisector.core.decision import DecisionId
@@ -19,16 +19,15 @@ from .study import Study
 MOST_ASKED = 3  # of the other calls, in the order of how bad they are
 
 
-def with_others(session: Session, study: Study, divergence: Divergence, answer: Answer) -> Answer:
-    """The answer with each other call that diverges."""
+def other_calls(session: Session, study: Study, divergence: Divergence, answer: Answer) -> OtherCalls:
+    """Each other call that diverges. answer: of the one that was explained."""
     repairs = [repair.found.members for repair in answer.repairs if repair.confirmed]
     found = []
     for position, other in enumerate(divergence.others):
         asked = position < MOST_ASKED
         cause = _relation(session, study, other, repairs) if asked else Relation.UNKNOWN
         found.append(AlsoDiverges(other.call.index + 1, other.call.entry, other.result.reason, cause))
-    notes = [_note(other, session.options) for other in found]
-    return replace(answer, others=tuple(found), notes=(*answer.notes, *notes))
+    return OtherCalls(tuple(found), tuple(_note(other, session.options) for other in found))
 
 
 def _note(other: AlsoDiverges, options: Options) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from bisector.core.answer import Answer, Result
 from bisector.core.backends import RUNGS_ABOVE
 from bisector.core.budget import BudgetSpent
+from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.flags import Contrast
 from bisector.core.model import Measurement
@@ -30,9 +31,9 @@ from .flags.contrast import against, brought_back
 from .judging import Judged, ScriptFinding, answer_of, of_script, with_nodes
 from .last_word import LastWord
 from .nondeterminism import notes_on_runs
-from .other_calls import with_others
+from .other_calls import other_calls
 from .preflight import wanted_first
-from .reproducing import with_repro
+from .reproducing import reproduce
 from .run import Session
 from .search_order import PLACES
 from .study import Study
@@ -77,17 +78,18 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[Result, Cause | 
     try:
         known = belongs(chosen.study, answer.default) if belongs is not None else None
     except BudgetSpent as spent:
-        return _finish(session, replace(answer, stopped_because=spent.reason), UNCONFIRMED), None
+        return _finish(session, answer.stopped(spent.reason), UNCONFIRMED), None
     if known is not None:
         note = f"The cause is known: {known.key}. It was confirmed here by its own probes."
-        return _finish(session, replace(answer, notes=(*answer.notes, note)), FOUND), known
+        return _finish(session, answer.noted(note), FOUND), known
     last_word: LastWord | None = None
     if is_a_script(session, session.lab.hello()):
         last_word = LastWord(session, held_to_as_a_script(session, chosen))
     on_progress = [last_word.begin] if last_word is not None else []
     explanation = _explanation(session, chosen, answer, *on_progress)
     _search(session, explanation)
-    found = with_others(session, explanation.study, chosen, explanation.answer())
+    found = explanation.answer()
+    found = found.with_others(other_calls(session, explanation.study, chosen, found))
     session.known = lambda: found
     if last_word is not None:
         if (above := _explained_above(session, judged, found)) is not None:
@@ -149,30 +151,33 @@ def _of_the_script(session: Session, chosen: Divergence, finding: ScriptFinding)
         shows = "ends without values too, and no decision can be tried on it" if died else "does not show it"
         note = f"a run of the script in a fork of a warm process {shows} ({default.reason})"
         noted = replace(finding, notes=(*finding.notes, note))
-        return with_repro(session, writer, answer_of(session, chosen, noted))
+        answer = answer_of(session, chosen, noted)
+        return answer.with_repro(reproduce(session, writer, WHOLE, answer))
     answer = answer_of(session, chosen, finding, script.study.criterion)
     last_word = LastWord(session, finding.criterion)
     explanation = _explanation(session, script, answer, last_word.begin)
     _search(session, explanation)
-    return last_word.with_script_run(explanation.answer())
+    answer = explanation.answer()
+    return answer.with_script(last_word.ask(answer))
 
 
 def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) -> Answer:
     """With the script's last word; and with the script as the repro where a graph by itself does not show it
     in plain Python: it has a part in it, by a backend, a lowering or a decomposition of its own."""
-    found = last_word.with_script_run(answer)
+    found = answer.with_script(last_word.ask(answer))
     if found.repro is not None:
         return found
     if (spent := session.clock.exhausted()) is not None:
         return replace(found, repro_untried=f"the script itself was not tried as one: {spent}")
-    return with_repro(session, script_writer(session, last_word.criterion), found)
+    writer = script_writer(session, last_word.criterion)
+    return found.with_repro(reproduce(session, writer, WHOLE, found))
 
 
 def _ended(session: Session, judged: Judged) -> Result:
     """The result of a run that ends with its verdict."""
     answer, verdict = judged.answer, judged.answer.verdict
     if verdict is not None and verdict.rule is Rule.COMPILED_REPEATED:
-        answer = replace(answer, notes=(*answer.notes, *notes_on_runs(judged.chosen.study)))
+        answer = answer.noted(*notes_on_runs(judged.chosen.study))
     return _finish(session, answer, NOTHING if judged.finding.outcome is Outcome.PASS else UNCONFIRMED)
 
 
@@ -189,8 +194,7 @@ def interrupted(session: Session, found: Result | None) -> Result | None:
         return found.interrupted(STOPPED, INTERRUPTED)
     if session.known is None:
         return None
-    answer = replace(session.known(), stopped_because=STOPPED)
-    return _finish(session, answer.proved(), INTERRUPTED)
+    return _finish(session, session.known().stopped(STOPPED).proved(), INTERRUPTED)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> Result:
@@ -215,7 +219,7 @@ def judged(session: Session) -> tuple[Result, Measurement]:
     """The result of the verdict alone, and the default compile."""
     found = with_nodes(session, begin(session))
     chosen = found.chosen
-    answer = with_others(session, chosen.study, chosen, found.answer)
+    answer = found.answer.with_others(other_calls(session, chosen.study, chosen, found.answer))
     return _finish(session, answer, found.finding.outcome.status), answer.default
 
 
@@ -251,7 +255,7 @@ def _against(session: Session, found: Judged, other: Against) -> Result:
         with session.clock.stage("fixes"):
             contrast = against(session, found.chosen, other)
     except BudgetSpent as spent:
-        return _finish(session, replace(found.answer, stopped_because=spent.reason), UNCONFIRMED)
+        return _finish(session, found.answer.stopped(spent.reason), UNCONFIRMED)
     answer = replace(found.answer, contrast=contrast)
     if contrast.repairs or contrast.causes:  # each held in a second process
         return _finish(session, answer, FOUND)

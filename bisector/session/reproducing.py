@@ -191,16 +191,6 @@ def reproduce(
     )
 
 
-def with_repro(session: Session, writer: ReproWriter, answer: Answer) -> Answer:
-    """The answer with a repro of the whole, and without the fixes that did not hold in it."""
-    found = reproduce(session, writer, WHOLE, answer)
-    fixes = found.judged(answer.fixes)
-    notes = (*answer.notes, *found.notes)
-    return replace(
-        answer, repro=found.file, repro_fix=found.fix, repro_agrees=found.agrees, fixes=fixes, notes=notes
-    )
-
-
 class Next(enum.Enum):
     """What could do better than a repro that was tried."""
 

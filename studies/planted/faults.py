@@ -354,8 +354,8 @@ FAULTS = (
         "a search that Ctrl-C ends has the status of one that found nothing: 3 for 130",
         STATUSES,
         "session/pipeline.py",
-        "return _finish(session, answer.proved(), INTERRUPTED)",
-        "return _finish(session, answer.proved(), UNCONFIRMED)",
+        "return _finish(session, session.known().stopped(STOPPED).proved(), INTERRUPTED)",
+        "return _finish(session, session.known().stopped(STOPPED).proved(), UNCONFIRMED)",
         (_PIPELINE, "tests/faults/test_table.py"),
     ),
     Fault(

@@ -53,7 +53,7 @@ def asked(
         progress=lambda stage, text: None,
     )
     answer = Answer("script.py", "run", {}, fixes=FIXES)
-    return last_word.LastWord(session, Criterion()).with_script_run(answer)
+    return answer.with_script(last_word.LastWord(session, Criterion()).ask(answer))
 
 
 def test_the_next_fix_is_tried_where_the_script_still_diverges(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from ..errors import BadOption, BadTarget
 from ..inductor.graph.values import CannotWrite
 from . import bundle
 from .bundle import Checked, Minimized, check_bundle, minimize_bundle
-from .listening import eager_backend
+from .listeners import eager_backend
 from .recording import Recording, recording
 from .written_program import program
 

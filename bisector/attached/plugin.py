@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if item.config.getoption("--numbisect") == OFF:
         return (yield)
-    from .listening import install
+    from .listeners import install
     from .recording import recording
 
     install()

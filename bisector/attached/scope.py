@@ -14,7 +14,7 @@ from bisector.errors import first_line
 
 from ..inductor.graph.values import CannotWrite
 from . import bundle
-from .listening import install
+from .listeners import install
 from .recording import Recording, recording
 from .written_program import program
 

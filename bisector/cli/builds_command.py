@@ -21,9 +21,9 @@ from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory, create
 from bisector.session import environment
 from bisector.session.build_question import question
-from bisector.session.builds.asking import BuildTest, TriedBuild
-from bisector.session.builds.bisecting import Found
-from bisector.session.builds.searching import Progress, Search, Searched
+from bisector.session.builds.bisection import Found
+from bisector.session.builds.build_test import BuildTest, TriedBuild
+from bisector.session.builds.search import Progress, Search, Searched
 from bisector.session.run import Clock, keep_script
 
 from .display import Display

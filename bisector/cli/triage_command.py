@@ -24,8 +24,8 @@ from bisector.report.rendered import printable
 from bisector.runner.head import head_of
 from bisector.session import environment
 from bisector.session.run import Clock
-from bisector.session.triage.driving import LocalPool, Pool, Progress, Triage, job_command, now
-from bisector.session.triage.looked import Cluster, Looked, clustered
+from bisector.session.triage.driver import LocalPool, Pool, Progress, Triage, job_command, now
+from bisector.session.triage.failure import Cluster, Looked, clustered
 from bisector.session.triage.on_ray import RayPool
 from bisector.session.triage.store import Store
 from bisector.subject.targets import Skipped, found

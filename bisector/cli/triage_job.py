@@ -27,7 +27,7 @@ from bisector.session import pipeline
 from bisector.session.run import Session
 from bisector.session.search_order import PLACE
 from bisector.session.study import Study
-from bisector.session.triage.looked import Looked, probes_run, signature
+from bisector.session.triage.failure import Looked, probes_run, signature
 from bisector.session.triage.store import RUN
 
 from .output import write_reports

@@ -195,7 +195,7 @@ Event = Mapping[str, Any]
 
 
 def with_events(run: PlainRun, calls: Sequence[CompiledCall], events: Sequence[Event]) -> PlainRun:
-    """The run with what was noted while it ran (`inductor/program/watching.py`). calls: those that were
+    """The run with what was noted while it ran (`inductor/program/watch.py`). calls: those that were
     noted; events: all else, in order."""
     agreed, backends, late, refuted = list[bool](), list[str](), set[int](), 0
     on_stderr, wrote = "", list[str]()

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import compiling
+from . import compilation
 from .hooks.patching import HookUnavailable, wrap
 
 _COUNT = re.compile(r"_\d+$")
@@ -46,7 +46,7 @@ def pin(path: str) -> None:
             with contextlib.suppress(HookUnavailable):  # of combined kernels from 2.12 on
                 wrap(CachingAutotuner, method, partial(_refined, mark))
     # Inductor remembers choices by the source, which a probe varies.
-    compiling.CACHES_OFF["autotune_local_cache"] = False
+    compilation.CACHES_OFF["autotune_local_cache"] = False
 
 
 def _pinned(original: Callable[..., dict[Any, float]]) -> Callable[..., dict[Any, float]]:

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..core.case import WHOLE, Case
 from ..core.model import Base, Candidate, Measurement
 from ..errors import first_line
-from . import compiling, control, run_values, tensors, torch_state
+from . import compilation, control, run_values, tensors, torch_state
 from .capture.record import Call
 from .equality import same
 from .graph import edit
@@ -166,7 +166,7 @@ def control_for(candidate: Candidate) -> control.Control | None:
 
 @contextlib.contextmanager
 def active(decisions: control.Control | None, threads: int = COMPILERS) -> Iterator[None]:
-    with compiling.probe_caches(threads), contextlib.ExitStack() as stack:
+    with compilation.probe_caches(threads), contextlib.ExitStack() as stack:
         if decisions is not None:
             stack.enter_context(control.activate(decisions))
         yield
@@ -211,7 +211,7 @@ def compile_subject(subject: Subject, candidate: Candidate) -> Callable[..., Any
     subject.call.put_back_originals()
     context = subject.call.graph.tracing_context if subject.whole else None
     inputs = subject.call.graph.example_inputs if context is not None else _leaves(subject)
-    compiled = partial(compiling.compile_graph, subject.edited.gm, inputs, context, backend, options)
+    compiled = partial(compilation.compile_graph, subject.edited.gm, inputs, context, backend, options)
     try:
         return _built(compiled)
     except Exception as error:

@@ -26,7 +26,7 @@ from .execute import (
 )
 from .hooks import cudagraph
 from .measure import Exact
-from .repeating import repeated
+from .repeats import repeated
 
 Program = Callable[..., Any]
 Lookup = Callable[[str], Measurement | None]  # what a program of this digest gave before

@@ -27,7 +27,7 @@ from .criteria import (
     held_at_their_size,
 )
 from .divergence import Divergence
-from .judging import Seen
+from .finding import Seen
 from .run import Session
 from .subject import at_their_size, choose, whole_script
 from .witness import Script, Witness, script_of

@@ -20,7 +20,7 @@ from bisector.core.search.minimal import Inverted, MinimalSet, minimal_set
 from bisector.core.shares import Part, Parts
 from bisector.core.trace import Trace
 
-from .following import followable
+from .localisation import followable
 from .questions import Denied
 from .rounds import in_rounds
 from .search_order import PLACE

@@ -21,7 +21,7 @@ from bisector.core.protocol import Failed
 from bisector.core.reduction.inputs import other_shapes
 from bisector.core.search.minimal import MinimalSet
 
-from .following import arising
+from .localisation import arising
 from .study import Study, flag_of
 
 # Of two fixes with the same residual, the one that changes less of the compiler comes first.

@@ -12,7 +12,7 @@ from bisector.core.outcome import Outcome
 from bisector.core.program import PlainRun
 from bisector.core.shown import CALL, ScriptResult, differing_places
 
-from .reproducing import MOST_FIXES
+from .repro import MOST_FIXES
 from .run import Session
 from .witness import script_of
 

@@ -21,20 +21,20 @@ from bisector.core.outcome import Outcome
 from bisector.core.verdict import Rule
 from bisector.errors import INTERRUPTED
 
-from . import fixes, judging
+from . import fixes
+from .call_explanation import CallExplanation
 from .chosen_call import chosen_call, held_to_as_a_script, is_a_script, seen_in_script
 from .divergence import Divergence, DivergingScript, script_writer
-from .explaining import Explanation
-from .explaining_call import CallExplanation
-from .explaining_script import ScriptExplanation
+from .explanation import Explanation
+from .finding import Judged, ScriptFinding, answer_of, judge_seen, of_script, with_nodes
 from .flags.contrast import against, brought_back
-from .judging import Judged, ScriptFinding, answer_of, of_script, with_nodes
 from .last_word import LastWord
 from .nondeterminism import notes_on_runs
 from .other_calls import other_calls
 from .preflight import wanted_first
-from .reproducing import reproduce
+from .repro import reproduce
 from .run import Session
+from .script_explanation import ScriptExplanation
 from .search_order import PLACES
 from .study import Study
 from .subject import whole_script
@@ -50,7 +50,7 @@ def begin(session: Session) -> Judged:
     session.progress("capture", f"running {session.options.target}")
     with session.clock.stage("capture"):
         seen = chosen_call(session)
-    found = judging.judged(session, seen)
+    found = judge_seen(session, seen)
     verdict = found.finding.verdict
     session.known = lambda: found.answer
     session.progress("verdict", f"{verdict.kind.value}: {verdict.reason}")

@@ -14,7 +14,7 @@ from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
 from bisector.core.recorded import MANY_ELEMENTS, RecordedCall
 
-from . import following
+from . import localisation
 from .study import Study
 
 
@@ -23,7 +23,7 @@ def wanted_first(study: Study, call: RecordedCall) -> list[Request[Any]]:
     if study.lab.jobs < 2:
         return []
     followed = call.is_large or call.elements <= MANY_ELEMENTS
-    trace = [following.request(study, WHOLE)] if followed and call.can_be_followed else []
+    trace = [localisation.request(study, WHOLE)] if followed and call.can_be_followed else []
     return [SelfTest(), *trace, *study.requests(_rungs(call))]
 
 

@@ -244,7 +244,7 @@ FAULTS = (
         "core/verdict.py",
         "Rule.CASTS, Rule.EXACT_DTYPE, Rule.ACCURACY, Rule.ROUNDING, Rule.NO_REFERENCE, Rule.BEYOND_NUDGES,",
         "Rule.CASTS, Rule.EXACT_DTYPE, Rule.ACCURACY, Rule.NO_REFERENCE, Rule.BEYOND_NUDGES,",
-        (_TRUTHS, _SCRIPTS, "tests/session/test_following.py"),
+        (_TRUTHS, _SCRIPTS, "tests/session/test_localisation.py"),
     ),
     Fault(
         "ten times what rounding makes is far more than rounding makes",
@@ -286,7 +286,7 @@ FAULTS = (
     Fault(
         "eager is moved by a hundred steps where one is meant",
         RULES,
-        "inductor/nudging.py",
+        "inductor/nudges.py",
         "_AS_FAR_DOWN_AS_UP = 0.75",
         "_AS_FAR_DOWN_AS_UP = 75.0",
         ("tests/inductor/test_reference.py", "tests/inductor/test_products.py"),
@@ -313,7 +313,7 @@ FAULTS = (
         "inductor/undefined.py",
         "outside = ~((wide > info.min - 1.0) & (wide < info.max + 1.0))",
         "outside = ~((wide >= info.min) & (wide <= info.max))",
-        ("tests/inductor/test_collecting.py", "tests/inductor/test_higher_order.py"),
+        ("tests/inductor/test_evidence.py", "tests/inductor/test_higher_order.py"),
     ),
     Fault(
         "printed numbers that are a hundredth apart are one",

@@ -24,7 +24,7 @@ WRAPPER = """\
            ^^^^^^^^^^^^^^^^^^^
 """
 WATCHING = """\
-  File "/src/bisector/inductor/program/watching.py", line 163, in call
+  File "/src/bisector/inductor/program/watch.py", line 163, in call
     result = function(*args, **kwargs)
 """
 
@@ -41,7 +41,7 @@ def test_a_traceback_is_the_same_whatever_its_calls_go_through() -> None:
 
 
 def test_a_warning_says_the_same_wherever_it_is_ascribed_to() -> None:
-    places = "/env/torch/_dynamo/eval_frame.py:1166", "/src/bisector/inductor/program/watching.py:163"
+    places = "/env/torch/_dynamo/eval_frame.py:1166", "/src/bisector/inductor/program/watch.py:163"
     warnings = [said(f"{place}: UserWarning: few\n  return fn(*args)\nnext\n") for place in places]
     assert warnings[0].said == warnings[1].said == ("UserWarning: few", "next")
     own = ["train.py:13: UserWarning: few", "  out = compiled(x)", "", "/torch/_dynamo/x: no place"]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bisector.core.options import Options
-from bisector.session.triage.driving import job_command
+from bisector.session.triage.driver import job_command
 from bisector.session.triage.store import Store
 from bisector.subject.targets import Failure, found
 from tests.command import numbisect

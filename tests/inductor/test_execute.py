@@ -12,7 +12,7 @@ from torch._inductor import output_code
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
-from bisector.inductor import collecting, describe, execute, probing
+from bisector.inductor import describe, evidence, execute, probing
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.hooks import cudagraph
 
@@ -29,7 +29,7 @@ def subject_of(tmp_path: Path, script: str) -> execute.Subject:
 def runs(subject: execute.Subject) -> tuple[dict[str, Any], dict[str, Any]]:
     """Eager's outputs and the reference's."""
     eager = execute.run(subject, execute.eager_program(subject))
-    reference = collecting.References(subject, {}, eager, 1e-7).outputs(None)
+    reference = evidence.References(subject, {}, eager, 1e-7).outputs(None)
     assert reference is not None
     return eager, reference
 

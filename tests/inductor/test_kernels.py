@@ -14,7 +14,7 @@ import pytest
 from bisector import wire
 from bisector.core.model import Candidate
 from bisector.core.protocol import RunProbe
-from bisector.inductor.compiling import probe_caches
+from bisector.inductor.compilation import probe_caches
 from bisector.inductor.kernels import Built, Kernel, built_by, entry_of
 from bisector.inductor.serving.building import Builder, together
 from tests.inductor.workers import ABOUT, answers, working

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bisector.inductor.following import local_error
-from bisector.inductor.nudging import Nudged, OneUlp
+from bisector.inductor.nudges import Nudged, OneUlp
 from bisector.inductor.products import factor_eps
 
 TF32, BF16 = 2.0**-10, 2.0**-7

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 
 from bisector.errors import first_line
 from bisector.inductor import tensors
-from bisector.inductor.collecting import EagerRun
-from bisector.inductor.nudging import Nudged, OneUlp, nudge
+from bisector.inductor.evidence import EagerRun
+from bisector.inductor.nudges import Nudged, OneUlp, nudge
 from bisector.inductor.reference import Float64, NoReference, widened
 
 ONES = torch.ones(4)

@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from bisector.inductor import compiling, torch_state
+from bisector.inductor import compilation, torch_state
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 
@@ -64,7 +64,7 @@ import sys
 import torch._functorch.config as functorch_config, torch._inductor.config as inductor_config
 from bisector.inductor import compiling, torch_state
 
-with compiling.probe_caches(threads=1):
+with compilation.probe_caches(threads=1):
     print(inductor_config.fx_graph_cache, functorch_config.enable_autograd_cache)
 print(inductor_config.fx_graph_cache, functorch_config.enable_autograd_cache)
 try:
@@ -118,5 +118,5 @@ def test_on_cuda_no_pool_of_compilers_outlives_a_probe(
     on_cuda: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: on_cuda)
-    with compiling.probe_caches(threads=3):
+    with compilation.probe_caches(threads=3):
         assert torch._inductor.config.compile_threads == threads

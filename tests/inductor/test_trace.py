@@ -19,7 +19,7 @@ from bisector.core.protocol import CannotAnswer
 from bisector.core.shares import Carried, Part, Shares
 from bisector.core.trace import NodeTrace, Reach, Trace, amplified, amplifier, origin
 from bisector.core.verdict import Verdict, VerdictClass
-from bisector.inductor import collecting, execute
+from bisector.inductor import evidence, execute
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.following import taps
@@ -459,7 +459,7 @@ def test_values_that_do_not_fit_are_not_held(tmp_path: Path, monkeypatch: pytest
 
 
 def classified(call: Call, told: Trace) -> Verdict:
-    return classify(collecting.collect(call, WHOLE, None), Criterion(), False, told)
+    return classify(evidence.collect(call, WHOLE, None), Criterion(), False, told)
 
 
 @pytest.mark.live

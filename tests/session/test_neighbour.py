@@ -11,7 +11,7 @@ from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour
-from bisector.session.reducing import nearest
+from bisector.session.reduction import nearest
 from tests.session.planted import studied
 
 pytestmark = pytest.mark.usefixtures("warm_workers")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisector.core.graphinfo import GraphInfo, NodeInfo
-from bisector.session.concluding import why_large
+from bisector.session.conclusion import why_large
 
 
 def inputs(*shapes: tuple[int, ...]) -> GraphInfo:

@@ -19,7 +19,7 @@ from bisector.core.fix import SetFlags, UseBackend
 from bisector.core.fix_source import by_name, paste_lines
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import ScriptSpec
-from bisector.session.reproducing import OWN_HEADER
+from bisector.session.repro import OWN_HEADER
 from bisector.session.script_repro import DIFFERS, Source, text
 
 CALLS = """

@@ -14,8 +14,8 @@ from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.errors import BadOption, BadTarget
 from bisector.session.run import Clock
-from bisector.session.triage.driving import Triage
-from bisector.session.triage.looked import Looked, clustered
+from bisector.session.triage.driver import Triage
+from bisector.session.triage.failure import Looked, clustered
 from bisector.session.triage.store import Store
 from bisector.subject.targets import Failure, Target, TargetKind
 from tests.runner.test_head import HEAD

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from bisector.inductor import autotuned, compiling
+from bisector.inductor import autotuned, compilation
 
 SIZES = {"x": 4, "r0_": 512}
 
@@ -65,7 +65,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(triton_heuristics, "CachingAutotuner", Kernel)
     original, tuning = Kernel.benchmark_all_configs, Kernel.coordinate_descent_tuning
     monkeypatch.setattr(autotuned, "_file", None)
-    monkeypatch.setattr(compiling, "CACHES_OFF", dict(compiling.CACHES_OFF))
+    monkeypatch.setattr(compilation, "CACHES_OFF", dict(compilation.CACHES_OFF))
     autotuned.pin(str(tmp_path / "choices"))
     yield tmp_path / "choices"
     Kernel.benchmark_all_configs = original  # type: ignore[method-assign]
@@ -113,14 +113,14 @@ def test_inductors_own_memory_of_choices_is_off_in_a_probe_where_they_are_pinned
     import torch._inductor.config as inductor_config
 
     assert inductor_config.autotune_local_cache
-    with compiling.probe_caches(threads=1):
+    with compilation.probe_caches(threads=1):
         assert not inductor_config.autotune_local_cache
 
 
 def test_inductors_own_memory_of_choices_is_left_alone_where_none_are_pinned() -> None:
     import torch._inductor.config as inductor_config
 
-    with compiling.probe_caches(threads=1):
+    with compilation.probe_caches(threads=1):
         assert inductor_config.autotune_local_cache
 
 

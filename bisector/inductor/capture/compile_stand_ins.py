@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from ..threads import ThreadFlag
-from .wrapping import is_of_torch
+from .wrapped_calls import is_of_torch
 
 StandIn = tuple[Any, str, Callable[..., Any]]  # owner, name, and what is put there
 # Given torch's own function, what is compiled, and the arguments by name; returns the compiled form.

@@ -21,11 +21,11 @@ import torch
 import torch._dynamo.repro.after_aot
 import torch._dynamo.repro.after_dynamo
 
-from . import comparing, compile_stand_ins
+from . import comparisons, compile_stand_ins
 from .artifacts import run_repro_stand_in
 from .record import Recorder
 from .signals import MainThread
-from .wrapping import name_of, wrapped
+from .wrapped_calls import name_of, wrapped
 
 
 @contextlib.contextmanager
@@ -37,7 +37,7 @@ def intercepted(recorder: Recorder, script: Path) -> Iterator[None]:
         (torch._dynamo.repro.after_dynamo, "run_repro", run_repro),
         compile_stand_ins.of_compile(functools.partial(_compiled, recorder)),
         compile_stand_ins.of_optimize(functools.partial(_optimized, recorder)),
-        *comparing.stand_ins(recorder.compared),
+        *comparisons.stand_ins(recorder.compared),
         *MainThread().stand_ins(),
         (torch, "manual_seed", _seeding(recorder, torch.manual_seed, "torch")),
         (torch.random, "manual_seed", _seeding(recorder, torch.manual_seed, "torch")),

@@ -15,7 +15,7 @@ import torch.utils._pytree as pytree
 from ...core.criterion import DTYPE_TOLERANCES, Criterion
 from ...core.model import Tolerance
 from .. import measure, tensors, torch_state
-from .comparing import Compared
+from .comparisons import Compared
 from .restarts import restart_as_the_compiler_would
 
 # Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls

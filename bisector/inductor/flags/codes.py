@@ -16,7 +16,7 @@ from torch._inductor.async_compile import AsyncCompile
 
 from ...core.case import Case
 from ...core.model import Candidate
-from .. import compiling, execute, source_capture
+from .. import compilation, execute, source_capture
 from ..capture.record import Call
 
 _BUILDERS = ("cpp", "cpp_pybinding", "triton")  # what a generated module calls with the source of a kernel
@@ -31,7 +31,7 @@ def code_of(call: Call, case: Case, candidate: Candidate, train: bool | None) ->
 def sources_of(call: Call, case: Case, candidate: Candidate, train: bool | None) -> list[str]:
     """The code of each graph, of the backward one too where there is one; none where it is not known."""
     subject = execute.prepare(call, case, train)
-    at_once = compiling.BACKWARD_AT_ONCE
+    at_once = compilation.BACKWARD_AT_ONCE
     if subject.train and at_once not in functorch_config._config:  # type: ignore[attr-defined]
         return []  # the backward graph would be compiled when it runs
     with ExitStack() as stack:

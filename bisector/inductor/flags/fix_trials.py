@@ -28,7 +28,7 @@ from .. import execute, probing, tensors, torch_state
 from ..capture.record import Call
 from ..graph import edit
 from ..hooks import decomp
-from ..redrawing import redrawn
+from ..redrawn_inputs import redrawn
 
 # A block of runs shorter than this is mostly the clock's and the scheduler's noise.
 BLOCK_S = 0.02

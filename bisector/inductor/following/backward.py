@@ -23,7 +23,7 @@ from .. import naming
 from ..dispatched_ops import DispatchedOps
 from ..equality import same
 from ..execute import Subject, seed
-from ..nudging import LINEAR, nudge
+from ..nudges import LINEAR, nudge
 from ..products import factor_eps
 from ..reference import Float64, NoReference, short_name, widen
 from ..rounding import finest_of

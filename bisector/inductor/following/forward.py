@@ -19,7 +19,7 @@ from ..dispatched_ops import DispatchedOps
 from ..equality import same
 from ..execute import NotCompiled
 from ..graph import edit
-from ..nudging import LINEAR
+from ..nudges import LINEAR
 from ..products import factor_eps
 from ..reference import Float64, NoReference, short_name, widen
 from ..rounding import finest_of

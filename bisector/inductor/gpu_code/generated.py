@@ -25,7 +25,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ...core.decision import DecisionId
-from .. import compiling, naming, source_capture
+from .. import compilation, naming, source_capture
 from ..capture.record import Call
 from ..control import Control, activate
 from ..hooks import cpp_ops, triton_ops
@@ -78,7 +78,7 @@ def of_call(
         args = [_on_device(arg) for arg in call.args]
         with pretended.settings(**settings), pretended.visible(), activate(control):
             sources = source_capture.source_only(
-                lambda: compiling.compile_graph(gm, args, TracingContext(mode), "inductor", {})
+                lambda: compilation.compile_graph(gm, args, TracingContext(mode), "inductor", {})
             )
     kernels = [Kernel(n, s, by_name.get(n, {})) for n, s in KERNEL.findall("\n".join(sources))]
     return GeneratedCode(kernels, [decision.id for decision in control.decisions()])

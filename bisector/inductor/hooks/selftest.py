@@ -22,7 +22,7 @@ from torch.fx import GraphModule
 from ...core import kinds
 from ...core.decision import DecisionId
 from ...core.kinds import Kind
-from .. import compiling, control, source_capture
+from .. import compilation, control, source_capture
 from ..control import Control
 
 Inputs = list[torch.Tensor]
@@ -196,7 +196,7 @@ class _Source:
         graph = copy.deepcopy(self.graph)
         with nullcontext() if active is None else control.activate(active):
             sources = source_capture.source_only(
-                lambda: compiling.compile_graph(graph, self.inputs, None, "inductor", {})
+                lambda: compilation.compile_graph(graph, self.inputs, None, "inductor", {})
             )
         return source_capture.digest(sources)
 
@@ -206,7 +206,7 @@ def _settings(program: TestProgram) -> Iterator[None]:
     with (
         torch.inference_mode(False),
         torch.set_grad_enabled(program.train),
-        compiling.probe_caches(1),
+        compilation.probe_caches(1),
         inductor_config.patch(dict(program.settings)),
     ):
         yield

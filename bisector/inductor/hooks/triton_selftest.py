@@ -10,7 +10,7 @@ from contextlib import nullcontext
 
 import torch
 
-from .. import compiling, control, source_capture
+from .. import compilation, control, source_capture
 from ..control import Control
 from . import triton_cast, triton_fma, triton_math, triton_reduce
 from .selftest import CHANGED, NEVER_ASKED, why_ineffective
@@ -28,7 +28,7 @@ Inputs = Sequence[torch.Tensor]
 def run(make_inputs: Callable[[], Inputs] = lambda: _inputs()) -> dict[str, str | None]:
     """For each part None if its hook bites, else the reason why it must be switched off."""
     off = control.disabled()
-    with compiling.probe_caches(1):
+    with compilation.probe_caches(1):
         inputs, listing = make_inputs(), Control()
         base = _source(listing, inputs)
         if base != _source(None, inputs):

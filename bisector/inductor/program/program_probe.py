@@ -43,15 +43,15 @@ from ...core.program import (
     without_its_own_words,
 )
 from ...core.shown import not_compared, outputs_of
-from .. import compiling, control, torch_state
+from .. import compilation, control, torch_state
 from ..capture.compile_stand_ins import of_compile_fx
 from ..execute import COMPILERS
 from ..hooks import guard
 from ..main_module import execute
 from ..probing import measurement_of
-from . import call_state, run_script, watching
+from . import call_state, run_script, watch
 from .graph_control import Graphs, ProgramControl
-from .watching import Started
+from .watch import Started
 
 
 class _Left(BaseException):
@@ -72,7 +72,7 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
     graphs = Graphs()
     decisions = ProgramControl(graphs, options.rung, candidate.base, candidate.members) if hooked else None
     torch.set_num_threads(options.threads)
-    compiling.decompositions_as_they_are()
+    compilation.decompositions_as_they_are()
     flags = {**options.config, **dict(candidate.flags)}
     if decisions is not None and decisions.denies(kinds.GUARD.name):
         flags = _WITHOUT_LIMIT | flags
@@ -107,8 +107,8 @@ def _caches_of_its_own(below: Path) -> Iterator[None]:
         graphs = mock.patch.object(FxGraphCache, "_get_tmp_dir", lambda: os.path.join(folder, "fx"))
         traces = mock.patch.object(AOTAutogradCache, "_get_tmp_dir", lambda: os.path.join(folder, "aot"))
         inductor = {"fx_graph_remote_cache": False, "compile_threads": COMPILERS}
-        autograd = compiling.backward_at_once()
-        with graphs, traces, compiling.in_force(inductor_config, inductor), functorch_config.patch(autograd):
+        autograd = functorch_config.patch(compilation.backward_at_once())
+        with graphs, traces, compilation.in_force(inductor_config, inductor), autograd:
             yield
 
 
@@ -155,7 +155,7 @@ def _run(options: ProgramOptions, only: Sequence[int], arguments: Mapping[str, J
         backend=None if options.rung in (INDUCTOR, OWN) else options.rung,
     )  # fmt: skip
     asks_guards = control.current(kinds.GUARD.name) is not None
-    finish = watching.begin(asked, note, _Calls().around if asks_guards else watching.alone)
+    finish = watch.begin(asked, note, _Calls().around if asks_guards else watch.alone)
     ended, status = None, 0
     try:
         run_script.hear(sys.stderr, lambda text: note(said=text))

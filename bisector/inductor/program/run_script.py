@@ -63,9 +63,10 @@ def run(options: dict[str, Any], script: str) -> None:
             sys.path.append(options["root"])
         from bisector import wire
         from bisector.core.program import PlainOptions
-        from bisector.inductor.program import watching
 
-        finish.append(watching.begin(wire.load(PlainOptions, options), note))
+        from . import watch
+
+        finish.append(watch.begin(wire.load(PlainOptions, options), note))
         import torch
 
         torch.save = files.saving(torch.save)

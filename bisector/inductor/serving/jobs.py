@@ -18,8 +18,8 @@ from ...core.graphinfo import GraphInfo
 from ...core.messages import ProgramOptions
 from ...core.model import Json, Measurement
 from .. import (
-    collecting,
     describe,
+    evidence,
     execute,
     formula,
     hooks,
@@ -84,7 +84,7 @@ def _pasted(loaded: Loaded, request: asked.RunPasted) -> Measurement:
 
 
 def _verdict(loaded: Loaded, request: asked.RunVerdict) -> Evidence:
-    return collecting.collect(_call(loaded, request), request.about.case, request.about.train)
+    return evidence.collect(_call(loaded, request), request.about.case, request.about.train)
 
 
 def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:

@@ -13,8 +13,8 @@ from bisector.builds.line import Source
 from bisector.builds.predicate import CannotInstall
 from bisector.core.budget import BudgetSpent
 
-from .asking import BuildTest
-from .bisecting import Found
+from .bisection import Found
+from .build_test import BuildTest
 
 MOST = 16  # settings that are tried one by one; the releases so far have changed fewer
 

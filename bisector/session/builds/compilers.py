@@ -16,8 +16,8 @@ from bisector.core.ladder import Bracket, Step
 from bisector.core.outcome import Outcome
 
 from .. import environment
-from .asking import BuildTest
-from .bisecting import NOTHING, UNCONFIRMED, Found, confirm
+from .bisection import NOTHING, UNCONFIRMED, Found, confirm
+from .build_test import BuildTest
 
 RUNG = "C++ compilers"
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from bisector.errors import MissingTool
 
-from .driving import job_command, run_job
+from .driver import job_command, run_job
 
 ANSWERS_WITHIN_S = 10.0
 RETRIES = 3  # of a job whose node died

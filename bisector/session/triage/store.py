@@ -24,7 +24,7 @@ from bisector.runner.head import Head
 from bisector.runner.rundir import RunDirectory
 
 from ...subject.targets import Failure
-from .looked import Looked
+from .failure import Looked
 
 RUN = "run"
 

@@ -23,11 +23,10 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.errors import CannotWrite
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
-from bisector.session import reproducing
+from bisector.session import repro
 from bisector.session.fixes import from_repairs
 from bisector.session.plain_runs import SCRIPT, PendingRun, PlainRuns, ScriptEnd
-from bisector.session.repro_writers import GraphWriter
-from bisector.session.reproducing import (
+from bisector.session.repro import (
     Reproduced,
     ReproPlan,
     RunningRepro,
@@ -38,6 +37,7 @@ from bisector.session.reproducing import (
     header,
     named,
 )
+from bisector.session.repro_writers import GraphWriter
 from tests.core.measurements import judged
 
 SHOWN = ReproPlan(WHOLE, None)
@@ -96,7 +96,7 @@ def repro_of(
 ) -> tuple[Reproduced, list[ReproPlan]]:
     """What is shown and what was run, where a repro is what `says` makes of it."""
     ran: list[ReproPlan] = []
-    real = reproducing.start
+    real = repro.start
 
     def start(session: Any, shown: ReproPlan, answered: Repro) -> RunningRepro:
         ran.append(shown)
@@ -105,11 +105,11 @@ def repro_of(
     def written(writer: Any, shown: ReproPlan, answer: Any, decisions: Any) -> Repro:
         return Repro(says(shown), "def fn(): ...")
 
-    monkeypatch.setattr(reproducing, "written", written)
-    monkeypatch.setattr(reproducing, "start", start)
+    monkeypatch.setattr(repro, "written", written)
+    monkeypatch.setattr(repro, "start", start)
     writer: Any = GraphWriter
     answer = Answer("case.py", "run", {})
-    return reproducing.reproduce(session, writer, Case(cut=("mul",)), answer, None), ran
+    return repro.reproduce(session, writer, Case(cut=("mul",)), answer, None), ran
 
 
 def test_a_program_that_agreed_is_not_run_again(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
@@ -207,9 +207,9 @@ def test_it():
 
 def made(written: TestFile | Failed, session: Any, monkeypatch: pytest.MonkeyPatch) -> WrittenTest:
     """What came of a test that the worker wrote so."""
-    monkeypatch.setattr(reproducing, "written_as_test", lambda *given: written)
+    monkeypatch.setattr(repro, "written_as_test", lambda *given: written)
     answer, study = Answer("case.py", "run", {}), None
-    return reproducing.write_test(session, study, SHOWN, answer)  # type: ignore[arg-type]
+    return repro.write_test(session, study, SHOWN, answer)  # type: ignore[arg-type]
 
 
 def test_a_comparison_that_fails_is_kept(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:

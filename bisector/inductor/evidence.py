@@ -14,11 +14,12 @@ from typing import Any
 import torch
 import torch.fx
 
-from ..core import accuracy, kinds
-from ..core.case import Case
-from ..core.evidence import FALLBACK_RANDOM, MOST_RUNS, Evidence, Repeated
-from ..core.model import Candidate, Measurement
-from ..errors import first_line
+from bisector.core import accuracy, kinds
+from bisector.core.case import Case
+from bisector.core.evidence import FALLBACK_RANDOM, MOST_RUNS, Evidence, Repeated
+from bisector.core.model import Candidate, Measurement
+from bisector.errors import first_line
+
 from . import tensors, torch_state
 from .capture.record import Call
 from .eager_again import FailsAgain, steadiness
@@ -26,9 +27,9 @@ from .equality import differing
 from .execute import Outputs, Subject, eager_program, measured, prepare, run, run_again
 from .measure import Exact
 from .moves import Moves
-from .nudging import OneUlp
+from .nudges import OneUlp
 from .probing import compiled_measurement, probe
-from .redrawing import redrawn
+from .redrawn_inputs import redrawn
 from .reference import (
     Float64,
     LeavingOut,
@@ -38,7 +39,7 @@ from .reference import (
     narrowing_casts,
     widened,
 )
-from .repeating import repeated
+from .repeats import repeated
 from .rounding import rounding_of
 from .undefined import OTHERS, ChangedCalls, UndefinedCalls
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bisector.builds.bounds import parse_bound
 from bisector.builds.line import Line
 from bisector.core.budget import BudgetSpent
 from bisector.core.ladder import Bracket, Step, climb, walked_back
@@ -12,8 +13,7 @@ from bisector.core.options import FIXED, INTRODUCED, Question
 from bisector.core.outcome import Outcome
 from bisector.errors import BadOption
 
-from ...builds.bounds import parse_bound
-from .asking import WORDS, BuildTest
+from .build_test import WORDS, BuildTest
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 

@@ -27,17 +27,17 @@ from bisector.core.smaller import Anchor, Neighbour, Reduced, Scope, Start
 from bisector.core.trace import Trace
 from bisector.core.verdict import Verdict
 
-from . import reproducing
 from .confirmation import Confirming, confirm, summary
 from .culprit_search import decide
 from .divergence import Divergence
 from .fixes import flag_fixes, flags_to_confirm
 from .flags.walk import on_whole, walk
 from .preflight import test_hooks
-from .reducing import reduce_case
+from .reduction import reduce_case
+from .repro import reproduce, start_early
 from .run import Session
 from .search_order import Suspects, suspects
-from .starting import REFUTED_ON_WHOLE
+from .starting_case import REFUTED_ON_WHOLE
 from .study import Study
 
 MECHANISM = "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging"
@@ -194,12 +194,12 @@ class Explanation:
         self.on_progress(known)
         writer = self.divergence.writer(session, self.study)
         members = self.decided.members if self.decided is not None else []
-        early = reproducing.start_early(session, writer, case, known, members)
+        early = start_early(session, writer, case, known, members)
         try:
             with session.clock.stage("fixes"):
                 self.conclusion = self._conclude(case)
             self._stopped(self.conclusion.stopped_because)
-            self.reproduced = reproducing.reproduce(session, writer, case, self.answer(), early)
+            self.reproduced = reproduce(session, writer, case, self.answer(), early)
         finally:
             if early is not None:
                 early.stop()

@@ -20,23 +20,24 @@ from typing import Any, TypeVar
 
 import torch
 
-from ... import wire
-from ...core.backends import INDUCTOR, is_beyond, rung_of
-from ...core.model import Measurement
-from ...core.program import CompiledCall, Effect, Mode, WatchOptions
-from ...errors import first_line
+from bisector import wire
+from bisector.core.backends import INDUCTOR, is_beyond, rung_of
+from bisector.core.model import Measurement
+from bisector.core.program import CompiledCall, Effect, Mode, WatchOptions
+from bisector.errors import first_line
+
 from .. import torch_state
-from ..capture import comparing
-from ..capture.comparing import Compared
+from ..capture import comparisons
+from ..capture.comparisons import Compared
 from ..capture.compile_stand_ins import of_compile
-from ..capture.wrapping import IN_A_CALL, is_of_the_program, wrapped
+from ..capture.wrapped_calls import IN_A_CALL, is_of_the_program, wrapped
 from ..run_values import Values, digests_of, measured, size_of
 from ..threads import ThreadFlag
 from . import call_values, effects
-from .beside import EagerRerun
+from .eager_rerun import EagerRerun
+from .moved_run import Rounded
 from .put_back import PutBack, place_of
 from .reach import code_of
-from .rounded import Rounded
 from .substitution import Kept, Substituted
 
 KEPT_BYTES = 512 << 20  # of values, over all calls; of the larger ones of later calls a digest and a sample
@@ -74,7 +75,7 @@ def begin(asked: WatchOptions, note: Note, around: Around = alone) -> Callable[[
     _watch_backward(watch)
     if asked.put_back is not None:
         PutBack(asked.put_back, asked.codes).begin()
-    for owner, name, stand_in in (of_compile(compiled), *comparing.stand_ins(watch.compared)):
+    for owner, name, stand_in in (of_compile(compiled), *comparisons.stand_ins(watch.compared)):
         setattr(owner, name, stand_in)
     return watch.finish
 

@@ -26,7 +26,7 @@ from bisector.core.verdict import BY_VALUES, Verdict, VerdictClass
 
 from . import environment
 from .divergence import Divergence, DivergingScript
-from .following import follow
+from .localisation import follow
 from .run import Session
 from .witness import Witness, script_of
 
@@ -102,7 +102,7 @@ class Judged:
     answer: Answer
 
 
-def judged(session: Session, seen: Seen) -> Judged:
+def judge_seen(session: Session, seen: Seen) -> Judged:
     """The verdict of what was seen, and the answer that it makes."""
     finding = _found(session, seen)
     return Judged(seen.chosen, finding, answer_of(session, seen.chosen, finding))

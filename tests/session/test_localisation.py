@@ -14,7 +14,7 @@ from bisector.core.judge import judge
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.protocol import DescribeGraph, Failed, RunTrace, Traced
 from bisector.core.trace import NodeTrace, Reach, Trace
-from bisector.session.following import UNTRACED, follow
+from bisector.session.localisation import UNTRACED, follow
 from tests.session.fake_lab import FakeLab
 
 OUT = OutputMeasurement(

@@ -10,13 +10,13 @@ from bisector.core.fix import Conclusion
 from bisector.core.reduction.script import compiled_alone_notes, fewest_calls, fewest_graphs
 from bisector.core.smaller import Scope, Start
 
-from .concluding import conclude_script
+from .conclusion import conclude_script
 from .divergence import DivergingScript
-from .explaining import Explanation
+from .explanation import Explanation
 from .flags.curated import of_script
-from .reducing import reduce_case
+from .reduction import reduce_case
 from .run import Session
-from .starting import NOTHING_SMALLER
+from .starting_case import NOTHING_SMALLER
 
 
 class ScriptExplanation(Explanation):

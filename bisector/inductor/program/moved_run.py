@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..moves import WIDE
-from ..nudging import Nudged, nudge
+from ..nudges import Nudged, nudge
 from .gradients import watch_gradients
 from .substitution import left_by
 

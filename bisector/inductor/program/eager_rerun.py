@@ -13,22 +13,23 @@ import torch
 import torch.utils._pytree as pytree
 from torch.autograd import forward_ad
 
-from ...core.accuracy import has_other_reference
-from ...core.evidence import Evidence
-from ...core.model import Measurement
-from ...core.trace import GRADIENT
-from ...errors import first_line
+from bisector.core.accuracy import has_other_reference
+from bisector.core.evidence import Evidence
+from bisector.core.model import Measurement
+from bisector.core.trace import GRADIENT
+from bisector.errors import first_line
+
 from .. import tensors
 from ..eager_again import FailsAgain, steadiness
 from ..measure import Exact
-from ..nudging import Nudged
+from ..nudges import Nudged
 from ..reference import Float64, widen, widened
 from ..rounding import finest_of
 from ..run_values import Values, measured
 from ..torch_state import Modes
 from . import call_values
 from .reach import held
-from .remembered import Remembered, bindings
+from .remembered_state import Remembered, bindings
 
 NUDGES = 3  # a discontinuity is met by one ulp in about half of the draws
 OTHER_REFERENCE = "no float64 reference: in float64 the program computes something else"

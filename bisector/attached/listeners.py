@@ -18,9 +18,9 @@ import torch.testing._comparison
 from torch import fx
 
 from bisector.errors import first_line
+from bisector.inductor import torch_state
+from bisector.inductor.capture.compile_stand_ins import of_compile_fx, outermost
 
-from ..inductor import torch_state
-from ..inductor.capture.compile_stand_ins import of_compile_fx, outermost
 from .recording import Call, Graph, Recording, current
 
 STAND_IN = "numbisect_stand_in"

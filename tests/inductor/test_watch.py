@@ -31,14 +31,15 @@ from bisector.core.program import Carrier, CompiledCall, EffectKind, Mode, Plain
 from bisector.core.script_verdict import first_unequal
 from bisector.core.shown import is_exact, shown
 from bisector.inductor import run_values
-from bisector.inductor.capture import comparing
-from bisector.inductor.capture.wrapping import wrapped
-from bisector.inductor.program import beside as watching_beside
-from bisector.inductor.program import call_values, watching
+from bisector.inductor.capture import comparisons
+from bisector.inductor.capture.wrapped_calls import wrapped
+from bisector.inductor.program import call_values
+from bisector.inductor.program import eager_rerun as watching_beside
+from bisector.inductor.program import watch as watching
 from bisector.inductor.program.put_back import PutBack, place_of
-from bisector.inductor.program.remembered import Remembered
+from bisector.inductor.program.remembered_state import Remembered
 from bisector.inductor.program.substitution import Substituted
-from bisector.inductor.program.watching import Watch
+from bisector.inductor.program.watch import Watch
 from bisector.inductor.run_values import measured
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
@@ -439,7 +440,7 @@ def test_an_attribute_is_not_taken_for_a_global_variable_of_its_name() -> None:
 def test_what_watches_compares_nothing_in_the_place_of_the_script(tmp_path: Path) -> None:
     noted: list[dict[str, Any]] = []
     watch = Watch(of(tmp_path, Mode.EAGER), lambda **event: noted.append(event))
-    compare = {name: stand_in for _, name, stand_in in comparing.stand_ins(watch.compared)}["equal"]
+    compare = {name: stand_in for _, name, stand_in in comparisons.stand_ins(watch.compared)}["equal"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(torch, "equal", compare)
         watch.call("f", torch.nn.Dropout(), torch.nn.Dropout(), (torch.ones(3),), {})

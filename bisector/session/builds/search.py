@@ -10,6 +10,10 @@ from typing import Any
 
 from git import Repo
 
+from bisector.builds.catalogue import Catalogue
+from bisector.builds.commits import CommitLine, Overlaid
+from bisector.builds.environments import Environments, Fetching
+from bisector.builds.history import main_commit, opened
 from bisector.builds.index import Wheel, wheels
 from bisector.builds.line import Known, Line, Source
 from bisector.builds.overlay import Overlay
@@ -20,14 +24,10 @@ from bisector.errors import NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
 
-from ...builds.catalogue import Catalogue
-from ...builds.commits import CommitLine, Overlaid
-from ...builds.environments import Environments, Fetching
-from ...builds.history import main_commit, opened
 from .. import environment
 from ..build_question import of_commits
-from .asking import BuildTest, TriedBuild
-from .bisecting import FOUND, NOTHING, Found, bisect
+from .bisection import FOUND, NOTHING, Found, bisect
+from .build_test import BuildTest, TriedBuild
 from .changed_defaults import ChangedDefaults, changed_defaults
 from .compilers import Compilers, compare
 

@@ -13,9 +13,8 @@ from typing import Any
 import torch
 
 import bisector
-
-from ...core.criterion import EXACT
-from ...core.model import Tolerance
+from bisector.core.criterion import EXACT
+from bisector.core.model import Tolerance
 
 _NOT_THE_SCRIPTS = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (torch, bisector))
 

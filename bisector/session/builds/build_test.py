@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from bisector.builds import history
 from bisector.builds.line import Source
 from bisector.builds.predicate import BuildResult, CannotInstall, ask
 from bisector.core.budget import BudgetSpent
@@ -16,7 +17,6 @@ from bisector.core.options import FIXED, Question
 from bisector.core.outcome import Outcome
 from bisector.runner.journal import Journal, key_of
 
-from ...builds import history
 from .. import environment
 
 WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}

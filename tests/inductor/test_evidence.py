@@ -15,13 +15,13 @@ from bisector.core.judge import judge
 from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
 from bisector.core.verdict import Rule, Verdict, VerdictClass
-from bisector.inductor import repeating
+from bisector.inductor import repeats
 from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
-from bisector.inductor.collecting import collect
+from bisector.inductor.evidence import collect
 from bisector.inductor.execute import measured, prepare
 from bisector.inductor.following.follow import trace
-from bisector.inductor.repeating import DISTINCT
+from bisector.inductor.repeats import DISTINCT
 from bisector.inductor.undefined import OTHERS, ChangedCalls, UndefinedCalls
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
@@ -58,7 +58,7 @@ def racing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     sin = torch.ops.aten.sin.default
     monkeypatch.setitem(lowering.lowerings, sin, lowering.lowerings[sin])
-    monkeypatch.setattr(repeating, "RUNNING_S", 60.0)
+    monkeypatch.setattr(repeats, "RUNNING_S", 60.0)
 
 
 @pytest.mark.usefixtures("racing")

@@ -17,8 +17,8 @@ from bisector.core.smaller import Anchor, Reduced, Scope, Start
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import VerdictClass
 
-from .following import followable
-from .reducing import reduce_case
+from .localisation import followable
+from .reduction import reduce_case
 from .rounds import in_rounds
 from .search_order import PLACE
 from .study import Study

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from bisector import wire
+from bisector import processes, wire
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 
-from ... import processes
 from ..run import Clock
-from .looked import Looked, clustered
+from .failure import Looked, clustered
 from .store import Store
 
 ALIKE = 0.5  # from here on two failures more likely have one cause than two

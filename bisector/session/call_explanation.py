@@ -21,16 +21,16 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Anchor, Reduced, Scope, Start
 from bisector.core.verdict import VerdictClass
 
-from . import following, reproducing, starting
-from .concluding import conclude_call
+from . import localisation, repro, starting_case
+from .conclusion import conclude_call
 from .confirmation import confirm_also
 from .culprit_search import grade, one_repair
-from .explaining import Explanation
+from .explanation import Explanation
 from .family_search import family_of_whole, is_diffuse, seen_again, smallest_on_whole
 from .flags.curated import of_call
 from .mechanisms import TO_THE_BIT, mechanisms
 from .preflight import try_backends
-from .reducing import anchored_by, nearest
+from .reduction import anchored_by, nearest
 from .search_order import listed
 from .study import config_id
 
@@ -67,13 +67,13 @@ class CallExplanation(Explanation):
         if self._trace is None or not is_diffuse(self._trace, self.whole.default):
             return False
         with self.session.clock.stage("localise"):
-            info, paths = self.study.describe(WHOLE), following.followable(self.whole.default)
+            info, paths = self.study.describe(WHOLE), localisation.followable(self.whole.default)
             tried = mechanisms(self.study, info, self._trace, paths)
         first, found = next(((m.operation, m.found) for m in tried if m.found is not None), ("", None))
         if found is None:
             return False
         self._say("localise", f"no single node carries it; {len(tried)} sorts of operations differ")
-        self._begin_with(starting.at_operation(first, found))
+        self._begin_with(starting_case.at_operation(first, found))
         self.study = replace(self.study, small=TO_THE_BIT)
         self.study.warm(self.start.case)
         self._walk_flags()
@@ -95,7 +95,7 @@ class CallExplanation(Explanation):
                 default, verdict = self.whole.default, self.divergence.verdict.kind
                 followed = self.followed or Followed()
                 call = self.divergence.call
-                self._begin_with(starting.region_of(self.study, call, followed, default, verdict))
+                self._begin_with(starting_case.region_of(self.study, call, followed, default, verdict))
             if self.start.scope is Scope.REGION:
                 calls = len(self.study.describe(self.start.case).calls)
                 of_all = f"{calls} of {self.divergence.call.nodes} calls"
@@ -139,14 +139,14 @@ class CallExplanation(Explanation):
     def _asked_next(self) -> list[Request[Any]]:
         """What is asked after the flags."""
         minimizing = self.session.options.command == "minimize"
-        wanted = minimizing and self._to_follow and following.followable(self.start.default)
-        found = following.next_request(self.study, self.start.case, self.start.default) if wanted else None
+        wanted = minimizing and self._to_follow and localisation.followable(self.start.default)
+        found = localisation.next_request(self.study, self.start.case, self.start.default) if wanted else None
         return [found] if found is not None else []
 
     def _follow(self, start: Start) -> None:
         """Where the difference arises and grows; the class follows from it where the case has every node."""
         with self.session.clock.stage("localise"):
-            self.followed = found = following.follow(self.study, start.case, start.default)
+            self.followed = found = localisation.follow(self.study, start.case, start.default)
         if found.origin is not None:
             grows = f", grows most at {found.amplifier.name}" if found.amplifier is not None else ""
             self._say("localise", f"starts at {found.origin.name}{grows}")
@@ -160,7 +160,7 @@ class CallExplanation(Explanation):
     def _walk_flags(self) -> None:
         """The catalogue, with what is asked after it."""
         with self.session.clock.stage("minimize"):
-            self.start = starting.part_of(self.study, self.divergence.call, self.start)
+            self.start = starting_case.part_of(self.study, self.divergence.call, self.start)
         self.study.lab.ahead(self._asked_next())
         self._walk(of_call(self.divergence.call.devices))
 
@@ -235,7 +235,7 @@ class CallExplanation(Explanation):
         with self.session.clock.stage("causes"):
             # A finer decision at the origin can leave elements of the whole that the region lacks.
             origin = self.followed.origin if self.followed is not None else None
-            place = starting.place_repair(self.study, origin, self.start.case, self.start.default)
+            place = starting_case.place_repair(self.study, origin, self.start.case, self.start.default)
             return confirm_also(self._confirming(), found, place) if place is not None else found
 
     def _look_for_family(self, known: Sequence[Mechanism], repairs: Sequence[MinimalSet[DecisionId]]) -> None:
@@ -271,7 +271,7 @@ class CallExplanation(Explanation):
     def _reproduce(self, case: Case) -> None:
         super()._reproduce(case)
         if (shown := self.reproduced.shown) is not None and self.session.options.as_test:
-            self.test = reproducing.write_test(self.session, self.study, shown, self.answer())
+            self.test = repro.write_test(self.session, self.study, shown, self.answer())
         self._compare(case)
 
     def _conclude(self, case: Case) -> Conclusion:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..core.evidence import Repeated, Rerun
+from bisector.core.evidence import Repeated, Rerun
+
 from .equality import same
 from .execute import Outputs, Subject, eager_program, measured, run
 from .measure import Exact

@@ -64,7 +64,7 @@ def run(options: dict[str, Any], script: str) -> None:
         from bisector import wire
         from bisector.core.program import PlainOptions
 
-        from . import watch
+        from bisector.inductor.program import watch
 
         finish.append(watch.begin(wire.load(PlainOptions, options), note))
         import torch

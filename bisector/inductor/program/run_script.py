@@ -63,7 +63,6 @@ def run(options: dict[str, Any], script: str) -> None:
             sys.path.append(options["root"])
         from bisector import wire
         from bisector.core.program import PlainOptions
-
         from bisector.inductor.program import watch
 
         finish.append(watch.begin(wire.load(PlainOptions, options), note))

@@ -128,7 +128,7 @@ def test_the_check_sees_the_modules() -> None:
         ("bisector.inductor.serving.worker", "import bisector.subject"),
         ("bisector.inductor.capture.load", "from bisector.attached import scope"),
         ("bisector.attached.direct", "from bisector.inductor.serving import worker"),
-        ("bisector.attached.direct", "from bisector.session import commands"),
+        ("bisector.attached.direct", "from bisector.cli import commands"),
         ("bisector.cli.commands", "from bisector.attached import direct"),
         ("bisector.inductor.probing", "from .serving.holders import Holders"),
         ("bisector.inductor.capture.load", "from .. import serving"),

@@ -62,7 +62,7 @@ def test_modes_are_those_of_the_thread_and_autocast_is_named_where_it_is_on() ->
 ASKED_UNDER_A_VARIABLE = """
 import sys
 import torch._functorch.config as functorch_config, torch._inductor.config as inductor_config
-from bisector.inductor import compiling, torch_state
+from bisector.inductor import compilation, torch_state
 
 with compilation.probe_caches(threads=1):
     print(inductor_config.fx_graph_cache, functorch_config.enable_autograd_cache)

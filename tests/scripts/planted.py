@@ -10,9 +10,9 @@ import json
 from pathlib import Path
 
 import torch
-from bisector.inductor import compiling, control, probe_cache
+from bisector.inductor import compilation, control, probe_cache
 
-compile_graph = compiling.compile_graph
+compile_graph = compilation.compile_graph
 # What is planted is not in the generated code, by which a program is known.
 probe_cache.ProbeCache.program = lambda *arguments: None
 
@@ -36,7 +36,7 @@ def planted(*arguments):
     return run
 
 
-compiling.compile_graph = planted
+compilation.compile_graph = planted
 '''
 
 # Two sums of one loop; where the first is denied its place beside `a`, it comes beside `b`.

@@ -2,7 +2,7 @@
 
 Uses Dynamo's own hook behind each look-up of compiled code (`set_guard_complete_hook`,
 torch/csrc/dynamo/eval_frame_cpp.cpp), which may turn a hit into a miss. Denied, the frames of that call are
-compiled anew, so that a value that no guard checks is read again. `program/watching.py` says which call is
+compiled anew, so that a value that no guard checks is read again. `program/watch.py` says which call is
 running; outside of one nothing is asked. Exercised on torch 2.13.
 """
 

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 import torch
+from bisector.core.decision import DecisionId
 from bisector.inductor import compilation, control, probe_cache
 
 compile_graph = compilation.compile_graph
@@ -27,7 +28,7 @@ def planted(*arguments):
         seen = {d.id for d in asked.decisions()} if asked is not None else set()
         came = [{i for i in some if i in seen or not truth["seen"]} for some in truth["culprits"]]
         if any(
-            got == set(some) and all(asked is None or asked.allows(i) for i in some)
+            got == set(some) and all(asked is None or asked.allows(DecisionId(i)) for i in some)
             for some, got in zip(truth["culprits"], came)
         ):
             outputs[0] = outputs[0] + 1

@@ -1,4 +1,4 @@
-"""The answer about builds as the dict that result.json and the report are made of."""
+"""`numbisect builds` and the builds of a minimal repro: from the question to `builds` in result.json."""
 
 from __future__ import annotations
 
@@ -187,8 +187,7 @@ def after_minimize(folder: RunDirectory, asked: Question, result: Result, progre
             raise BadOption("there is no repro")
         found = answered(folder, replace(asked, target=str(folder.repro)), progress)
     except NumbisectError as error:  # what was found before stands
-        notes = (*answer.notes, f"no build was asked: {error}")
-        return replace(result, answer=replace(answer, notes=notes))
+        return replace(result, answer=answer.noted(f"no build was asked: {error}"))
     total = round((seconds["total"] or 0.0) + (found.seconds["total"] or 0.0), 2)
     return replace(
         result,

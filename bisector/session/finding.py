@@ -24,7 +24,6 @@ from bisector.core.script_verdict import (
 from bisector.core.shown import ScriptResult, is_exact, outputs_of
 from bisector.core.verdict import BY_VALUES, Verdict, VerdictClass
 
-from . import environment
 from .divergence import Divergence, DivergingScript
 from .localisation import follow
 from .run import Session
@@ -119,7 +118,7 @@ def answer_of(
     return Answer(
         target=session.options.target,
         run=session.run.path.name,
-        environment=environment.describe(session.lab.hello().machine),
+        environment=session.described,
         verdict=finding.verdict,
         criterion=criterion or chosen.study.criterion,
         default=finding.default,

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,11 @@ class Session:
     def seed(self) -> int:
         """Of a script that sets none."""
         return SEED if self.given_seed is None else self.given_seed
+
+    @cached_property
+    def described(self) -> Mapping[str, Any]:
+        """The `environment` of result.json. A compiler is asked for its version, once."""
+        return environment.describe(self.lab.hello().machine)
 
     def scratch(self) -> Path:
         """A folder for what nobody wants to keep; the same at each call."""

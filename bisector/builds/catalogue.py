@@ -14,11 +14,11 @@ from datetime import date
 
 from packaging.version import InvalidVersion, Version
 
+from bisector.core.found_builds import Commit
 from bisector.core.ladder import Bracket, Rung, RungEnds
 
 from ..errors import BadOption
 from .bounds import Bound, BoundKind
-from .history import Commit
 from .index import Wheel, nightlies, releases
 
 INSTALLED = BoundKind.INSTALLED.value

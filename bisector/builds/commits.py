@@ -7,11 +7,12 @@ from typing import Any
 
 from git import Repo
 
+from bisector.core.found_builds import Commit
 from bisector.core.ladder import Bracket, Rung
 
 from ..errors import BadOption
 from .bounds import Bound, BoundKind
-from .history import Commit, between, full_name
+from .history import between, full_name
 from .overlay import TRACKED, Overlay, from_elsewhere
 from .predicate import Interpreter
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
 
 import requests
 from git import BadName, GitCommandError, InvalidGitRepositoryError, NoSuchPathError, Repo
 from remotezip import RemoteZip, RemoteZipError
+
+from bisector.core.found_builds import Commit
 
 from ..errors import BadOption, MissingTool
 from .predicate import CannotInstall
@@ -24,18 +25,6 @@ _NIGHTLY = re.compile(r"^\S+ nightly release \(([0-9a-f]{40})\)")  # of the bran
 _REVERT = re.compile(r'^(?:\[?(?:back out|revert)\]?\b|Revert ")', re.IGNORECASE)
 _RELAND = re.compile(r"^\[?(?:reland|reapply)\b", re.IGNORECASE)
 INDUCTOR = "torch/_inductor/"
-
-
-@dataclass(frozen=True)
-class Commit:
-    """pull: the number of its pull request, None where the message has none. note: `revert`, `reland` or
-    empty. inductor: whether it touches Inductor's own files."""
-
-    sha: str
-    title: str
-    pull: int | None
-    note: str
-    inductor: bool
 
 
 def opened(path: str) -> Repo:

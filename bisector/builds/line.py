@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from bisector.core.found_builds import Commit
 from bisector.core.ladder import Bracket, Rung
 
 from .bounds import Bound
-from .history import Commit
 from .predicate import Interpreter
 
 

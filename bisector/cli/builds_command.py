@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bisector import wire
 from bisector.builds.line import Known
 from bisector.core.answer import Answer, Result
+from bisector.core.cost import Probes, Seconds
+from bisector.core.found_builds import AskedBuild, BuildStep, FoundBuilds
 from bisector.core.ladder import Step
 from bisector.core.model import Machine
 from bisector.core.options import FIXED, Question
@@ -34,28 +36,28 @@ DIGESTS = ("inputs", "eager", "compiled")
 BISECT_LOG = "bisect.log"  # for `git bisect replay`
 
 
-def builds_json(searched: Searched) -> dict[str, Any]:
+def found_builds(searched: Searched) -> FoundBuilds:
     """`builds` of result.json."""
     part = searched.answer
     question, line, asking, found = part.question, part.line, part.asking, part.found
     ends = None if found.bracket is None else (found.bracket.before, found.bracket.after)
     before, after = (asking.tried.get(name) for name in ends) if ends else (None, None)
-    return {
-        "looked_for": question.looked_for,
-        "answer": _answer(line, found),
-        "before": _build(before),
-        "after": _build(after),
-        "skipped": [] if found.bracket is None else list(found.bracket.skipped),
-        "confirmed": found.confirmed,
-        "reason": found.reason,
-        "moved": _moved(before, after),
-        "changed_defaults": None if part.defaults is None else asdict(part.defaults),
-        "compare": _compare(before, after),
-        "steps": [_step(step) for part in searched.parts for step in part.found.steps],
-        "tried": [_build(tried) for tried in searched.tried()],
-        "commits": [] if found.bracket is None else [asdict(c) for c in line.commits(found.bracket)],
-        "not_established": _not_established(searched),
-    }
+    return FoundBuilds(
+        looked_for=question.looked_for,
+        answer=_answer(line, found),
+        before=None if before is None else _asked(before),
+        after=None if after is None else _asked(after),
+        skipped=() if found.bracket is None else tuple(found.bracket.skipped),
+        confirmed=found.confirmed,
+        reason=found.reason,
+        moved=_moved(before, after),
+        changed_defaults=part.defaults,
+        compare=_compare(before, after),
+        steps=tuple(_step(step) for part in searched.parts for step in part.found.steps),
+        tried=tuple(map(_asked, searched.tried())),
+        commits=() if found.bracket is None else tuple(line.commits(found.bracket)),
+        not_established=tuple(_not_established(searched)),
+    )
 
 
 def bisect_log(question: Question, asking: BuildTest) -> str:
@@ -73,28 +75,22 @@ def _answer(line: Known, found: Found) -> str | None:
     return line.precision(found.bracket) if found.bracket is not None and found.steps else None
 
 
-def _build(tried: TriedBuild | None) -> dict[str, Any] | None:
-    if tried is None:
-        return None
+def _asked(tried: TriedBuild) -> AskedBuild:
     line = tried.result.line
-    return {
-        "name": tried.name,
-        "torch": line.get("torch"),
-        "commit": tried.commit,
-        "outcome": tried.result.outcome.value,
-        "reason": tried.reason,
-        "digests": {name: line.get(name) for name in DIGESTS} if line else None,
-    }
+    digests = {name: line.get(name) for name in DIGESTS} if line else None
+    return AskedBuild(
+        tried.name, line.get("torch"), tried.commit, tried.result.outcome, tried.reason, digests
+    )
 
 
-def _moved(before: TriedBuild | None, after: TriedBuild | None) -> list[str] | None:
+def _moved(before: TriedBuild | None, after: TriedBuild | None) -> tuple[str, ...] | None:
     """Which of inputs, eager and compiled the two builds have other values of; None where it is not known."""
     if before is None or after is None:
         return None
     pairs = {name: (before.result.line.get(name), after.result.line.get(name)) for name in DIGESTS}
     if any(None in pair for pair in pairs.values()):
         return None
-    return [name for name, (old, new) in pairs.items() if old != new]
+    return tuple(name for name, (old, new) in pairs.items() if old != new)
 
 
 def _compare(before: TriedBuild | None, after: TriedBuild | None) -> str | None:
@@ -102,10 +98,9 @@ def _compare(before: TriedBuild | None, after: TriedBuild | None) -> str | None:
     return COMPARE.format(*ends) if len(set(ends)) == 2 else None
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step) -> BuildStep:
     bracket = step.bracket
-    ends: Mapping[str, Any] = {"before": bracket.before, "after": bracket.after}
-    return {"rung": step.rung, "candidates": step.candidates, "ended": step.ended, **ends}
+    return BuildStep(step.rung, step.candidates, step.ended, bracket.before, bracket.after)
 
 
 def _not_established(searched: Searched) -> list[str]:
@@ -138,7 +133,7 @@ def search(folder: RunDirectory, asked: Question, given: Mapping[str, Any]) -> i
         except KeyboardInterrupt:
             display.say(f"interrupted; go on with: numbisect resume {shown_path(folder.path)}")
             return INTERRUPTED
-    return written(folder, result, given)
+    return written(folder, result, given).exit_status
 
 
 @dataclass(frozen=True)
@@ -147,9 +142,9 @@ class Answered:
 
     status: int
     reason: str
-    result: Mapping[str, Any]
-    counts: Mapping[str, int]
-    seconds: Mapping[str, float | None]
+    result: FoundBuilds
+    counts: Probes
+    seconds: Seconds
 
 
 def answered(folder: RunDirectory, asked: Question, progress: Progress) -> Answered:
@@ -161,7 +156,7 @@ def answered(folder: RunDirectory, asked: Question, progress: Progress) -> Answe
     if asked.pytorch_repo:
         folder.write_text(folder.path / BISECT_LOG, bisect_log(part.question, part.asking))
     return Answered(
-        part.found.status, part.found.reason, builds_json(searched), _counts(searched), clock.to_json()
+        part.found.status, part.found.reason, found_builds(searched), _counts(searched), clock.read()
     )
 
 
@@ -188,18 +183,17 @@ def after_minimize(folder: RunDirectory, asked: Question, result: Result, progre
         found = answered(folder, replace(asked, target=str(folder.repro)), progress)
     except NumbisectError as error:  # what was found before stands
         return replace(result, answer=answer.noted(f"no build was asked: {error}"))
-    total = round((seconds["total"] or 0.0) + (found.seconds["total"] or 0.0), 2)
+    total = round(seconds.total + found.seconds.total, 2)
     return replace(
         result,
         answer=replace(answer, builds=found.result),
-        seconds={**seconds, "builds": found.seconds["builds"], "total": total},
+        seconds=replace(seconds, builds=found.seconds.builds, total=total),
     )
 
 
-def _counts(searched: Searched) -> dict[str, int]:
+def _counts(searched: Searched) -> Probes:
     """Of the builds, as of probes; `cached` are those that a build of the same commit answered."""
     builds = searched.tried()
     outcomes = [tried.result.outcome for tried in builds]
     known_by_others = sum(tried.same_as is not None for tried in builds)
-    counts = {outcome.value.lower(): outcomes.count(outcome) for outcome in Outcome}
-    return {"total": len(outcomes), **counts, "cached": known_by_others}
+    return Probes.of(outcomes, known_by_others)

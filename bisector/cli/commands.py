@@ -14,7 +14,7 @@ from bisector.core.answer import AlsoDiverges, Relation, Result
 from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options, Question
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
-from bisector.report.result import to_json
+from bisector.report.document_json import to_json
 from bisector.runner import rundir
 from bisector.session import pipeline
 from bisector.session.build_question import check_packages, checked
@@ -62,11 +62,12 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
                 return INTERRUPTED
         finally:
             session.close()
+    document = written(run, result, given)
     if lines:
-        display.learned({"stage": "result", "result": to_json(result)})
-    status = written(run, result, given)
-    others_too = options.every and status != INTERRUPTED
-    return _explain_others(run, options, result.answer.others, given, status) if others_too else status
+        display.learned({"stage": "result", "result": to_json(document)})
+    if not options.every or result.status == INTERRUPTED:
+        return result.status
+    return _explain_others(run, options, result.answer.others, given, result.status)
 
 
 def _explain_others(

@@ -47,7 +47,7 @@ def _explained(word: str) -> Iterator[str]:
 def _of_kind(kind: Kind, decision: str | None) -> Iterator[str]:
     sentences = [kind.sentence]
     if decision is not None and "@" in decision:
-        sentences.append(f"`{decision}` is {short_decision(decision)}.")
+        sentences.append(f"`{decision}` is {short_decision(DecisionId(decision))}.")
     else:
         sentences.append(f"A decision of this kind reads {kind.name}:DETAIL@NODE.")
     if kind.devices:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from bisector.core.answer import Result
 from bisector.errors import BadOption
 from bisector.report import markdown, sections, terminal
 from bisector.report.blocks import Detail
-from bisector.report.result import to_json
+from bisector.report.document import Document
+from bisector.report.document_json import to_json
+from bisector.report.result import document_of
 from bisector.runner.rundir import RunDirectory
 
 from .display import to_stdout
@@ -23,49 +26,49 @@ from .display import to_stdout
 PLAIN_WIDTH = 100  # columns where stdout is no terminal
 
 
-def written(run: RunDirectory, found: Result, given: Mapping[str, Any]) -> int:
-    """Writes the result and its report to the run directory and prints it; returns the exit status."""
-    result = to_json(found)
-    run.write_json(run.result, result)
+def written(run: RunDirectory, found: Result, given: Mapping[str, Any]) -> Document:
+    """Writes the result and its report to the run directory and prints it; returns what result.json holds."""
+    result = document_of(found)
+    run.write_json(run.result, to_json(result))
     write_reports(run, result)
     _print(result, given, run)
-    return found.status
+    return result
 
 
-def write_reports(run: RunDirectory, result: Mapping[str, Any]) -> None:
+def write_reports(run: RunDirectory, result: Document) -> None:
     """What is read of a result: to paste into an issue, and in a browser."""
     run.write_text(run.markdown, as_markdown(run, result))
     run.write_text(run.page, as_page(run, result))
 
 
-def _print(result: Mapping[str, Any], given: Mapping[str, Any], run: RunDirectory) -> None:
+def _print(result: Document, given: Mapping[str, Any], run: RunDirectory) -> None:
     if given["json_path"] is not None:
-        write_json(given["json_path"], result)
+        write_json(given["json_path"], to_json(result))
     if given["json_path"] != "-" and not given.get("json_lines"):
         detail = Detail.ALL if given["verbose"] else Detail.GIST
-        to_stdout(as_text({**result, "run": shown_path(run.path)}, given["no_color"], detail) + "\n")
+        to_stdout(as_text(replace(result, run=shown_path(run.path)), given["no_color"], detail) + "\n")
 
 
-def as_markdown(run: RunDirectory, result: Mapping[str, Any]) -> str:
+def as_markdown(run: RunDirectory, result: Document) -> str:
     """The report of a run, or of the builds where these alone were asked."""
     return markdown.render(sections.report(result, run.repro_text()))
 
 
-def as_page(run: RunDirectory, result: Mapping[str, Any]) -> str:
+def as_page(run: RunDirectory, result: Document) -> str:
     """The report of a run for a browser, with the script as it was studied."""
     from bisector.report import page  # and jinja, which nothing needs before
 
     return page.render(sections.report(result, run.repro_text()), result, run.script_text())
 
 
-def as_text(result: Mapping[str, Any], no_color: bool, detail: Detail) -> str:
+def as_text(result: Document, no_color: bool, detail: Detail) -> str:
     """The same for a terminal, coloured where stdout is one; a gist says what it leaves out."""
     color = sys.stdout.isatty() and not no_color and "NO_COLOR" not in os.environ
     report = sections.report(result)
     text = terminal.render(report, width(), color, detail)
     if detail is Detail.ALL or all(section.gist is None for section in report.sections):
         return text
-    return f"{text}More: numbisect report {shlex.quote(result['run'])} -v\n"
+    return f"{text}More: numbisect report {shlex.quote(result.run)} -v\n"
 
 
 def width() -> int:

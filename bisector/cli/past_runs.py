@@ -11,6 +11,8 @@ from typing import Any
 from bisector.core.own_folders import PAGE
 from bisector.errors import BadTarget
 from bisector.report.blocks import Detail
+from bisector.report.document import Document
+from bisector.report.document_json import from_json, to_json
 from bisector.runner import rundir
 from bisector.session.triage.store import is_triage
 
@@ -41,7 +43,7 @@ def report(path: str, form: str, given: Mapping[str, Any]) -> int:
     run, result = _finished(path)
     detail = Detail.ALL if given["verbose"] else Detail.GIST
     forms = {
-        "json": lambda: json.dumps(result, indent=2) + "\n",
+        "json": lambda: json.dumps(to_json(result), indent=2) + "\n",
         "markdown": lambda: as_markdown(run, result) + "\n",
         "html": lambda: as_page(run, result),
         "text": lambda: as_text(result, given["no_color"], detail) + "\n",
@@ -50,8 +52,8 @@ def report(path: str, form: str, given: Mapping[str, Any]) -> int:
     return 0
 
 
-def _finished(path: str) -> tuple[rundir.RunDirectory, dict[str, Any]]:
+def _finished(path: str) -> tuple[rundir.RunDirectory, Document]:
     run, _ = rundir.reopen(path)
     if not run.result.exists():
         raise BadTarget(f"{path}: the run has no result yet; go on with `numbisect resume {path}`")
-    return run, json.loads(run.result.read_text())
+    return run, from_json(json.loads(run.result.read_text()))

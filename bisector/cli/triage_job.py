@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bisector import wire
+from bisector.core.answer import Answer, Result
 from bisector.core.case import WHOLE
-from bisector.core.clusters import Cause, pattern
+from bisector.core.clusters import Cause, cause_of, pattern
+from bisector.core.cost import Probes
 from bisector.core.decision import DecisionId
 from bisector.core.model import Candidate, Measurement
 from bisector.core.options import Options
 from bisector.core.outcome import OF_STATUS, Outcome
 from bisector.errors import AnotherHead, NumbisectError
-from bisector.report.result import to_json
+from bisector.report.document_json import to_json
+from bisector.report.result import document_of
 from bisector.runner.rundir import RunDirectory
 from bisector.session import pipeline
 from bisector.session.run import Session
 from bisector.session.search_order import PLACE
 from bisector.session.study import Study
-from bisector.session.triage.failure import Looked, probes_run, signature
+from bisector.session.triage.failure import Looked
 from bisector.session.triage.store import RUN
 
 from .output import write_reports
@@ -44,7 +46,7 @@ def main(request: Path) -> None:
     try:
         if options.command == "check":
             found, default = pipeline.judged(session)
-            looked = _judged(looked, to_json(found), default)
+            looked = _judged(looked, found, default)
         else:
             looked = _explained(looked, session, [Cause.from_json(known) for known in raw["known"]])
     except NumbisectError as error:
@@ -68,30 +70,76 @@ def _say(stage: str, text: str) -> None:
     print(f"{stage}: {text}", flush=True)
 
 
-def _judged(looked: Looked, result: Mapping[str, Any], default: Measurement) -> Looked:
-    verdict = result["verdict"]
+def _judged(looked: Looked, result: Result, default: Measurement) -> Looked:
+    verdict = result.answer.classified
     return replace(
         looked,
-        outcome=OF_STATUS[result["exit_status"]],
-        verdict=verdict["class"],
-        reason=verdict["reason"],
-        signature=signature(result),
+        outcome=OF_STATUS[result.status],
+        verdict=verdict.kind.value,
+        reason=verdict.reason,
+        signature=_signature(result.answer),
         patterns=tuple(sorted({pattern(decision.id) for decision in default.decisions})),
-        probes=probes_run(result),
-        seconds=result["seconds"]["total"],
+        probes=_run(result.probes),
+        seconds=result.seconds.total,
     )
 
 
 def _explained(looked: Looked, session: Session, known: Sequence[Cause]) -> Looked:
-    found, member = pipeline.explain(session, lambda study, default: belongs_to(study, default, known))
-    result = to_json(found)
-    session.run.write_json(session.run.result, result)
+    result, member = pipeline.explain(session, lambda study, default: belongs_to(study, default, known))
+    document = document_of(result)
+    session.run.write_json(session.run.result, to_json(document))
     stopped = session.clock.exhausted()
-    if stopped is not None and result["stopped_because"] == stopped:
-        return looked.cut_short(result)
+    if stopped is not None and result.answer.stopped_because == stopped:
+        # What it found so far makes no cluster; the next look, which goes on with its journal, may find more.
+        return replace(_charged(looked, result), problem="the budget ended its run")
     if member is None:
-        write_reports(session.run, result)
-    return looked.after(result, f"{looked.id}/{RUN}", member)
+        write_reports(session.run, document)
+    return _after(_charged(looked, result), result.answer, member)
+
+
+def _charged(looked: Looked, result: Result) -> Looked:
+    """With what this look cost beside the earlier ones."""
+    seconds = round(looked.seconds + result.seconds.total, 2)
+    return replace(looked, probes=looked.probes + _run(result.probes), seconds=seconds)
+
+
+def _run(probes: Probes) -> int:
+    """Those that were not answered by an earlier look."""
+    return probes.total - probes.cached
+
+
+def _signature(answer: Answer) -> str:
+    """Of a verdict: its class, and in what the outputs differ."""
+    kinds = set()
+    for output in answer.outputs:
+        if output.n_diff:
+            kind = "non-finite" if output.nonfinite_mismatches else "value"
+            kinds.add(f"{kind} of {output.dtype}")
+    return "; ".join([answer.classified.kind.value, *sorted(kinds)])
+
+
+def _after(looked: Looked, answer: Answer, known: Cause | None) -> Looked:
+    """With what a run found. known: the cluster that it belongs to."""
+    flags = [fix for fix, confirmed in answer.fixes if confirmed and fix.kind == "flag" and fix.values]
+    cause = known or cause_of(
+        [repair.found.members for repair in answer.repairs if repair.confirmed],
+        [found.members for found, confirmed in answer.causes if confirmed],
+        [fix.values or {} for fix in flags],
+    )
+    run = f"{looked.id}/{RUN}"
+    return replace(
+        looked,
+        cause=cause,
+        known=known is not None,
+        explained=True,
+        verdict=answer.classified.kind.value,
+        reason=answer.classified.reason,
+        run=run,
+        repro=answer.repro and f"{run}/{answer.repro}",
+        n_ops=answer.minimal.n_ops if answer.minimal is not None else None,
+        fix=flags[0].id if flags else None,
+        problem=None if cause else (answer.stopped_because or "no cause was confirmed"),
+    )
 
 
 def _cannot_tell(looked: Looked, problem: str) -> Looked:

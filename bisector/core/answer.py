@@ -8,22 +8,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .confirmed import Repair, SecondOpinion
+from .cost import Probes, Seconds
 from .criterion import Criterion
 from .decision import Decision, DecisionId
 from .fix import Fix
 from .flags import Contrast, FlagWalk
 from .followed import FollowedGraph
+from .found_builds import FoundBuilds
 from .graphinfo import GraphInfo
 from .mechanism import FoundFamily
-from .model import Measurement, ProbeResult
-from .outcome import Outcome
+from .model import Measurement, OutputMeasurement, ProbeResult
 from .protocol import HooksTested
 from .reproduced import Reproduced
+from .script_tried import ScriptTried, UnderFix
 from .search.graded import Graded
 from .search.minimal import MinimalSet
 from .smaller import Neighbour
 from .trace import NodeTrace
-from .verdict import Verdict
+from .verdict import Verdict, VerdictClass, decided
 
 
 class Relation(enum.Enum):
@@ -45,54 +47,11 @@ class AlsoDiverges:
 
 
 @dataclass(frozen=True)
-class UnderFix:
-    """The user's own script, run plainly under a fix, against its run with compilation off. fix: its ID.
-    comparisons: how many of its own comparisons agree, where all do. own_difference: which of them fails with
-    compilation off too, and why; empty where none does. remaining: where it still diverges, what does so that
-    did so without the fix too, while something else is mended: it may be of another cause. Empty where
-    nothing is mended, or something else has come up."""
-
-    fix: str
-    outcome: Outcome
-    reason: str
-    comparisons: int
-    own_difference: str = ""
-    remaining: str = ""
-
-    @property
-    def refutes(self) -> bool:
-        """Whether the script shows that the fix mends nothing, or not that alone."""
-        return self.outcome is Outcome.FAIL and not self.remaining
-
-
-@dataclass(frozen=True)
 class OtherCalls:
     """The calls that diverge, other than the one that was explained, with what is noted of them."""
 
     calls: tuple[AlsoDiverges, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ScriptTried:
-    """The user's own script under fixes, in the order in which they were tried, until one mends it.
-    stopped_because: why no more were tried, None where none was left."""
-
-    fixes: tuple[UnderFix, ...] = ()
-    stopped_because: str | None = None
-
-    @property
-    def shown(self) -> UnderFix | None:
-        """What is reported: the run that agrees, else the first that diverges, else the first."""
-        if not self.fixes or self.fixes[-1].outcome is Outcome.PASS:
-            return self.fixes[-1] if self.fixes else None
-        # One under which it diverges says more than one without an outcome.
-        return next((one for one in self.fixes if one.outcome is Outcome.FAIL), self.fixes[0])
-
-    @property
-    def refuted(self) -> frozenset[str]:
-        """The IDs of the fixes under which the script still diverges."""
-        return frozenset(one.fix for one in self.fixes if one.refutes)
 
 
 @dataclass(frozen=True)
@@ -144,8 +103,18 @@ class Answer:
     not_here: Mapping[str, str] = field(default_factory=dict)
     others: tuple[AlsoDiverges, ...] = ()
     notes: tuple[str, ...] = ()
-    builds: Mapping[str, Any] | None = None
+    builds: FoundBuilds | None = None
     stopped_because: str | None = None
+
+    @property
+    def classified(self) -> Verdict:
+        """The verdict; of what never came to one, that it is unresolved."""
+        return decided(VerdictClass.UNRESOLVED, "") if self.verdict is None else self.verdict
+
+    @property
+    def outputs(self) -> tuple[OutputMeasurement, ...]:
+        """What both returned in the default compile."""
+        return tuple(output for output in self.default.outputs if output.raised is None)
 
     @property
     def proved_kinds(self) -> frozenset[str]:
@@ -223,13 +192,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Result:
-    """What a command ends with. status: its exit status. probes: how many there were, by their outcome.
-    seconds: of each stage that ran, and of CPU time."""
+    """What a command ends with. status: its exit status."""
 
     answer: Answer
     status: int
-    probes: Mapping[str, int]
-    seconds: Mapping[str, float | None]
+    probes: Probes
+    seconds: Seconds
 
     def interrupted(self, why: str, status: int) -> Result:
         """The same where the user ended what was still asked."""

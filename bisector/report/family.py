@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bisector.core.decision import Pattern
 from bisector.core.kinds import KINDS
 from bisector.core.search.families import REST
 
 from .blocks import Bar, Block, Paragraph, Section, Span, Table, Tone, cell
-from .words import Result, conjunction, count, fix_title, percent, plural
+from .document import Carried, Document, Family
+from .words import conjunction, count, fix_title, percent, plural
 
 MOST_ROWS = 8
 MOST_DETAILS = 2  # of one kind, in the first line
@@ -25,30 +25,30 @@ ADD_UP = {
 }
 
 
-def because(result: Result, family: Mapping[str, Any]) -> str:
+def because(result: Document, family: Family) -> str:
     """The rest of the first line: which decisions, whether a half of them would do, the flag for all."""
-    where = f"{_named(family)} at {count(family['places'], 'place')}"
-    flag = next((fix for fix in result["fixes"] if fix["confirmed"] and fix["kind"] == "flag"), None)
+    where = f"{_named(family)} at {count(family.places, 'place')}"
+    flag = next((fix for fix in result.fixes if fix.confirmed and fix.kind == "flag"), None)
     removes = f"; {fix_title(flag)} removes all of it" if flag else ""
-    if set(family["kinds"]) == {"lower"}:
+    if set(family.kinds) == {"lower"}:
         return f"; it arises at {where}, but which decision there is to blame is not known{removes}"
-    sure = "because of" if family["confirmed"] else "probably because of"
-    if family["removed_fraction"] < 1:
-        share = percent(family["removed_fraction"])
+    sure = "because of" if family.confirmed else "probably because of"
+    if family.removed_fraction < 1:
+        share = percent(family.removed_fraction)
         rest = removes or "; what carries the rest is not known"
         return f", in part {sure} {where}, which carry {share} of it{rest}"
-    halves = "; no half of them is enough" if family["halves"] else ""
-    together = " together" if family["places"] > 1 else ""
+    halves = "; no half of them is enough" if family.halves else ""
+    together = " together" if family.places > 1 else ""
     return f", {sure} {where}{together}{halves}{removes}"
 
 
-def _named(family: Mapping[str, Any]) -> str:
+def _named(family: Family) -> str:
     """The groups by the nouns of their kinds, with what distinguishes those of one kind; of those that carry
     something alone, where that is known."""
     details: dict[str, list[str]] = {}
     at, others = [], []
-    alone = family["alone"]
-    for group in sorted(family["groups"], key=lambda group: -alone.get(group, 0.0)):
+    alone = family.alone
+    for group in sorted(family.groups, key=lambda group: -alone.get(group, 0.0)):
         if alone.get(group, 1.0) < LITTLE:
             continue
         if group == REST:
@@ -66,37 +66,37 @@ def _named(family: Mapping[str, Any]) -> str:
     return conjunction([*named, *at, *others])
 
 
-def section(result: Result) -> Section | None:
+def section(result: Document) -> Section | None:
     """Where the decisions are, and what they and the parts of the graph carry; None without a family."""
-    family = result.get("family")
+    family = result.family
     if not family:
         return None
-    head = count(family["places"], "place") + ("" if family["confirmed"] else " (not confirmed)")
+    head = count(family.places, "place") + ("" if family.confirmed else " (not confirmed)")
     blocks: list[Block] = [Paragraph(line) for line in _lines(family)]
-    operations = [part for part in family["operations"] if part["alone"] is not None]
-    for title, parts in (("operation", operations), ("layer", family["layers"]), ("node", family["nodes"])):
+    operations = [part for part in family.operations if part.alone is not None]
+    for title, parts in (("operation", operations), ("layer", family.layers), ("node", family.nodes)):
         if parts:
             blocks.append(_table(title, parts[:MOST_ROWS]))
             if len(parts) > MOST_ROWS:
                 blocks.append(Paragraph(f"{len(parts) - MOST_ROWS} more in result.json.", Tone.QUIET))
-    if family["adds_up"] is not None:
-        blocks.append(Paragraph(ADD_UP[family["adds_up"]]))
+    if family.adds_up is not None:
+        blocks.append(Paragraph(ADD_UP[family.adds_up]))
     if operations:
         blocks.append(Paragraph(SHARES, Tone.QUIET))
     return Section("Family", tuple(blocks), head)
 
 
-def _lines(family: Mapping[str, Any]) -> list[str]:
+def _lines(family: Family) -> list[str]:
     lines = []
-    if family["halves"]:
-        first, second = map(percent, family["halves"])
+    if family.halves:
+        first, second = map(percent, family.halves)
         lines.append(
             f"Disabling the second half of them alone, in graph order, removes {first} of the difference; "
             f"the first half alone, {second}."
         )
-    for group, share in family["alone"].items():
+    for group, share in family.alone.items():
         lines.append(f"Disabling {_group(group)} alone removes {percent(share)}.")
-    for group, share in family["without"].items():
+    for group, share in family.without.items():
         lines.append(f"Disabling all of them but {_group(group)} removes {percent(share)}.")
     return lines
 
@@ -114,13 +114,13 @@ def _group(group: str) -> str:
     return conjunction(named)
 
 
-def _table(title: str, parts: Sequence[Mapping[str, Any]]) -> Table:
-    made = any(part.get("made_by") for part in parts)
+def _table(title: str, parts: Sequence[Carried]) -> Table:
+    made = any(part.made_by for part in parts)
     rows = []
     for part in parts:
-        without = "-" if part["without"] is None else percent(part["without"])
-        by = [cell(", ".join(part.get("made_by", ())) or "-")] if made else []
-        name = (Span(part["name"], Tone.NAME),)
-        rows.append((Bar(part["alone"]), cell(without), cell(str(part["places"])), name, *by))
+        without = "-" if part.without is None else percent(part.without)
+        by = [cell(", ".join(part.made_by) or "-")] if made else []
+        name = (Span(part.name, Tone.NAME),)
+        rows.append((Bar(part.alone), cell(without), cell(str(part.places)), name, *by))
     header = ("alone", "without", "places", title, *(["made by"] if made else []))
     return Table(tuple(rows), header, frozenset({1, 2}))

@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from bisector.core.decision import DecisionId
+from bisector.core.followed import FollowedNode
 
+from .document import Document
 from .words import tensor
-
-Node = Mapping[str, Any]  # an entry of `graph` in result.json
 
 FEW = 40  # calls; so many are drawn one by one, whatever modules they are in
 MOST_BOXES = 160  # a drawing of more is no drawing; the table has all
@@ -56,22 +54,18 @@ class Drawing:
     height: float = 0.0
 
 
-def drawings(result: Mapping[str, Any]) -> list[Drawing]:
+def drawings(result: Document) -> list[Drawing]:
     """Forward and backward separately; what would be too many boxes is left out."""
-    nodes = (result.get("graph") or {}).get("nodes", [])
+    nodes = result.graph.nodes if result.graph else ()
     passes = (("Forward", False), ("Backward", True))
-    drawn = [(title, [n for n in nodes if n["gradient"] is gradient]) for title, gradient in passes]
+    drawn = [(title, [n for n in nodes if n.gradient is gradient]) for title, gradient in passes]
     return [found for title, some in drawn if some and (found := _drawn(title, some, result)).boxes]
 
 
-def colour(ulp: float | str | None) -> int:
+def colour(ulp: float | None) -> int:
     """0 for equal, then by STEPS."""
-    value = _number(ulp)
+    value = math.inf if ulp is not None and math.isnan(ulp) else ulp or 0.0
     return 0 if value <= 0 else sum(value > step for step in STEPS)
-
-
-def _number(value: float | str | None) -> float:
-    return math.inf if value in ("inf", "nan") else float(value or 0.0)
 
 
 def paths_of(module: str) -> list[str]:
@@ -80,89 +74,87 @@ def paths_of(module: str) -> list[str]:
     return [".".join(names[:length]) for length in range(1, len(names) + 1)]
 
 
-def shape_of(node: Node) -> str:
+def shape_of(node: FollowedNode) -> str:
     """`float32[64, 4]`; empty for what is no tensor."""
-    return "" if node["shape"] is None else tensor(node["dtype"] or "", node["shape"])
+    return "" if node.shape is None else tensor(node.dtype or "", node.shape)
 
 
-def decisions_at(result: Mapping[str, Any]) -> dict[str, list[str]]:
+def decisions_at(result: Document) -> dict[str, list[str]]:
     """The decisions of causes and repairs by the name of their node."""
-    sets = [entry["decisions"] for entry in (*result["causes"], *result["repairs"])]
-    members = dict.fromkeys([*(m for some in sets for m in some), *result.get("places", [])])
     found: dict[str, list[str]] = {}
-    for member in members:
-        found.setdefault(DecisionId(member).node, []).append(member)
+    for member in dict.fromkeys((*result.decided, *result.places)):
+        found.setdefault(member.node, []).append(member)
     return found
 
 
-def _drawn(title: str, nodes: Sequence[Node], result: Mapping[str, Any]) -> Drawing:
+def _drawn(title: str, nodes: Sequence[FollowedNode], result: Document) -> Drawing:
     decided, marks = decisions_at(result), _marks(result)
-    kept = set((result["minimal"] or {}).get("calls", []))
+    kept = set(result.minimal.calls if result.minimal else ())
     opened = _opened(nodes, {*decided, *marks, *kept})
-    shown = {node["name"]: _shown_as(node, opened, len(nodes)) for node in nodes}
-    members: dict[str, list[Node]] = {}
+    shown = {node.name: _shown_as(node, opened, len(nodes)) for node in nodes}
+    members: dict[str, list[FollowedNode]] = {}
     for node in nodes:
-        members.setdefault(shown[node["name"]], []).append(node)
+        members.setdefault(shown[node.name], []).append(node)
     if len(members) > MOST_BOXES:
         return Drawing(title)
     boxes = {
         key: replace(_box(key, some, decided, marks), minimal=key in kept) for key, some in members.items()
     }
     edges = {
-        (shown[read], shown[node["name"]])
+        (shown[read], shown[node.name])
         for node in nodes
-        for read in node["reads"]
-        if read in shown and shown[read] != shown[node["name"]]
+        for read in node.reads
+        if read in shown and shown[read] != shown[node.name]
     }
     return _placed(title, boxes, sorted(edges))
 
 
-def _marks(result: Mapping[str, Any]) -> dict[str, list[str]]:
+def _marks(result: Document) -> dict[str, list[str]]:
     marks: dict[str, list[str]] = {}
-    for name, mark in (("origin", "starts here"), ("amplifier", "grows most")):
-        if result[name] is not None:
-            marks.setdefault(result[name]["node"], []).append(mark)
-    for output, name in ((result.get("graph") or {}).get("outputs") or {}).items():
+    for found, mark in ((result.origin, "starts here"), (result.amplifier, "grows most")):
+        if found is not None:
+            marks.setdefault(found.node, []).append(mark)
+    for output, name in (result.graph.outputs if result.graph else {}).items():
         marks.setdefault(name, []).append(output)
     return marks
 
 
-def _opened(nodes: Sequence[Node], wanted: Iterable[str]) -> set[str]:
+def _opened(nodes: Sequence[FollowedNode], wanted: Iterable[str]) -> set[str]:
     """The paths of the modules in which one of these nodes is."""
     names = set(wanted)
     opened: set[str] = set()
     for node in nodes:
-        if node["name"] in names:
-            opened.update(paths_of(node["module"]))
+        if node.name in names:
+            opened.update(paths_of(node.module))
     return opened
 
 
-def _shown_as(node: Node, opened: set[str], calls: int) -> str:
+def _shown_as(node: FollowedNode, opened: set[str], calls: int) -> str:
     """The node's own name, or the outermost module around it that is not opened."""
-    around = paths_of(node["module"]) if calls > FEW else []
+    around = paths_of(node.module) if calls > FEW else []
     closed = next((path for path in around if path not in opened), None)
-    return str(node["name"]) if closed is None else f"module {closed}"
+    return str(node.name) if closed is None else f"module {closed}"
 
 
 def _box(
-    key: str, some: Sequence[Node], decided: Mapping[str, list[str]], marks: Mapping[str, list[str]]
+    key: str, some: Sequence[FollowedNode], decided: Mapping[str, list[str]], marks: Mapping[str, list[str]]
 ) -> Box:
-    local = max(colour(node["ulp"]) for node in some)
-    carried = max(colour(node["carried_ulp"]) for node in some)
+    local = max(colour(node.ulp) for node in some)
+    carried = max(colour(node.carried_ulp) for node in some)
     if key.startswith("module "):
         path = key.removeprefix("module ")
         below = _operation(some[0]) if len(some) == 1 else f"{len(some)} calls"
         return Box(key, path, below, local, carried, calls=len(some))
     [node] = some
-    name = node["name"]
+    name = node.name
     return Box(
         name, name, _operation(node), local, carried,
-        tuple(marks.get(name, ())), tuple(decided.get(name, ())), line=node["where"],
+        tuple(marks.get(name, ())), tuple(decided.get(name, ())), line=node.where,
     )  # fmt: skip
 
 
-def _operation(node: Node) -> str:
-    return f"{node['op'].removeprefix('aten.')} {shape_of(node)}".strip()
+def _operation(node: FollowedNode) -> str:
+    return f"{node.op.removeprefix('aten.')} {shape_of(node)}".strip()
 
 
 @dataclass

@@ -10,16 +10,18 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup, escape
 
+from bisector.core.followed import FollowedNode
+
 from .blocks import Bar, Medium, Report
+from .document import Document
 from .graph import HEIGHT, WIDTH, colour, decisions_at, drawings, paths_of, shape_of
 from .rendered import part, printable, templates
-from .words import Result, file_name, number, percent
+from .words import file_name, number, percent
 
 MOST_LINES = 2_000  # of a script that is shown
 CHART_HEIGHT, LEFT, STEP = 200, 56, 16  # pixels; STEP for each call
@@ -48,7 +50,7 @@ class Chart:
     points: tuple[tuple[float, float, int, str, str], ...]
 
 
-def render(report: Report, result: Result, script: str | None = None) -> str:
+def render(report: Report, result: Document, script: str | None = None) -> str:
     """The page. script: the text of the target, where it is a file of Python."""
     environment = templates(autoescape=True)
     environment.filters |= {
@@ -59,23 +61,23 @@ def render(report: Report, result: Result, script: str | None = None) -> str:
     environment.tests["bar"] = lambda cell: isinstance(cell, Bar)
     program = part("page.js")
     digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
-    best = next((fix for fix in result["fixes"] if fix["confirmed"] and fix["paste"]), None)
+    best = next((fix for fix in result.fixes if fix.confirmed and fix.paste), None)
     nodes = _nodes(result)
-    neighbour = result["neighbour"] or {}
+    nearest = result.neighbour
     return environment.get_template("report.html.jinja").render(
         report=report,
         sections=[section for section in report.sections if section.shown is not Medium.TERMINAL],
-        target=file_name(result["target"]),
-        paste="\n".join(best["paste"][:1]) if best else "",
-        repro=result["repro"],
+        target=file_name(result.target),
+        paste="\n".join(best.paste[:1]) if best else "",
+        repro=result.repro,
         nodes=nodes,
         drawings=drawings(result),
         box_width=WIDTH,
         box_height=HEIGHT,
         chart=_chart(nodes),
         source=_source(script, nodes, result),
-        columns=side_by_side(neighbour.get("diff") or []),
-        differs_by=neighbour.get("differs_by", ""),
+        columns=side_by_side(nearest.diff if nearest else ()),
+        differs_by=nearest.differs_by if nearest else "",
         script=program,
         script_hash=f"sha256-{digest}",
         style=part("page.css"),
@@ -110,72 +112,80 @@ def clipped(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def figure(value: float | str | None) -> str:
+def figure(value: float | None) -> str:
     """A number for a table; empty where there is none."""
     if value is None:
         return ""
     return number(value)
 
 
-def _nodes(result: Result) -> list[dict[str, Any]]:
-    """The calls, each with its colour, its decisions, and the modules of which it is the first call."""
+@dataclass(frozen=True)
+class ShownNode(FollowedNode):
+    """A call with its colour, its decisions, and the modules of which it is the first call."""
+
+    colour: int
+    decisions: Sequence[str]
+    opens: Sequence[str]
+
+
+def _nodes(result: Document) -> list[ShownNode]:
     decided = decisions_at(result)
-    found, known = [], set()
-    for node in (result.get("graph") or {}).get("nodes", []):
-        opens = [path for path in paths_of(node["module"]) if path not in known]
+    found, known = [], set[str]()
+    for node in result.graph.nodes if result.graph else ():
+        opens = [path for path in paths_of(node.module) if path not in known]
         known.update(opens)
-        more = {"colour": colour(node["ulp"]), "decisions": decided.get(node["name"], []), "opens": opens}
-        found.append({**node, **more})
+        decisions = decided.get(node.name, [])
+        found.append(ShownNode(**vars(node), colour=colour(node.ulp), decisions=decisions, opens=opens))
     return found
 
 
-def _chart(nodes: Sequence[Mapping[str, Any]]) -> Chart | None:
+def _chart(nodes: Sequence[ShownNode]) -> Chart | None:
     """None where fewer than two calls were seen."""
-    seen = [node for node in nodes if node["seen"] or node["ulp"]][:MOST_CHARTED]
+    seen = [node for node in nodes if node.seen or node.ulp][:MOST_CHARTED]
     if len(seen) < 2:
         return None
-    largest = max(_height(node[which]) for node in seen for which in ("ulp", "carried_ulp"))
+    largest = max(_height(value) for node in seen for value in (node.ulp, node.carried_ulp))
     top = max(1.0, math.ceil(largest))
     width = min(LONGEST, max(SHORTEST, LEFT + STEP * len(seen)))
     spacing = (width - LEFT - STEP) / max(1, len(seen) - 1)
 
-    def at(value: float | str | None) -> float:
+    def at(value: float | None) -> float:
         return round(CHART_HEIGHT - 14 - _height(value) / top * (CHART_HEIGHT - 28), 1)
 
     every = max(1, math.ceil(top / 5))
     grid = [(at(0.0), "0")] + [(at(10.0**power), f"1e{power}") for power in range(0, int(top), every)]
     spots = [round(LEFT + place * spacing, 1) for place in range(len(seen))]
-    line = " ".join(f"{x},{at(node['carried_ulp'])}" for x, node in zip(spots, seen, strict=True))
+    line = " ".join(f"{x},{at(node.carried_ulp)}" for x, node in zip(spots, seen, strict=True))
     points = tuple(
-        (x, at(node["ulp"]), node["colour"], node["name"], f"{figure(node['ulp'])} ulp")
+        (x, at(node.ulp), node.colour, node.name, f"{figure(node.ulp)} ulp")
         for x, node in zip(spots, seen, strict=True)
-        if node["ulp"]
+        if node.ulp
     )
     return Chart(width, CHART_HEIGHT, tuple(grid), line, points)
 
 
-def _height(value: float | str | None) -> float:
+def _height(value: float | None) -> float:
     """On a scale on which 0 is 0 and one unit in the last place is 1; each further 1 is ten times as much."""
-    if isinstance(value, str):
-        return 18.0  # inf, nan: above every finite number of units
-    amount = float(value or 0.0)
+    amount = value or 0.0
+    if not math.isfinite(amount):
+        return 18.0  # above every finite number of units
     return min(18.0, max(0.0, math.log10(amount) + 1.0)) if amount > 0 else 0.0
 
 
 def _source(
-    script: str | None, nodes: Sequence[Mapping[str, Any]], result: Result
+    script: str | None, nodes: Sequence[ShownNode], result: Document
 ) -> list[tuple[int, str, str, int]]:
     """Lines of the script: number, text, `file:line` as the calls name it, and the worst colour there."""
     lines = (script or "").splitlines()
     if not lines or len(lines) > MOST_LINES:
         return []
-    name = file_name(result["target"])
+    name = file_name(result.target)
     worst: dict[int, tuple[str, int]] = {}
     for node in nodes:
-        file, _, line = node["where"].rpartition(":")
+        file, _, line = node.where.rpartition(":")
         if file_name(file) == name and line.isdigit():
             before = worst.get(int(line), ("", 0))[1]
-            worst[int(line)] = (node["where"], max(before, node["colour"]))
+            worst[int(line)] = (node.where, max(before, node.colour))
     return [(at, text, *worst.get(at, ("", 0))) for at, text in enumerate(lines, 1)]
 
 

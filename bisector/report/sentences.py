@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from bisector.core.decision import DecisionId
 from bisector.core.fix_source import python_literal
 from bisector.core.kinds import KINDS
+from bisector.core.outcome import Outcome
+from bisector.core.verdict import Rule, VerdictClass
 
 from . import family
+from .document import Cause, Contrasted, Document, Nearest, Repair, VerdictPart
 from .words import (
-    DIVERGING,
-    Result,
     class_sentence,
     conjunction,
     count,
@@ -25,14 +26,15 @@ from .words import (
 )
 
 _LEADS = {
-    "compiled-worse": "torch.compile is farther from the float64 reference than eager",
-    "compiled-better": "torch.compile differs from eager, and is nearer to the float64 reference",
-    "equally-accurate": "torch.compile rounds otherwise than eager, and neither is farther from the float64 "
-    "reference than rounding explains",
-    "amplified-rounding": "torch.compile differs from eager by rounding that a later operation amplifies",
-    "elided-rounding": "torch.compile leaves out a rounding that the program asks for",
-    "undefined": "torch.compile differs from eager where torch leaves the result undefined",
-    "random": "torch.compile uses another random stream than eager",
+    VerdictClass.COMPILED_WORSE: "torch.compile is farther from the float64 reference than eager",
+    VerdictClass.COMPILED_BETTER: "torch.compile differs from eager, and is nearer to the float64 reference",
+    VerdictClass.EQUALLY_ACCURATE: "torch.compile rounds otherwise than eager, and neither is farther from "
+    "the float64 reference than rounding explains",
+    VerdictClass.AMPLIFIED_ROUNDING: "torch.compile differs from eager by rounding that a later operation "
+    "amplifies",
+    VerdictClass.ELIDED_ROUNDING: "torch.compile leaves out a rounding that the program asks for",
+    VerdictClass.UNDEFINED: "torch.compile differs from eager where torch leaves the result undefined",
+    VerdictClass.RANDOM: "torch.compile uses another random stream than eager",
 }
 
 BEYOND = "torch.compile differs from eager by more than rounding"
@@ -43,134 +45,121 @@ RMS_ERROR = "Compiled against eager; rms error is the distance to eager in float
 FORMULA = "The unoptimized compile diverges too: the formula in Inductor's lowering is to blame."
 
 
-def diverges(result: Result) -> bool:
-    """Whether the run saw a divergence that stays, or found what removes it."""
-    found = result["causes"] or result["repairs"] or result["fixes"]
-    return result["verdict"]["class"] in DIVERGING or bool(found)
-
-
-def answer(result: Result) -> str:
+def answer(result: Document) -> str:
     """The answer in a sentence, and what the script itself says to it: the first line of every report."""
-    verdict = result["verdict"]
-    if (contrast := result.get("contrast")) and not result["flags"]:
+    verdict = result.verdict
+    if (contrast := result.contrast) and not result.flags:
         return contrast_lines(contrast)[0]
-    if verdict["class"] == "agrees":
-        too = verdict["reason"].partition("; ")[2]
+    if verdict.class_ is VerdictClass.AGREES:
+        too = verdict.reason.partition("; ")[2]
         ending = f"; {stopped(too)}" if too else "."
         on = f"{_on_outputs(verdict)}{_in_the_script(verdict)}"
         return f"No divergence: eager and torch.compile agree{on}{ending}"
-    if verdict.get("rule") == "asks-compiling":
-        return f"No divergence of torch.compile: {stopped(verdict['reason'])}"
-    if verdict["class"] == "own-difference":
+    if verdict.rule is Rule.ASKS_COMPILING:
+        return f"No divergence of torch.compile: {stopped(verdict.reason)}"
+    if verdict.class_ is VerdictClass.OWN_DIFFERENCE:
         agree = f"eager and torch.compile agree{_on_outputs(verdict)}"
-        return f"No divergence of torch.compile: {agree}, and {stopped(verdict['reason'])}"
-    if not diverges(result) and verdict["first_bad_backend"] is not None:
-        return f"torch.compile differs from eager: {verdict['reason']}."
-    if not diverges(result):
-        reason = verdict["reason"] or class_sentence(verdict)
+        return f"No divergence of torch.compile: {agree}, and {stopped(verdict.reason)}"
+    if not result.diverges and verdict.first_bad_backend is not None:
+        return f"torch.compile differs from eager: {verdict.reason}."
+    if not result.diverges:
+        reason = verdict.reason or class_sentence(verdict)
         return stopped(f"C{reason[1:]}" if reason.startswith("cannot tell") else f"No verdict: {reason}")
-    doubt = f" (not confirmed: {result['unproved']})" if "unproved" in result else ""
+    doubt = f" (not confirmed: {result.unproved})" if result.unproved is not None else ""
     return f"{_lead(verdict)}{_because(result)}{doubt}.{_last_word(result)}"
 
 
-def _last_word(result: Result) -> str:
+def _last_word(result: Document) -> str:
     """What the user's own script shows under the best fix."""
-    script = result.get("script")
-    if not script or "unproved" in result:
+    script = result.script
+    if not script or result.unproved is not None:
         return ""
-    named = next((fix for fix in result["fixes"] if fix["id"] == script["fix"]), None)
-    change = script["fix"] if named is None or named["kind"] == "flag" else fix_title(named)
+    named = next((fix for fix in result.fixes if fix.id == script.fix), None)
+    change = script.fix if named is None or named.kind == "flag" else fix_title(named)
     with_it = f" {change[0].upper()}{change[1:]}" if change.startswith("without ") else f" With {change}"
-    if script["outcome"] == "FAIL" and script.get("remaining"):
+    if script.outcome is Outcome.FAIL and script.remaining:
         what = "some of what differs in the script is mended; the rest may be of another cause"
-        return f"{with_it} {what}: {script['remaining']}."
-    if script["outcome"] == "FAIL":
-        return f"{with_it} the script still diverges, as other calls do: {script['reason']}."
-    if script["outcome"] == "UNRESOLVED":
-        return f" Whether the script itself agrees then ({change}) could not be told: {script['reason']}."
-    number = script["comparisons"]
+        return f"{with_it} {what}: {script.remaining}."
+    if script.outcome is Outcome.FAIL:
+        return f"{with_it} the script still diverges, as other calls do: {script.reason}."
+    if script.outcome is Outcome.UNRESOLVED:
+        return f" Whether the script itself agrees then ({change}) could not be told: {script.reason}."
+    number = script.comparisons
     own = f", and {'its own comparison passes' if number == 1 else f'its own {number} comparisons pass'}"
     agrees = f"{with_it} the script itself agrees with eager{own if number else ''}."
-    differs = script["own_difference"]
+    differs = script.own_difference
     return f"{agrees} But {stopped(differs)}" if differs else agrees
 
 
-def _lead(verdict: Mapping[str, Any]) -> str:
-    if verdict["class"] == "raises":
-        return str(verdict["reason"])
-    if verdict["class"] == "compiled-worse" and is_of_another_kind(verdict):
+def _lead(verdict: VerdictPart) -> str:
+    if verdict.class_ is VerdictClass.RAISES:
+        return str(verdict.reason)
+    if verdict.class_ is VerdictClass.COMPILED_WORSE and is_of_another_kind(verdict):
         return ANOTHER_FORM
-    if verdict["class"] == "compiled-worse" and is_beyond_rounding(verdict):
+    if verdict.class_ is VerdictClass.COMPILED_WORSE and is_beyond_rounding(verdict):
         return BEYOND
-    return _LEADS.get(verdict["class"], "torch.compile differs from eager")
+    return _LEADS.get(verdict.class_, "torch.compile differs from eager")
 
 
-def _on_outputs(verdict: Mapping[str, Any]) -> str:
+def _on_outputs(verdict: VerdictPart) -> str:
     """Of the call that was studied; they are bit-equal only where all values of the script are."""
-    outputs = verdict["outputs"]
+    outputs = verdict.outputs
     if not outputs:
         return ""
-    exact = all(output["n_diff"] == 0 for output in outputs) and not _proof(verdict).get("unequal")
+    exact = all(output.n_diff == 0 for output in outputs) and not verdict.proof.compared.unequal
     return f" on {count(len(outputs), 'output')}, {'bit for bit' if exact else 'within the tolerance'}"
 
 
-def _proof(verdict: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was compared."""
-    compared: Mapping[str, Any] = verdict.get("proof", {}).get("compared") or {}
-    return compared
-
-
-def _in_the_script(verdict: Mapping[str, Any]) -> str:
+def _in_the_script(verdict: VerdictPart) -> str:
     """What of the whole script was compared; empty where it was not run."""
-    compared = _proof(verdict)
-    if not compared.get("calls"):
+    compared = verdict.proof.compared
+    if not compared.calls:
         return ""
     counts = [
-        count(compared["calls"], "call"), count(compared["values"], "value"),
-        count(compared["comparisons"], "comparison"), count(compared["lines"], "written line"), "its end",
+        count(compared.calls, "call"), count(compared.values, "value"),
+        count(compared.comparisons, "comparison"), count(compared.lines, "written line"), "its end",
     ]  # fmt: skip
     counted = conjunction([text for text in counts if not text.startswith("0 ")])
     return f" (compared of the script: {counted})"
 
 
-def _because(result: Result) -> str:
+def _because(result: Document) -> str:
     """The rest of the first line: the best that is known, from a confirmed cause down to nothing."""
-    if found := result.get("family"):
+    if found := result.family:
         return family.because(result, found)
-    confirmed = [cause["decisions"] for cause in result["causes"] if cause["confirmed"]]
+    confirmed = [cause.decisions for cause in result.causes if cause.confirmed]
     if confirmed:
         return _because_of_causes(confirmed)
-    if result["causes"]:
-        return f", probably because of {_names(result['causes'][0]['decisions'])}, which is not confirmed"
-    if result["repairs"] and not _only_places(result):
-        repair = max(result["repairs"], key=lambda repair: repair["confirmed"])
+    if result.causes:
+        return f", probably because of {_names(result.causes[0].decisions)}, which is not confirmed"
+    if result.repairs and not _only_places(result):
+        repair = max(result.repairs, key=lambda repair: repair.confirmed)
         sure = _makes([repair])
-        names = _names(repair["decisions"])
+        names = _names(repair.decisions)
         return f"; disabling {names} {sure} compiled agree with eager, but the cause is not established"
-    if result.get("places"):
-        nodes = conjunction(_first([f"`{DecisionId(place).node}`" for place in result["places"]]), "or")
+    if result.places:
+        nodes = conjunction(_first([f"`{place.node}`" for place in result.places]), "or")
         return f"; it happens at {nodes}, but which decision there is to blame is not known"
-    fix = next((fix for fix in result["fixes"] if fix["confirmed"]), None)
+    fix = next((fix for fix in result.fixes if fix.confirmed), None)
     if fix:
         return f"; they agree with this change: {fix_title(fix)}"
-    return "; the cause is not established" if result["seconds"]["causes"] is not None else ""
+    return "; the cause is not established" if result.seconds.causes is not None else ""
 
 
-def _only_places(result: Result) -> bool:
+def _only_places(result: Document) -> bool:
     """Whether all that repairs is to run ATen kernels: that says where, not why."""
-    members = [member for repair in result["repairs"] for member in repair["decisions"]]
-    return bool(result.get("places")) and all(DecisionId(member).kind == "lower" for member in members)
+    members = [member for repair in result.repairs for member in repair.decisions]
+    return bool(result.places) and all(member.kind == "lower" for member in members)
 
 
-def _names(members: Sequence[str]) -> str:
+def _names(members: Sequence[DecisionId]) -> str:
     return conjunction(_first(list(_distinct_names(members).values())))
 
 
-def _distinct_names(members: Sequence[str]) -> dict[str, str]:
+def _distinct_names(members: Sequence[DecisionId]) -> dict[DecisionId, str]:
     """Each decision in a few words, with as much more as distinguishes them."""
     names = short = [short_decision(member) for member in members]
-    ids = [DecisionId(member) for member in members]
-    for more in ([i.detail for i in ids], [i.place for i in ids], [i.node for i in ids]):
+    for more in ([m.detail for m in members], [m.place for m in members], [m.node for m in members]):
         if len(set(names)) < len(names):
             names = [f"{name} ({detail})" for name, detail in zip(short, more, strict=True)]
     return dict(zip(members, names, strict=True))
@@ -181,7 +170,7 @@ def _first(items: list[str]) -> list[str]:
     return items if len(items) <= MAX_NAMED else [*items[:MAX_NAMED], f"{len(items) - MAX_NAMED} more"]
 
 
-def _because_of_causes(causes: Sequence[Sequence[str]]) -> str:
+def _because_of_causes(causes: Sequence[Sequence[DecisionId]]) -> str:
     reasons = [_names(members) + (" together" if len(members) > 1 else "") for members in causes]
     if len(causes) == 1:
         return f", because of {reasons[0]}"
@@ -195,7 +184,7 @@ def _because_of_causes(causes: Sequence[Sequence[str]]) -> str:
     return f", for {len(causes)} reasons, each of which is enough: {listed}"
 
 
-def _with_one_of(common: Sequence[str], others: Sequence[Sequence[str]]) -> str:
+def _with_one_of(common: Sequence[DecisionId], others: Sequence[Sequence[DecisionId]]) -> str:
     """Of causes that share decisions: those, and what each has besides."""
     names = _distinct_names(list(dict.fromkeys(member for members in others for member in members)))
     each = _first([conjunction([names[member] for member in members]) for members in others])
@@ -205,145 +194,141 @@ def _with_one_of(common: Sequence[str], others: Sequence[Sequence[str]]) -> str:
     return f", because of {_names(common)} together with {listed}"
 
 
-def _are_disjoint(causes: Sequence[Sequence[str]]) -> bool:
+def _are_disjoint(causes: Sequence[Sequence[DecisionId]]) -> bool:
     """Whether no decision is part of two causes."""
     members = [member for cause in causes for member in cause]
     return len(set(members)) == len(members)
 
 
-def cause_heading(causes: Sequence[Mapping[str, Any]]) -> str:
+def cause_heading(causes: Sequence[Cause]) -> str:
     """What the list of causes says as a whole."""
     if len(causes) > 1:
         how = "either is enough" if len(causes) == 2 else "any one is enough"
-        disjoint = _are_disjoint([cause["decisions"] for cause in causes])
+        disjoint = _are_disjoint([cause.decisions for cause in causes])
         what = "independent ones" if disjoint else "that share decisions"
         return f"{len(causes)} {what}; {how} to make compiled diverge"
-    size = len(causes[0]["decisions"])
+    size = len(causes[0].decisions)
     if size == 1:
         return "one decision is enough"
     return f"{'both' if size == 2 else f'all {size}'} decisions are needed"
 
 
-def cause_evidence(cause: Mapping[str, Any]) -> str:
+def cause_evidence(cause: Cause) -> str:
     """How a cause was confirmed, or why it is not, from its two counterfactuals."""
-    alone, without = cause["evidence"]["alone"], cause["evidence"]["without_each"]
-    several = len(cause["decisions"]) > 1
+    alone, without = cause.evidence.alone, cause.evidence.without_each
+    several = len(cause.decisions) > 1
     reproduces = {
-        "FAIL": "reproduces the mismatch",
-        "PASS": "does not reproduce the mismatch",
-        "UNRESOLVED": "gives UNRESOLVED",
+        Outcome.FAIL: "reproduces the mismatch",
+        Outcome.PASS: "does not reproduce the mismatch",
+        Outcome.UNRESOLVED: "gives UNRESOLVED",
     }
     left = {
-        "FAIL": "compiled still diverges",
-        "PASS": "compiled agrees with eager",
-        "UNRESOLVED": "the outcome is UNRESOLVED",
+        Outcome.FAIL: "compiled still diverges",
+        Outcome.PASS: "compiled agrees with eager",
+        Outcome.UNRESOLVED: "the outcome is UNRESOLVED",
     }
-    doubt = "" if cause["confirmed"] else "Not confirmed. "
+    doubt = "" if cause.confirmed else "Not confirmed. "
     these = "only these" if several else "only this"
     on = f"{doubt}Enabling {these} in an otherwise unoptimized compile {reproduces[alone]}"
     if not without:
         return f"{on}; not tried without."
-    off = left[without[0]] if len(set(without)) == 1 else f"the outcomes are {', '.join(without)}"
+    off = left[without[0]] if len(set(without)) == 1 else f"the outcomes are {_listed(without)}"
     return f"{on}; without {'any one of them' if several else 'it'} {off}."
 
 
-def blames_formula(cause: Mapping[str, Any], verdict: Mapping[str, Any]) -> bool:
+def _listed(outcomes: Sequence[Outcome]) -> str:
+    return ", ".join(outcome.value for outcome in outcomes)
+
+
+def blames_formula(cause: Cause, verdict: VerdictPart) -> bool:
     """Whether a cause is a lowering itself: the plain baseline diverges, so its formula is to blame. Any
     lowering loses a tangent, whatever its formula."""
-    has_tangents = any(".tangent[" in output["path"] for output in verdict["outputs"])
-    lost = has_tangents and verdict.get("rule") == "kind"
-    return not lost and all(DecisionId(member).kind == "lower" for member in cause["decisions"])
+    has_tangents = any(".tangent[" in output.path for output in verdict.outputs)
+    lost = has_tangents and verdict.rule is Rule.KIND
+    return not lost and all(member.kind == "lower" for member in cause.decisions)
 
 
-def repair_lines(
-    repairs: Sequence[Mapping[str, Any]], name: Callable[[str], str] = short_decision
-) -> list[str]:
+def repair_lines(repairs: Sequence[Repair], name: Callable[[DecisionId], str] = short_decision) -> list[str]:
     """The repairs in words, one sentence a line; those of one decision share a sentence.
 
     name: how the page refers to a decision.
     """
-    alone = [repair for repair in repairs if len(repair["decisions"]) == 1]
-    lone = [repair for repair in alone if repair["confirmed"]] or alone
+    alone = [repair for repair in repairs if len(repair.decisions) == 1]
+    lone = [repair for repair in alone if repair.confirmed] or alone
     disabling = "Only disabling" if len(repairs) == 1 else "Disabling"
     lines = []
     if lone:
-        names = conjunction([name(repair["decisions"][0]) for repair in lone], "or")
+        names = conjunction([name(repair.decisions[0]) for repair in lone], "or")
         which = {1: "", 2: "either "}.get(len(lone), "any one of ")
         lines.append(f"Disabling {which}{names} {_makes(lone)} compiled agree with eager{_doubt(lone)}.")
     for repair in alone:
         if repair not in lone:
-            lines.append(f"Disabling {name(repair['decisions'][0])} does not{_doubt([repair])}.")
+            lines.append(f"Disabling {name(repair.decisions[0])} does not{_doubt([repair])}.")
     for repair in repairs:
-        if len(repair["decisions"]) > 1:
-            names = conjunction([name(member) for member in repair["decisions"]])
-            both = "both" if len(repair["decisions"]) == 2 else "all of"
+        if len(repair.decisions) > 1:
+            names = conjunction([name(member) for member in repair.decisions])
+            both = "both" if len(repair.decisions) == 2 else "all of"
             makes = _makes([repair])
             lines.append(f"{disabling} {both} {names} {makes} compiled agree with eager{_doubt([repair])}.")
     return lines
 
 
-def _makes(repairs: Sequence[Mapping[str, Any]]) -> str:
-    return "makes" if all(repair["confirmed"] for repair in repairs) else "seems to make"
+def _makes(repairs: Sequence[Repair]) -> str:
+    return "makes" if all(repair.confirmed for repair in repairs) else "seems to make"
 
 
-def _doubt(repairs: Sequence[Mapping[str, Any]]) -> str:
+def _doubt(repairs: Sequence[Repair]) -> str:
     """What a plain "repairs" would hide: a set that is not confirmed, a difference within the tolerance."""
-    parts = [] if all(repair["confirmed"] for repair in repairs) else ["not confirmed"]
-    fractions = [repair["removed_fraction"] for repair in repairs]
+    parts = [] if all(repair.confirmed for repair in repairs) else ["not confirmed"]
+    fractions = [repair.removed_fraction for repair in repairs]
     if any(fraction is not None and fraction < 1 for fraction in fractions):
         removed = conjunction([percent(fraction) for fraction in fractions])
         parts.append(f"removes {removed} of the difference")
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def shares_sentence(result: Result) -> str:
+def shares_sentence(result: Document) -> str:
     """Whether the shares of the graded decisions add up; empty where none were graded."""
-    shares = result.get("graded")
+    shares = result.graded
     if not shares:
         return ""
-    together = result.get("removed_together")
+    together = result.removed_together
     removes = f"disabled together they remove {percent(together)}"
-    if result.get("adds_up") is None:
+    if result.adds_up is None:
         return "Whether they add up was not established."
-    total = percent(sum(share["removed_fraction"] or 0.0 for share in shares))
-    if result["adds_up"]:
+    total = percent(sum(share.removed_fraction or 0.0 for share in shares))
+    if result.adds_up:
         return f"They add up: {total} in sum, and {removes}."
     return f"They do not add up: {total} in sum, but {removes}."
 
 
-def confirmation_sentence(result: Result) -> str:
+def confirmation_sentence(result: Document) -> str:
     """What the last check in a new process gave; empty where there was none."""
-    confirmation = result.get("confirmation")
+    confirmation = result.confirmation
     if not confirmation:
         return ""
-    says = {"PASS": "agrees", "FAIL": "diverges", "UNRESOLVED": "is UNRESOLVED"}
-    text = f"Checked again ({confirmation['process']}): the default compile {says[confirmation['default']]}"
-    repairs = confirmation["repairs"]
+    says = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "is UNRESOLVED"}
+    text = f"Checked again ({confirmation.process}): the default compile {says[confirmation.default]}"
+    repairs = confirmation.repairs
     if not repairs:
         return f"{text}."
-    if set(repairs) == {"PASS"}:
+    if set(repairs) == {Outcome.PASS}:
         return f"{text}, with {'the repair' if len(repairs) == 1 else 'each repair'} it agrees."
     return f"{text}, with the repairs it {conjunction([says[outcome] for outcome in repairs])}."
 
 
-def repair_heading(repairs: Sequence[Mapping[str, Any]]) -> str:
+def repair_heading(repairs: Sequence[Repair]) -> str:
     """What the list of repairs says as a whole."""
     which = "this set" if len(repairs) == 1 else "any one of these sets"
-    sure = [repair for repair in repairs if repair["confirmed"]]
+    sure = [repair for repair in repairs if repair.confirmed]
     return f"disabling {which} {_makes(sure or repairs)} compiled match eager"
 
 
-def unchanged_code(flags: int) -> str:
-    """Of flags that were judged by the code that they generate."""
-    verb = "1 generates identical code and was" if flags == 1 else f"{flags} generate identical code and were"
-    return f"Of these {verb} not run."
-
-
-def contrast_lines(contrast: Mapping[str, Any]) -> list[str]:
+def contrast_lines(contrast: Contrasted) -> list[str]:
     """What two configurations of one target are to each other, then the settings that make it so."""
-    sides = ["as it is", f"under {contrast['with']}"]
-    diverging, agreeing = sides if contrast["target"] == "FAIL" else reversed(sides)
-    repairs, causes, unknown = contrast["repairs"], contrast["causes"], contrast["unknown"]
+    sides = ["as it is", f"under {contrast.with_}"]
+    diverging, agreeing = sides if contrast.target is Outcome.FAIL else reversed(sides)
+    repairs, causes, unknown = contrast.repairs, contrast.causes, contrast.unknown
     if not (repairs or causes):
         return [f"What makes the difference is not established: {unknown}."]
     lines = [f"The target diverges {diverging} and agrees {agreeing}."]
@@ -359,49 +344,46 @@ def _settings(sets: Sequence[Mapping[str, Any]]) -> str:
     return "; or ".join(listed)
 
 
-def nearest_sentence(result: Result) -> str:
-    """What must change in the minimal case to make it agree; empty where no such case is known."""
-    neighbour = result["neighbour"]
-    if not neighbour:
-        return ""
-    nearest = f"The nearest case that agrees: {stopped(neighbour['differs_by'])}"
-    if not neighbour["artifact_diff"]:
-        return f"{nearest} Its generated code is the same, or is not known."
-    return f"{nearest} How its generated code differs: {neighbour['artifact_diff']}"
+def nearest_sentence(nearest: Nearest) -> str:
+    """What must change in the minimal case to make it agree."""
+    differs = f"The nearest case that agrees: {stopped(nearest.differs_by)}"
+    if not nearest.artifact_diff:
+        return f"{differs} Its generated code is the same, or is not known."
+    return f"{differs} How its generated code differs: {nearest.artifact_diff}"
 
 
-def not_established(result: Result) -> list[str]:
+def not_established(result: Document) -> list[str]:
     """What the run could not find out, and why; one sentence a line."""
     lines = []
-    if result["stopped_because"]:
-        lines.append(f"Stopped early: {stopped(result['stopped_because'])} This is the answer so far.")
-    if diverges(result):
-        lines += _missing(result, {stage for stage, took in result["seconds"].items() if took is not None})
-    for kind, reason in result.get("hooks_off", {}).items():
+    if result.stopped_because:
+        lines.append(f"Stopped early: {stopped(result.stopped_because)} This is the answer so far.")
+    if result.diverges:
+        lines += _missing(result, result.seconds.of_stages.keys())
+    for kind, reason in result.hooks_off.items():
         noun = f" ({KINDS[kind].noun})" if kind in KINDS else ""
         lines.append(f"Decisions of kind {kind}{noun} were not examined: {stopped(reason)}")
     return lines
 
 
-def _missing(result: Result, ran: set[str]) -> list[str]:
+def _missing(result: Document, ran: Collection[str]) -> list[str]:
     lines = []
-    if "causes" in ran and not (result["causes"] or result.get("family")):
+    if "causes" in ran and not (result.causes or result.family):
         searched = "no decisions are known that reproduce the mismatch in an otherwise unoptimized compile"
-        found = "found by then" if result["stopped_because"] else f"found: {searched}"
+        found = "found by then" if result.stopped_because else f"found: {searched}"
         lines.append(f"No cause was {found}.")
-    if "fixes" in ran and not any(fix["confirmed"] for fix in result["fixes"]):
+    if "fixes" in ran and not any(fix.confirmed for fix in result.fixes):
         unknown = "No single change is known that makes compiled agree with eager."
-        lines.append("No fix was confirmed by then." if result["stopped_because"] else unknown)
-    if "minimize" in ran and result["repro"] is None:
+        lines.append("No fix was confirmed by then." if result.stopped_because else unknown)
+    if "minimize" in ran and result.repro is None:
         lines.append("No repro was written.")
-    if not ran & {"localise", "causes", "fixes"} and not result["stopped_because"]:
+    if not {"localise", "causes", "fixes"}.intersection(ran) and not result.stopped_because:
         lines.append(_no_search(result, ran))
     return lines
 
 
-def _no_search(result: Result, ran: set[str]) -> str:
+def _no_search(result: Document, ran: Collection[str]) -> str:
     """Why no decisions were searched."""
-    first = result["verdict"]["first_bad_backend"]
+    first = result.verdict.first_bad_backend
     if "minimize" not in ran:
         return "The cause was not looked for; `numbisect minimize` does that."
     if first in ("eager", "aot_eager"):

@@ -1,6 +1,6 @@
 """The sentences that every report shares: verdict classes, backends, decisions, numbers.
 
-All functions read the `result.json` dict (docs/result-schema.md) and change nothing. The meaning of the
+All functions read the document result.json (docs/result-schema.md) and change nothing. The meaning of the
 words is in docs/words.md; a test holds that page and the tables here together. The words of each kind of
 decision are in core/kinds.py.
 """
@@ -8,15 +8,14 @@ decision are in core/kinds.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from bisector.core.decision import DecisionId
 from bisector.core.fix_source import python_literal
 from bisector.core.kinds import KINDS
-from bisector.core.model import Json
+from bisector.core.verdict import Rule, VerdictClass
 
-Result = Mapping[str, Any]
+from .document import Document, Fix, VerdictPart
 
 CLASS_SENTENCES = {
     "agrees": "Eager and compiled agree within the tolerance.",
@@ -48,31 +47,34 @@ BEYOND_ROUNDING = "The compiled result is off by more than rounding explains: li
 WHICH_UNKNOWN = "Eager and compiled differ; which of them is right could not be told."
 
 
-def is_of_another_kind(verdict: Mapping[str, Any]) -> bool:
+def is_of_another_kind(verdict: VerdictPart) -> bool:
     """Whether the two differ in shape, dtype, memory or layout, or nothing tells how far they are off."""
-    measured = any(output["rms_error_compiled"] is not None for output in verdict["outputs"])
-    by_values = verdict.get("rule") == "accuracy" or is_beyond_rounding(verdict)
-    return verdict.get("rule") == "kind" or not (measured or by_values)
+    measured = any(output.rms_error_compiled is not None for output in verdict.outputs)
+    by_values = verdict.rule is Rule.ACCURACY or is_beyond_rounding(verdict)
+    return verdict.rule is Rule.KIND or not (measured or by_values)
 
 
-BEYOND_RULES = ("node", "exact-dtype", "every-run", "beyond-nudges", "eagers-kernels", "growth", "script")
+BEYOND_RULES = (
+    Rule.NODE, Rule.EXACT_DTYPE, Rule.EVERY_RUN, Rule.BEYOND_NUDGES, Rule.EAGERS_KERNELS, Rule.GROWTH,
+    Rule.SCRIPT,
+)  # fmt: skip
 
 
-def is_beyond_rounding(verdict: Mapping[str, Any]) -> bool:
+def is_beyond_rounding(verdict: VerdictPart) -> bool:
     """Whether a node, a dtype without rounding, runs that vary or what a script does besides its values
     showed that this is more than rounding."""
-    return verdict.get("rule") in BEYOND_RULES
+    return verdict.rule in BEYOND_RULES
 
 
-def class_sentence(verdict: Mapping[str, Any]) -> str:
+def class_sentence(verdict: VerdictPart) -> str:
     """What the class of a verdict means. Of a whole script, and of a shape, no float64 reference tells."""
-    if verdict["class"] == "compiled-worse" and is_of_another_kind(verdict):
+    if verdict.class_ is VerdictClass.COMPILED_WORSE and is_of_another_kind(verdict):
         return OF_ANOTHER_KIND
-    if verdict["class"] == "compiled-worse" and is_beyond_rounding(verdict):
+    if verdict.class_ is VerdictClass.COMPILED_WORSE and is_beyond_rounding(verdict):
         return BEYOND_ROUNDING
-    if verdict["class"] == "unresolved" and verdict["first_bad_backend"] is not None:
+    if verdict.class_ is VerdictClass.UNRESOLVED and verdict.first_bad_backend is not None:
         return WHICH_UNKNOWN
-    return CLASS_SENTENCES[verdict["class"]]
+    return CLASS_SENTENCES[verdict.class_.value]
 
 
 BACKEND_SENTENCES = {
@@ -82,23 +84,17 @@ BACKEND_SENTENCES = {
     "inductor": "its lowering and code",
     "custom": "the script's own backend",
 }
-DIVERGING = frozenset({
-    "compiled-worse", "compiled-better", "equally-accurate", "amplified-rounding", "elided-rounding",
-    "raises", "random", "undefined",
-})
 
-def number(value: Json) -> str:
+def number(value: float | None) -> str:
     """A measured number in three digits; counts below ten million in full; null is "?"."""
     if value is None:
         return "?"
-    if isinstance(value, str):  # "inf", "-inf", "nan"
-        return value
     if isinstance(value, int) and abs(value) < 10_000_000:
         return f"{value:,}"
     return f"{value:.3g}"
 
 
-def percent(fraction: Json) -> str:
+def percent(fraction: float | None) -> str:
     """A fraction as a percentage; 0 % and 100 % are given only where they are exact."""
     if fraction is None:
         return "?"
@@ -139,9 +135,8 @@ def stopped(text: str) -> str:
     return text if text.endswith((".", "!", "?")) or not text else f"{text}."
 
 
-def short_decision(decision: str) -> str:
+def short_decision(decision_id: DecisionId) -> str:
     """A decision in a few words: "the FMA contraction of `mul`"."""
-    decision_id = DecisionId(decision)
     known = KINDS.get(decision_id.kind)
     if known is None:
         return f"`{decision_id}`"
@@ -154,37 +149,38 @@ def short_decision(decision: str) -> str:
     return f"the {known.instances.get(detail, known.noun)} of `{decision_id.node}`"
 
 
-def fix_title(fix: Mapping[str, Any]) -> str:
+def fix_title(fix: Fix) -> str:
     """A fix in one phrase."""
-    members = fix["id"].split(" + ")
-    if fix["kind"] == "flag" and fix["set"]:
-        return ", ".join(f"{name} = {python_literal(value)}" for name, value in fix["set"].items())
-    if fix["kind"] == "backend":
-        return f"the backend {fix['id'].removeprefix('backend=')}"
-    if fix["kind"] == "decision":
-        return f"without {conjunction([short_decision(member) for member in members])}"
+    members = fix.id.split(" + ")
+    if fix.kind == "flag" and fix.set_:
+        return ", ".join(f"{name} = {python_literal(value)}" for name, value in fix.set_.items())
+    if fix.kind == "backend":
+        return f"the backend {fix.id.removeprefix('backend=')}"
+    if fix.kind == "decision":
+        return f"without {conjunction([short_decision(DecisionId(member)) for member in members])}"
     names = conjunction(list(dict.fromkeys(DecisionId(member).detail for member in members)))
     title = {
         "pass": "without the pass {}",
         "lowering": "the ATen kernel for every {}",
         "decomposition": "no decomposition of {}",
-    }.get(fix["kind"], "{}")
+    }.get(fix.kind, "{}")
     return title.format(names)
 
 
-def decision_sentence(result: Result, decision_id: str) -> str:
+def decision_sentence(result: Document, decision_id: DecisionId) -> str:
     """The decision's own sentence; where the run left none, what its kind means."""
-    text = str(result.get("decisions", {}).get(decision_id, {}).get("text", ""))
-    kind = KINDS.get(DecisionId(decision_id).kind)
-    return stopped(text) or (kind.sentence if kind else "")
+    described = result.decisions.get(decision_id)
+    kind = KINDS.get(decision_id.kind)
+    return stopped(described.text if described else "") or (kind.sentence if kind else "")
 
 
-def decision_where(result: Result, decision_id: str) -> str:
+def decision_where(result: Document, decision_id: DecisionId) -> str:
     """The user's `file:line` of a decision, or an empty string."""
-    return str(result.get("decisions", {}).get(decision_id, {}).get("where", ""))
+    described = result.decisions.get(decision_id)
+    return described.where if described else ""
 
 
-def decision_source(result: Result, decision_id: str) -> str:
+def decision_source(result: Document, decision_id: DecisionId) -> str:
     """Where torch writes the formula of a decision, in a sentence; empty where it is not known."""
-    source = str(result.get("decisions", {}).get(decision_id, {}).get("source", ""))
-    return f"Its formula is in {source}." if source else ""
+    described = result.decisions.get(decision_id)
+    return f"Its formula is in {described.source}." if described and described.source else ""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from bisector.core.answer import Answer, ScriptTried, UnderFix
+from bisector.core.answer import Answer
 from bisector.core.criterion import Criterion
 from bisector.core.fix import Fix, PlainFix, UseBackend
 from bisector.core.outcome import Outcome
 from bisector.core.program import PlainRun
+from bisector.core.script_tried import ScriptTried, UnderFix
 from bisector.core.shown import CALL, ScriptResult, differing_places
 
 from .repro import MOST_FIXES

@@ -14,6 +14,7 @@ from bisector.core.backends import RUNGS_ABOVE
 from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
+from bisector.core.cost import Probes
 from bisector.core.flags import Contrast
 from bisector.core.model import Measurement
 from bisector.core.options import Against
@@ -200,14 +201,14 @@ def interrupted(session: Session, found: Result | None) -> Result | None:
 def _finish(session: Session, answer: Answer, status: int) -> Result:
     session.end_workers()  # of whom the CPU time is known then
     counts = session.counts
-    probes = {
-        "total": counts["run"] + counts["cached"],
-        "pass": counts["PASS"],
-        "fail": counts["FAIL"],
-        "unresolved": counts["UNRESOLVED"],
-        "cached": counts["cached"],
-    }
-    return Result(answer, status, probes, session.clock.to_json())
+    probes = Probes(
+        total=counts["run"] + counts["cached"],
+        pass_=counts["PASS"],
+        fail=counts["FAIL"],
+        unresolved=counts["UNRESOLVED"],
+        cached=counts["cached"],
+    )
+    return Result(answer, status, probes, session.clock.read())
 
 
 def check(session: Session) -> Result:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector.core.case import WHOLE
+from bisector.core.cost import STAGES, Seconds
 from bisector.core.evidence import Evidence
 from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, WorkerOptions
 from bisector.core.model import Base, Json, Measurement
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from bisector.core.answer import Answer  # which is made of what uses a session
 
 PROBE_S = 120.0  # for a probe of a graph of few calls
-STAGES = ("capture", "localise", "causes", "fixes", "minimize", "builds")
 Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
 
 
@@ -76,12 +76,12 @@ class Clock:
         """Of the budget; None where there is none."""
         return None if self.budget_s is None else max(self.budget_s - self.elapsed(), 0.0)
 
-    def to_json(self) -> dict[str, float | None]:
-        rounded: dict[str, float | None] = {"total": round(self.elapsed(), 2)}
-        for stage in STAGES:
-            value = self.seconds.get(stage)
-            rounded[stage] = None if value is None else round(value, 2)
-        return {**rounded, "cpu": round(_cpu_s() - self._cpu_s, 2)}
+    def read(self) -> Seconds:
+        """What was used by now, to hundredths."""
+        taken = {stage: self.seconds.get(stage) for stage in STAGES}
+        stages = {stage: None if took is None else round(took, 2) for stage, took in taken.items()}
+        cpu = round(_cpu_s() - self._cpu_s, 2)
+        return Seconds(total=round(self.elapsed(), 2), cpu=cpu, **stages)
 
 
 def _cpu_s() -> float:

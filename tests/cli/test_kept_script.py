@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def test_the_search_over_builds_keeps_its_script(
 ) -> None:
     found: list[str | None] = []
     monkeypatch.setattr(builds_command, "run", lambda folder, *more: found.append(folder.script_text()))
-    monkeypatch.setattr(builds_command, "written", lambda *given: 0)
+    monkeypatch.setattr(builds_command, "written", lambda *given: SimpleNamespace(exit_status=0))
     asked = Question("script.py", None, "2.13")
     given = {"quiet": True, "verbose": False, "no_color": True}
     run = rundir.create("script.py", str(tmp_path / "b"), wire.dump_command(asked))

@@ -50,7 +50,7 @@ def test_a_line_of_progress_is_printed_as_it_stands(text: str, capsys: pytest.Ca
 @pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_report_prints_what_it_is_given_as_it_stands(text: str, color: bool) -> None:
-    page = ANSI.sub("", terminal.render(sections.report(_everywhere(text)), 400, color))
+    page = ANSI.sub("", terminal.render(sections.report(samples.document(_everywhere(text))), 400, color))
     for place in ("run", "repro", "decision", "note", "path", "op", "error"):
         assert f"{place}{text}" in page
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -16,23 +15,21 @@ pytest.importorskip("torch")
 from bisector.inductor import hooks
 from bisector.inductor.hooks.script_selftest import SCRIPTS
 from bisector.inductor.hooks.selftest import PROGRAMS
+from bisector.report.schema import schema
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = "bisector/report/result.schema.json"
 
 
 @dataclass(frozen=True)
 class Places:
     """Where kinds are known by name, beside their table.
 
-    hooks, programs: the kinds that have a hook, and a program of the self-test. enum, pattern: those of the
-    JSON schema. words: docs/words.md. tests: the source of the tests of hooks, by file.
+    hooks, programs: the kinds that have a hook, and a program of the self-test. words: docs/words.md.
+    tests: the source of the tests of hooks, by file.
     """
 
     hooks: Collection[str]
     programs: Collection[str]
-    enum: Collection[str]
-    pattern: str
     words: str
     tests: Mapping[str, str]
 
@@ -42,8 +39,6 @@ class Places:
         known = {
             "bisector/inductor/hooks/__init__.py": self.hooks,
             "bisector/inductor/hooks/selftest.py": self.programs,
-            f"decision_kind in {SCHEMA}": self.enum,
-            f"the pattern of decision_id in {SCHEMA}": self._of_pattern(),
             "docs/words.md": re.findall(r"^\| `(\w+)` \|", self._table(), re.MULTILINE),
         }
         for place, names in known.items():
@@ -59,8 +54,6 @@ class Places:
         named = re.compile(rf'"(g\d/)?{kind.name}:')
         tested = any(named.search(source) for source in self.tests.values())
         checks = [
-            (kind.name in self.enum, f"add it to decision_kind in {SCHEMA}"),
-            (kind.name in self._of_pattern(), f"add it to the pattern of decision_id in {SCHEMA}"),
             (row in self._table(), f"add the line {row!r} to docs/words.md, under Decisions"),
             (
                 kind.sentence.endswith(".") and kind.noun != "",
@@ -81,21 +74,14 @@ class Places:
         ]
         return [f"the kind {kind.name} is left out: {message}" for known, message in checks if not known]
 
-    def _of_pattern(self) -> list[str]:
-        found = re.fullmatch(r"\^\(g\[0-9\]\+/\)\?\((.*)\):\.\+@\.\+\$", self.pattern)
-        return found[1].split("|") if found else []
-
     def _table(self) -> str:
         return self.words.partition("## Decisions")[2].partition("\n## ")[0]
 
 
 def here() -> Places:
-    definitions = json.loads((ROOT / SCHEMA).read_text(encoding="utf-8"))["$defs"]
     return Places(
         hooks=hooks.BY_KIND.keys(),
         programs={kind.name for program in PROGRAMS for kind in program.kinds} | set(SCRIPTS),
-        enum=definitions["decision_kind"]["enum"],
-        pattern=definitions["decision_id"]["pattern"],
         words=(ROOT / "docs/words.md").read_text(encoding="utf-8"),
         tests={
             p.name: p.read_text(encoding="utf-8") for p in (ROOT / "tests/inductor").glob("test_hooks_*.py")
@@ -115,11 +101,11 @@ def test_nothing_is_left_out_of_any_kind() -> None:
 
 
 def test_the_schema_lets_a_hook_that_is_off_on_triton_alone_be_named() -> None:
-    names = json.loads((ROOT / SCHEMA).read_text(encoding="utf-8"))["$defs"]["hook_on_triton"]["enum"]
-    assert list(hooks.ON_TRITON) == names
+    names = schema()["properties"]["hooks_off"]["propertyNames"]["enum"]
+    assert names == [*KINDS, *hooks.ON_TRITON]
 
 
-@pytest.mark.parametrize("place", ["hook", "program", "enum", "pattern", "words", "test"])
+@pytest.mark.parametrize("place", ["hook", "program", "words", "test"])
 def test_one_thing_that_is_left_out_is_named_with_the_place_where_it_belongs(place: str) -> None:
     full, name = here(), WELFORD.name
     row = f"| `{name}` | {WELFORD.sentence} |"
@@ -128,11 +114,6 @@ def test_one_thing_that_is_left_out_is_named_with_the_place_where_it_belongs(pla
         "program": (
             replace(full, programs=without(full.programs, name)),
             "add a program that comes to it to",
-        ),
-        "enum": (replace(full, enum=without(full.enum, name)), "add it to decision_kind in"),
-        "pattern": (
-            replace(full, pattern=full.pattern.replace(f"|{name}", "")),
-            "add it to the pattern of decision_id in",
         ),
         "words": (replace(full, words=full.words.replace(row, "")), f"add the line {row!r} to docs/words.md"),
         "test": (
@@ -151,5 +132,5 @@ def test_a_kind_without_words_is_named() -> None:
 
 def test_a_kind_that_the_table_lacks_is_named_at_each_place_that_has_it() -> None:
     told = here().strangers({name: kind for name, kind in KINDS.items() if kind is not WELFORD})
-    assert len(told) == 5
+    assert len(told) == 3
     assert all("has the kind welford, which bisector/core/kinds.py has not" in message for message in told)

@@ -14,6 +14,7 @@ from bisector.core.messages import Reply
 from bisector.core.protocol import Record, RunProbe
 from bisector.core.recorded import Recorded
 from bisector.report import markdown, sections, terminal
+from bisector.report.document_json import from_json
 from bisector.session import pipeline
 from tests.known import KNOWN, TOLD
 
@@ -39,7 +40,7 @@ ReplayOf = Callable[[str], Ended]
 @pytest.mark.parametrize("case", KNOWN)
 def test_a_worked_case_ends_with_what_is_known_of_it(case: str, replay_of: ReplayOf) -> None:
     result = json.loads((replay_of(case).run / "result.json").read_text())
-    report = sections.report(result)
+    report = sections.report(from_json(result))
     assert terminal.render(report, 100, False) and markdown.render(report)
     for known in TOLD:
         known(case, result)

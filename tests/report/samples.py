@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 from bisector.core.fix import FallBack, SetFlags
 from bisector.core.fix_source import paste_lines
+from bisector.report.document import Document
+from bisector.report.document_json import from_json
 
 FAST = "inductor.cpp.enable_floating_point_contract_flag"
 INLINE = "inline:aten.mul@mul"
@@ -32,17 +35,39 @@ _EMPTY: dict[str, Any] = {
         "cxx": "g++ 12.2.0",
         "numbisect": "0.1.0",
     },
-    "verdict": {"class": "agrees", "reason": "", "first_bad_backend": None, "outputs": []},
+    "verdict": {
+        "class": "agrees",
+        "reason": "",
+        "rule": "measured",
+        "figures": {},
+        "proof": {
+            "experiment": "measured",
+            "compared": {
+                "values": 1, "unequal": 0, "calls": 0, "comparisons": 0, "lines": 0, "ends": [], "unseen": [],
+            },
+            "reference": None,
+        },
+        "first_bad_backend": None,
+        "outputs": [],
+        "criterion": {"source": "", "tolerances": [], "signed_zero": False, "measure": None},
+    },
     "origin": None,
     "amplifier": None,
+    "graph": None,
     "repairs": [],
     "causes": [],
     "fixes": [],
     "flags": [],
-    "minimal": None,
+    "contrast": None,
     "neighbour": None,
+    "graded": [],
+    "adds_up": None,
+    "removed_together": None,
+    "minimal": None,
     "builds": None,
     "repro": None,
+    "repro_fix": None,
+    "test": None,
     "report_html": None,
     "report_markdown": "report.md",
     "probes": {"total": 3, "pass": 3, "fail": 0, "unresolved": 0, "cached": 0},
@@ -54,9 +79,18 @@ _EMPTY: dict[str, Any] = {
         "fixes": None,
         "minimize": None,
         "builds": None,
+        "cpu": 5.5,
     },
     "stopped_because": None,
-}
+    "seed": None,
+    "settings": {},
+    "hooks_off": {},
+    "not_here": {},
+    "places": [],
+    "text_notes": [],
+    "decisions": {},
+    "others": [],
+}  # fmt: skip
 
 
 def output(**values: Any) -> dict[str, Any]:
@@ -111,7 +145,8 @@ def softmax_pair() -> dict[str, Any]:
         "target": "/home/ada/models/softmax.py",
         "run": "numbisect-out/softmax-1",
         "exit_status": 0,
-        "verdict": {
+        "verdict": result["verdict"]
+        | {
             "class": "compiled-worse",
             "reason": "",
             "first_bad_backend": "inductor",
@@ -130,6 +165,7 @@ def softmax_pair() -> dict[str, Any]:
                 "source": "defaults of torch.testing.assert_close",
                 "tolerances": [[1.3e-06, 1e-05]],
                 "signed_zero": False,
+                "measure": None,
             },
         },
         "origin": {
@@ -168,6 +204,9 @@ def softmax_pair() -> dict[str, Any]:
                 "removed_fraction": 1.0,
                 "residual_max_abs": 0.0,
                 "slowdown": 1.02,
+                "slowdown_spread": None,
+                "other_inputs": None,
+                "same_program": None,
                 "confirmed": True,
                 "paste": paste_lines(SetFlags({FAST: "off"}), {FAST: "fast"}),
             },
@@ -178,6 +217,9 @@ def softmax_pair() -> dict[str, Any]:
                 "removed_fraction": 1.0,
                 "residual_max_abs": 0.0,
                 "slowdown": 1.9,
+                "slowdown_spread": None,
+                "other_inputs": None,
+                "same_program": None,
                 "confirmed": True,
                 "paste": paste_lines(FallBack(("aten.sub",))),
             },
@@ -188,6 +230,9 @@ def softmax_pair() -> dict[str, Any]:
                 "removed_fraction": 1.0,
                 "residual_max_abs": 0.0,
                 "slowdown": None,
+                "slowdown_spread": None,
+                "other_inputs": None,
+                "same_program": None,
                 "confirmed": True,
                 "paste": [],
             },
@@ -228,6 +273,7 @@ def softmax_pair() -> dict[str, Any]:
             "fixes": 14.0,
             "minimize": 17.0,
             "builds": None,
+            "cpu": 70.1,
         },
         "seed": 0,
         "entry": "shifted_exp_sum",
@@ -276,7 +322,8 @@ def two_causes() -> dict[str, Any]:
         "target": "encoder.py",
         "run": "numbisect-out/encoder-1",
         "exit_status": 0,
-        "verdict": {
+        "verdict": result["verdict"]
+        | {
             "class": "amplified-rounding",
             "reason": "",
             "first_bad_backend": "inductor",
@@ -349,7 +396,8 @@ def place() -> dict[str, Any]:
     result = copy.deepcopy(_EMPTY)
     result |= {
         "exit_status": 3,
-        "verdict": {
+        "verdict": result["verdict"]
+        | {
             "class": "equally-accurate",
             "reason": "",
             "first_bad_backend": "inductor",
@@ -382,7 +430,8 @@ def nondeterministic() -> dict[str, Any]:
     result = copy.deepcopy(_EMPTY)
     result |= {
         "exit_status": 3,
-        "verdict": {
+        "verdict": result["verdict"]
+        | {
             "class": "nondeterministic",
             "reason": "eager gave 3 different results in 3 runs with seed 0: output out, 64 of 64 elements",
             "first_bad_backend": None,
@@ -395,7 +444,7 @@ def nondeterministic() -> dict[str, Any]:
 def out_of_budget() -> dict[str, Any]:
     """A divergence whose search was cut short: one repair known, not confirmed; nothing else."""
     result = place()
-    del result["places"], result["hooks_off"]
+    result |= {"places": [], "hooks_off": {}}
     result["repairs"] = [{"decisions": [VEC], "confirmed": False, "removed_fraction": 0.993}]
     result["stopped_because"] = "the budget of 60 s was spent after 14 of about 40 probes"
     result["probes"] = {"total": 14, "pass": 4, "fail": 9, "unresolved": 1, "cached": 0}
@@ -412,6 +461,11 @@ def unresolved() -> dict[str, Any]:
     }
     result["probes"] = {"total": 3, "pass": 0, "fail": 0, "unresolved": 3, "cached": 0}
     return result
+
+
+def document(result: Any) -> Document:
+    """As a report reads it."""
+    return from_json(json.loads(json.dumps(result)))
 
 
 ALL = {

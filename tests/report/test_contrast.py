@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bisector.report.sentences import contrast_lines
+from tests.report import samples
 
 FOUND: dict[str, Any] = {
     "with": "good.yaml",
@@ -15,8 +16,14 @@ FOUND: dict[str, Any] = {
 }
 
 
+def lines_of(contrast: dict[str, Any]) -> list[str]:
+    result = samples.document(samples.agrees() | {"contrast": contrast})
+    assert result.contrast is not None
+    return contrast_lines(result.contrast)
+
+
 def test_repairs_and_causes_are_said_of_the_side_they_are_about() -> None:
-    assert contrast_lines(FOUND) == [
+    assert lines_of(FOUND) == [
         "The target diverges as it is and agrees under good.yaml.",
         'Settings that make it agree as it is: inductor.a = "off"; or inductor.b = 1 and inductor.c = False.',
         'Settings that make it diverge under good.yaml: inductor.a = "fast" and inductor.b = 8.',
@@ -24,13 +31,13 @@ def test_repairs_and_causes_are_said_of_the_side_they_are_about() -> None:
 
 
 def test_where_the_other_diverges_the_sides_are_exchanged() -> None:
-    lines = contrast_lines(FOUND | {"target": "PASS"})
+    lines = lines_of(FOUND | {"target": "PASS"})
     assert lines[0] == "The target diverges under good.yaml and agrees as it is."
     assert lines[1].startswith("Settings that make it agree under good.yaml: ")
 
 
 def test_what_is_not_known_is_said_with_its_reason() -> None:
     nothing = FOUND | {"repairs": [], "causes": [], "unknown": "both agree"}
-    assert contrast_lines(nothing) == ["What makes the difference is not established: both agree."]
-    more = contrast_lines(FOUND | {"unknown": "4 sets were found"})
+    assert lines_of(nothing) == ["What makes the difference is not established: both agree."]
+    more = lines_of(FOUND | {"unknown": "4 sets were found"})
     assert more[-1] == "There might be more: 4 sets were found."

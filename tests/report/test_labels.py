@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bisector.report import markdown, sections
+from bisector.report.document import Document
 from bisector.report.labels import labels, section
 from tests.report import samples
 
 CPU = "oncall: cpu inductor"
 
 
-def diverging(kind: str, backend: str | None, **values: Any) -> dict[str, Any]:
+def diverging(kind: str, backend: str | None, **values: Any) -> Document:
     result = samples.softmax_pair()
     result["verdict"] |= {"class": kind, "first_bad_backend": backend, **values}
-    return result
+    return samples.document(result)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +43,8 @@ def test_a_layer_that_is_not_known_is_not_guessed() -> None:
 
 def test_on_a_gpu_it_is_not_the_cpu_s() -> None:
     result = diverging("compiled-worse", "inductor")
-    result["environment"]["gpu"] = "NVIDIA H100"
-    assert CPU not in dict(labels(result))
+    on_gpu = replace(result, environment=replace(result.environment, gpu="NVIDIA H100"))
+    assert CPU not in dict(labels(on_gpu))
 
 
 @pytest.mark.parametrize("kind", ["amplified-rounding", "equally-accurate", "compiled-better"])
@@ -66,11 +68,10 @@ def test_a_result_of_another_kind_is_not_told_by_rounding() -> None:
 def test_a_workaround_is_one_that_was_confirmed() -> None:
     result = diverging("compiled-worse", "inductor")
     assert "has workaround" in dict(labels(result))
-    for fix in result["fixes"]:
-        fix["confirmed"] = False
-    assert "has workaround" not in dict(labels(result))
+    fixes = tuple(replace(fix, confirmed=False) for fix in result.fixes)
+    assert "has workaround" not in dict(labels(replace(result, fixes=fixes)))
 
 
 @pytest.mark.parametrize("result", [samples.agrees(), samples.nondeterministic(), samples.unresolved()])
 def test_what_does_not_diverge_has_no_labels(result: dict[str, Any]) -> None:
-    assert section(result) is None
+    assert section(samples.document(result)) is None

@@ -15,7 +15,7 @@ REPRO = "# made from /home/ada/models/softmax.py\nimport torch\n\nDATA = '/9j/4A
 
 
 def render(result: dict[str, Any], repro: str | None) -> str:
-    return markdown.render(sections.report(result, repro))
+    return markdown.render(sections.report(samples.document(result), repro))
 
 
 def cells(page: str, first: str) -> list[str]:

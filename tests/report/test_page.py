@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -24,7 +25,8 @@ SCRIPT = "import torch\n" + "\n".join(f"x{i} = {i}" for i in range(9)) + "\ny = 
 
 
 def shown(result: dict[str, Any], script: str | None = None, repro: str | None = None) -> str:
-    return page.render(sections.report(result, repro), result, script)
+    document = samples.document(result)
+    return page.render(sections.report(document, repro), document, script)
 
 
 class Tags(HTMLParser):
@@ -109,7 +111,7 @@ def test_names_and_texts_mean_nothing_in_the_page() -> None:
 
 
 def test_each_call_is_coloured_by_both_errors_and_carries_its_decisions() -> None:
-    [drawn] = graph.drawings(samples.softmax_pair())
+    [drawn] = graph.drawings(samples.document(samples.softmax_pair()))
     boxes = {box.key: box for box in drawn.boxes}
     assert {key: (box.local, box.carried) for key, box in boxes.items()} == {
         "mul": (0, 0), "amax": (0, 0), "sub": (2, 2), "exp": (1, 4),
@@ -122,7 +124,7 @@ def test_each_call_is_coloured_by_both_errors_and_carries_its_decisions() -> Non
 
 
 def test_what_reads_stands_below_what_is_read_and_no_two_boxes_overlap() -> None:
-    [drawn] = graph.drawings(samples.softmax_pair())
+    [drawn] = graph.drawings(samples.document(samples.softmax_pair()))
     at = {box.key: (box.x, box.y) for box in drawn.boxes}
     assert all(at[source][1] < at[target][1] for _, source, target in drawn.edges)
     places = sorted(at.values())
@@ -150,7 +152,7 @@ def model(layers: int, origin: str) -> dict[str, Any]:
 
 def test_a_model_is_opened_down_to_where_the_error_begins() -> None:
     result = model(8, "n34")
-    [drawn] = graph.drawings(result)
+    [drawn] = graph.drawings(samples.document(result))
     keys = [box.key for box in drawn.boxes]
     assert {f"n{i}" for i in range(30, 40)} == {key for key in keys if key.startswith("n3")}
     assert "module layers.0" in keys and "module layers.3" not in keys
@@ -163,7 +165,7 @@ def test_a_model_is_opened_down_to_where_the_error_begins() -> None:
 def test_a_module_of_one_call_says_which() -> None:
     result = model(8, "n34")
     result["graph"]["nodes"][0]["module"] = "embed"
-    [drawn] = graph.drawings(result)
+    [drawn] = graph.drawings(samples.document(result))
     [alone] = [box for box in drawn.boxes if box.key == "module embed"]
     assert alone.below.startswith("add ")
 
@@ -175,7 +177,7 @@ def test_the_page_of_a_model_of_600_calls_fits_a_mail() -> None:
 def test_the_calls_of_the_minimal_case_are_outlined_and_their_modules_opened() -> None:
     result = model(8, "n34")
     result["minimal"]["calls"] = ["n71", "n34"]
-    [drawn] = graph.drawings(result)
+    [drawn] = graph.drawings(samples.document(result))
     assert {box.key for box in drawn.boxes if box.minimal} == {"n34", "n71"}
     page_text = shown(result)
     assert page_text.count('class="around"') == 2 and "in the minimal case</span>" in page_text
@@ -186,19 +188,19 @@ def test_the_calls_of_the_minimal_case_are_outlined_and_their_modules_opened() -
 def test_forward_and_backward_are_drawn_apart() -> None:
     result = samples.softmax_pair()
     result["graph"]["nodes"].append(samples.node("bwd.exp", "exp", gradient=True))
-    assert [drawn.title for drawn in graph.drawings(result)] == ["Forward", "Backward"]
+    assert [drawn.title for drawn in graph.drawings(samples.document(result))] == ["Forward", "Backward"]
 
 
 def test_a_graph_of_too_many_boxes_is_a_table_alone() -> None:
     result = model(40, "n34")
     for one in result["graph"]["nodes"]:
         one["module"] = ""
-    assert graph.drawings(result) == []
+    assert graph.drawings(samples.document(result)) == []
     assert "too many calls to be drawn" in shown(result)
 
 
 @pytest.mark.parametrize(
-    ("ulp", "step"), [(None, 0), (0.0, 0), (0.5, 1), (1, 1), (16, 2), (17, 3), ("inf", 4)]
+    ("ulp", "step"), [(None, 0), (0.0, 0), (0.5, 1), (1, 1), (16, 2), (17, 3), (math.inf, 4)]
 )
 def test_the_colour_says_how_many_units_it_is_off(ulp: Any, step: int) -> None:
     assert graph.colour(ulp) == step

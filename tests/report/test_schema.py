@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from bisector.core.verdict import Rule, VerdictClass
-from bisector.report import words
+from bisector.errors import BadOption
+from bisector.report import document_json, schema, words
 from tests.report import samples
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +23,22 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 
 def test_the_schema_is_itself_valid() -> None:
     Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_schema_is_the_one_that_the_types_of_the_document_give() -> None:
+    assert schema.FILE.read_text() == schema.text(), "python -m bisector.report.schema writes it again"
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_a_document_that_is_read_is_written_again_as_it_was(name: str) -> None:
+    result = samples.ALL[name]()
+    assert document_json.to_json(samples.document(result)) == result
+
+
+@pytest.mark.parametrize("planted", [{"schema_version": 0}, {"probes": {}}, {"causes": [{}]}])
+def test_a_result_of_another_version_or_torn_is_refused_in_one_line(planted: dict[str, Any]) -> None:
+    with pytest.raises(BadOption, match=r"^this result\.json [^\n]*$"):
+        samples.document(samples.softmax_pair() | planted)
 
 
 @pytest.mark.parametrize("name", samples.ALL)
@@ -33,7 +51,7 @@ def test_every_sample_is_valid_and_plain_json(name: str) -> None:
 @pytest.mark.parametrize(("field", "values"), [("class", VerdictClass), ("rule", Rule)])
 def test_what_a_verdict_may_say_has_a_place_in_the_schema_and_in_the_docs(field: str, values: Any) -> None:
     said = {value.value for value in values}
-    assert set(SCHEMA["$defs"]["verdict"]["properties"][field]["enum"]) == said
+    assert set(SCHEMA["$defs"]["VerdictPart"]["properties"][field]["enum"]) == said
     words_page = (ROOT / "docs/words.md").read_text()
     assert [value for value in sorted(said) if f"`{value}`" not in words_page] == []
 
@@ -100,9 +118,9 @@ def test_a_number_that_is_not_finite_is_a_string(text: str) -> None:
 
 def test_the_schema_and_the_words_name_the_same_classes_and_backends() -> None:
     definitions = SCHEMA["$defs"]
-    assert set(definitions["verdict"]["properties"]["class"]["enum"]) == set(words.CLASS_SENTENCES)
-    backends = definitions["verdict"]["properties"]["first_bad_backend"]["enum"]
-    assert set(backends) - {None} == set(words.BACKEND_SENTENCES)
+    assert set(definitions["VerdictPart"]["properties"]["class"]["enum"]) == set(words.CLASS_SENTENCES)
+    [backends, _] = definitions["VerdictPart"]["properties"]["first_bad_backend"]["anyOf"]
+    assert set(backends["enum"]) == set(words.BACKEND_SENTENCES)
 
 
 def test_the_docs_explain_every_field_of_the_schema() -> None:
@@ -111,6 +129,15 @@ def test_the_docs_explain_every_field_of_the_schema() -> None:
     for definition in SCHEMA["$defs"].values():
         names |= set(definition.get("properties", {}))
     assert sorted(name for name in names if f"`{name}`" not in page) == []
+
+
+def test_the_docs_call_those_fields_optional_that_a_result_may_lack() -> None:
+    page = (ROOT / "docs/result-schema.md").read_text()
+    lacking = set(SCHEMA["properties"]) - set(SCHEMA["required"])
+    for definition in SCHEMA["$defs"].values():
+        lacking |= set(definition.get("properties", {})) - set(definition.get("required", []))
+    rows = set(re.findall(r"^\| `(\w+)` \| [^|]* \| optional: ", page, re.MULTILINE))
+    assert rows | {"made_by", "source"} == lacking  # these two stand within another field's row
 
 
 def test_the_page_of_words_has_the_sentence_of_every_class() -> None:

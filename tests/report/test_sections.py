@@ -27,7 +27,7 @@ def flat(text: str) -> str:
 
 @pytest.mark.parametrize("name", samples.ALL)
 def test_both_forms_have_the_same_texts_in_the_same_order(name: str) -> None:
-    report = sections.report(samples.ALL[name](), "import torch\n")
+    report = sections.report(samples.document(samples.ALL[name]()), "import torch\n")
     pages = [flat(terminal.render(report, 100, color=False)), flat(markdown.render(report))]
     for section in report.sections:
         if section.shown is Medium.EVERYWHERE:

@@ -18,7 +18,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def render(result: dict[str, Any], width: int = 100) -> str:
-    return terminal.render(sections.report(result), width, color=False)
+    return terminal.render(sections.report(samples.document(result)), width, color=False)
 
 
 def flat(page: str) -> str:
@@ -37,7 +37,7 @@ def test_the_page_is_as_it_was_read_and_approved(name: str, width: int) -> None:
 
 
 def gist(result: dict[str, Any]) -> str:
-    return terminal.render(sections.report(result), 100, color=False, detail=Detail.GIST)
+    return terminal.render(sections.report(samples.document(result)), 100, color=False, detail=Detail.GIST)
 
 
 @pytest.mark.parametrize("name", samples.ALL)
@@ -214,7 +214,7 @@ def test_a_spent_budget_is_said_with_the_partial_answer_and_how_to_go_on() -> No
 
 def test_a_verdict_alone_says_that_the_cause_was_not_looked_for() -> None:
     result = samples.place()
-    del result["places"], result["hooks_off"]
+    result |= {"places": [], "hooks_off": {}}
     result["seconds"] |= {"localise": None, "causes": None}
     page = flat(render(result))
     assert "The cause was not looked for" in page
@@ -241,7 +241,7 @@ def test_only_lines_to_copy_are_longer_than_the_terminal(name: str, width: int) 
 @pytest.mark.parametrize("name", samples.ALL)
 def test_color_changes_nothing_but_the_color(name: str) -> None:
     result = samples.ALL[name]()
-    colored = terminal.render(sections.report(result), 100, color=True)
+    colored = terminal.render(sections.report(samples.document(result)), 100, color=True)
     assert ANSI.search(colored)
     plain = "\n".join(line.rstrip() for line in ANSI.sub("", colored).splitlines())
     assert plain == render(result).rstrip("\n")

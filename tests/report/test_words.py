@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bisector.core.verdict import EXPERIMENTS
+from bisector.core.decision import DecisionId
+from bisector.core.fix import Elsewhere
+from bisector.core.outcome import Outcome
+from bisector.core.verdict import EXPERIMENTS, VerdictClass
 from bisector.report import facts, sentences, words
+from bisector.report.document import Cause, Evidence, Fix, FlagTried, Repair, VerdictPart
 from tests.report import samples
 
 
-def fix(kind: str = "flag", id: str = "flag:x", **values: Any) -> dict[str, Any]:
-    return {"id": id, "kind": kind, "set": values.pop("set", None)}
+def fix(kind: str = "flag", id: str = "flag:x", **values: Any) -> Fix:
+    result = samples.document(samples.softmax_pair())
+    return replace(result.fixes[0], id=id, kind=kind, **{"set_": None, "slowdown": None, **values})
 
 
-def elsewhere(**values: Any) -> dict[str, Any]:
-    return {"tried": 5, "diverging": 4, "held": 4, "failed": 0, "nearer": None} | values
+def elsewhere(**values: Any) -> Elsewhere:
+    return replace(Elsewhere(tried=5, diverging=4, held=4), **values)
+
+
+def verdict(kind: VerdictClass) -> VerdictPart:
+    return replace(samples.document(samples.softmax_pair()).verdict, class_=kind)
+
+
+def flag(**values: Any) -> FlagTried:
+    return replace(samples.document(samples.softmax_pair()).flags[0], **values)
 
 
 @pytest.mark.parametrize(
@@ -28,40 +43,39 @@ def elsewhere(**values: Any) -> dict[str, Any]:
         (elsewhere(held=3), "holds on 3 of 4 other inputs that diverge"),
         (elsewhere(diverging=0, held=0), "none of 5 other inputs diverges"),
         (elsewhere(failed=2), "fails on 2 of 5 other inputs (not known to remove a cause)"),
-        (elsewhere(failed=1, tried=1, nearer=[]), "fails on 1 of 1 other input (it only changes rounding)"),
+        (elsewhere(failed=1, tried=1, nearer=()), "fails on 1 of 1 other input (it only changes rounding)"),
         (
-            elsewhere(failed=2, nearer=["conv", "conv_1"]),
+            elsewhere(failed=2, nearer=("conv", "conv_1")),
             "fails on 2 of 5 other inputs "
             "(it brings conv and conv_1 nearer to eager, and a difference remains)",
         ),
     ],
 )
-def test_a_fix_says_how_it_does_on_other_inputs(others: dict[str, Any], told: str) -> None:
-    values = {"removed_fraction": 1.0, "residual_max_abs": 0.0, "slowdown": None, "confirmed": True}
-    assert told in facts.fix_facts(values | {"other_inputs": others}, {"class": "compiled-worse"})
+def test_a_fix_says_how_it_does_on_other_inputs(others: Elsewhere, told: str) -> None:
+    assert told in facts.fix_facts(fix(other_inputs=others), verdict(VerdictClass.COMPILED_WORSE))
 
 
 @pytest.mark.parametrize(
     ("grown", "removed", "word"),
     [
         (2.0, 0.0, "worse"),
-        ("inf", 0.0, "worse"),
+        (math.inf, 0.0, "worse"),
         (1.2, 0.0, "no effect"),
         (0.5, 0.5, "partial"),
         (None, 0.0, "no effect"),
     ],
 )
 def test_a_flag_that_repairs_nothing_says_which_way_it_moves_the_difference(
-    grown: float | str | None, removed: float, word: str
+    grown: float | None, removed: float, word: str
 ) -> None:
-    assert facts.role_words({"role": "no effect", "removed_fraction": removed, "grown": grown}) == word
-    assert facts.role_words({"role": "unresolved", "removed_fraction": None, "grown": grown}) == "unresolved"
+    assert facts.role_words(flag(role="no effect", removed_fraction=removed, grown=grown)) == word
+    assert facts.role_words(flag(role="unresolved", removed_fraction=None, grown=grown)) == "unresolved"
 
 
 @pytest.mark.parametrize(
     ("change", "title"),
     [
-        (fix(id="inductor.a=1", set={"inductor.a": 1}), "inductor.a = 1"),
+        (fix(id="inductor.a=1", set_={"inductor.a": 1}), "inductor.a = 1"),
         (fix("pass", "pass:reinplace@graph"), "without the pass reinplace"),
         (fix("lowering", "lower:aten.mul@mul + lower:aten.mul@mul_1"), "the ATen kernel for every aten.mul"),
         (fix("decomposition", "decomp:aten.gelu@gelu"), "no decomposition of aten.gelu"),
@@ -72,7 +86,7 @@ def test_a_flag_that_repairs_nothing_says_which_way_it_moves_the_difference(
         ),
     ],
 )
-def test_a_fix_has_a_title(change: dict[str, Any], title: str) -> None:
+def test_a_fix_has_a_title(change: Fix, title: str) -> None:
     assert words.fix_title(change) == title
 
 
@@ -86,20 +100,21 @@ def test_a_fix_has_a_title(change: dict[str, Any], title: str) -> None:
     ],
 )
 def test_a_decision_has_a_short_name(decision: str, said: str) -> None:
-    assert words.short_decision(decision) == said
+    assert words.short_decision(DecisionId(decision)) == said
 
 
 def test_decisions_with_one_short_name_are_told_apart_in_the_first_line() -> None:
     result = samples.two_causes()
     result["causes"] = [result["causes"][0] | {"decisions": ["vec:erf@gelu", "vec:loop/mul_1@gelu"]}]
     first = "the vectorization of `gelu` (erf) and the vectorization of `gelu` (loop) together."
-    assert sentences.answer(result).endswith(first)
+    assert sentences.answer(samples.document(result)).endswith(first)
 
 
 def test_a_verdict_without_a_reference_still_names_the_cause() -> None:
     result = samples.two_causes()
     result["verdict"]["class"] = "unresolved"
-    assert sentences.answer(result).startswith("torch.compile differs from eager, for 2 independent reasons")
+    said = "torch.compile differs from eager, for 2 independent reasons"
+    assert sentences.answer(samples.document(result)).startswith(said)
 
 
 def test_causes_that_share_a_decision_are_not_called_independent() -> None:
@@ -107,8 +122,10 @@ def test_causes_that_share_a_decision_are_not_called_independent() -> None:
     for cause, more in zip(result["causes"], (["inline:aten.mul@y", "lower:aten.mul@z"], []), strict=True):
         cause["decisions"] = [*cause["decisions"], "fuse:y@z", *more]
     result["causes"].append(result["causes"][1] | {"decisions": ["inline:aten.mul@y", "lower:aten.mul@z"]})
-    assert "for 3 reasons, each of which is enough: (1)" in sentences.answer(result)
-    assert sentences.cause_heading(result["causes"]).startswith("3 that share decisions; any one is enough")
+    document = samples.document(result)
+    assert "for 3 reasons, each of which is enough: (1)" in sentences.answer(document)
+    said = "3 that share decisions; any one is enough"
+    assert sentences.cause_heading(document.causes).startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -137,30 +154,29 @@ def test_what_causes_share_is_said_once(causes: list[list[str]], told: str) -> N
     result = samples.two_causes()
     first = result["causes"][0]
     result["causes"] = [first | {"decisions": decisions} for decisions in causes]
-    assert f", because of {told}." in sentences.answer(result)
+    assert f", because of {told}." in sentences.answer(samples.document(result))
 
 
 def test_of_what_raises_no_report_speaks_of_values() -> None:
-    fix = {"removed_fraction": 1.0, "residual_max_abs": 0.0, "slowdown": None, "confirmed": True}
-    assert facts.fix_facts(fix, {"class": "raises"}) == "speed not measured, confirmed"
+    assert facts.fix_facts(fix(), verdict(VerdictClass.RAISES)) == "speed not measured, confirmed"
 
 
 def test_minimize_does_not_send_its_reader_to_minimize() -> None:
     result = samples.two_causes() | {"causes": [], "repairs": [], "fixes": []}
     result["verdict"]["first_bad_backend"] = "aot_eager"
-    stages = dict.fromkeys(result["seconds"], None)
+    stages = dict.fromkeys(result["seconds"], None) | {"cpu": 1.0}
     result["seconds"] = stages | {"total": 9.0, "capture": 5.0, "minimize": 4.0}
     said = "Not a decision of Inductor: backend='aot_eager' diverges already."
-    assert said in sentences.not_established(result)[-1]
+    assert said in sentences.not_established(samples.document(result))[-1]
     result["seconds"] = stages | {"total": 5.0, "capture": 5.0}
-    assert "`numbisect minimize` does that" in sentences.not_established(result)[-1]
+    assert "`numbisect minimize` does that" in sentences.not_established(samples.document(result))[-1]
 
 
 @pytest.mark.parametrize(
     ("value", "said"),
     [
         (None, "?"),
-        ("inf", "inf"),
+        (math.inf, "inf"),
         (0, "0"),
         (0.0, "0"),
         (524288, "524,288"),
@@ -187,8 +203,10 @@ def test_a_conjunction_reads_as_english(items: list[str], said: str) -> None:
     assert words.conjunction(items) == said
 
 
-def repair(*members: str) -> dict[str, Any]:
-    return {"decisions": list(members), "confirmed": True, "removed_fraction": 1.0}
+def repair(*members: str, confirmed: bool = True, removed: float = 1.0) -> Repair:
+    return Repair(
+        decisions=tuple(map(DecisionId, members)), confirmed=confirmed, removed_fraction=removed
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +217,7 @@ def repair(*members: str) -> dict[str, Any]:
         ([repair("a"), repair("b")], ["Disabling either a or b makes compiled agree with eager."]),
         ([repair(x) for x in "abc"], ["Disabling any one of a, b or c makes compiled agree with eager."]),
         (
-            [repair("a") | {"confirmed": False, "removed_fraction": 0.5}, repair("b")],
+            [repair("a", confirmed=False, removed=0.5), repair("b")],
             [
                 "Disabling b makes compiled agree with eager.",
                 "Disabling a does not (not confirmed; removes 50% of the difference).",
@@ -215,16 +233,16 @@ def repair(*members: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_repairs_are_said_in_words(repairs: list[dict[str, Any]], lines: list[str]) -> None:
+def test_repairs_are_said_in_words(repairs: list[Repair], lines: list[str]) -> None:
     assert sentences.repair_lines(repairs, str) == lines
 
 
 def test_evidence_that_differs_from_member_to_member_is_listed() -> None:
-    cause = {
-        "decisions": ["fma:sub@mul", "inline:mul@mul"],
-        "confirmed": False,
-        "evidence": {"alone": "FAIL", "without_each": ["PASS", "FAIL"]},
-    }
+    cause = Cause(
+        decisions=(DecisionId("fma:sub@mul"), DecisionId("inline:mul@mul")),
+        confirmed=False,
+        evidence=Evidence(alone=Outcome.FAIL, without_each=(Outcome.PASS, Outcome.FAIL)),
+    )
     assert "the outcomes are PASS, FAIL" in sentences.cause_evidence(cause)
 
 

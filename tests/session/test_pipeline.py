@@ -19,7 +19,8 @@ from bisector.core.outcome import Outcome
 from bisector.core.shown import ScriptResult
 from bisector.errors import BadOption
 from bisector.report import sections, sentences, terminal
-from bisector.report.result import to_json
+from bisector.report.document_json import from_json, to_json
+from bisector.report.result import document_of
 from bisector.session import pipeline
 from bisector.session.run import Clock, Session
 from tests.session.model import CONTRACTION, Model, killed, modelled, output
@@ -40,7 +41,7 @@ def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
         with modelled(model, tmp_path, monkeypatch, **options) as session:
             prepare(session)
             command = getattr(pipeline, session.options.command)
-            return dict(json.loads(json.dumps(to_json(command(session)))))
+            return dict(json.loads(json.dumps(to_json(document_of(command(session))))))
 
     return run
 
@@ -79,7 +80,7 @@ def test_the_script_has_the_last_word(explained: Explain) -> None:
         "remaining": "",
     }  # fmt: skip
     said = f"With {CONTRACTION}=off the script itself agrees with eager, and its own comparison passes."
-    assert sentences.answer(result).endswith(said)
+    assert sentences.answer(from_json(result)).endswith(said)
 
 
 STILL = ScriptResult(Outcome.FAIL, "call 1 of 1 (`f`): output[0] differs")
@@ -90,21 +91,21 @@ def test_where_the_script_still_diverges_under_each_fix_nothing_is_called_explai
 ) -> None:
     result = explained(both_needed(script=STILL))
     assert result["exit_status"] == 3
-    assert "the script itself still diverges: call 1 of 1" in sentences.answer(result)
+    assert "the script itself still diverges: call 1 of 1" in sentences.answer(from_json(result))
     assert not any(found["confirmed"] for found in (*result["causes"], *result["repairs"]))
 
 
 def test_a_script_with_a_second_cause_may_still_diverge(explained: Explain) -> None:
     result = explained(replace(alone(FMA), others=(alone(VEC),), script=STILL))
     assert members(result["causes"]) == [[FMA]]
-    assert "the script still diverges, as other calls do: call 1 of 1" in sentences.answer(result)
+    assert "the script still diverges, as other calls do: call 1 of 1" in sentences.answer(from_json(result))
 
 
 def test_a_fix_that_could_not_be_tried_in_the_script_is_not_refuted(explained: Explain) -> None:
     late = ScriptResult(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
     result = explained(both_needed(script=late))
     assert members(result["causes"]) == [[FMA, INLINE]]
-    assert "could not be told: compiled, the script was stopped" in sentences.answer(result)
+    assert "could not be told: compiled, the script was stopped" in sentences.answer(from_json(result))
 
 
 # -- several calls --------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ def test_a_run_that_is_resumed_asks_nothing_twice_and_answers_alike(
 ) -> None:
     def run(model: Model) -> Result:
         with modelled(model, tmp_path, monkeypatch) as session:
-            return to_json(pipeline.minimize(session))
+            return to_json(document_of(pipeline.minimize(session)))
 
     first, again = both_needed(), both_needed()
     before, after = run(first), run(again)
@@ -234,7 +235,7 @@ def test_a_second_worker_that_times_out_confirms_nothing_and_says_so(explained: 
     result = explained(second_says(lambda request, answer: asked.Failed("timeout after 60 s")))
     nothing_by_decisions_is_confirmed(result)
     assert "not confirmed in a second process: timeout after 60 s" in told(result)
-    assert "timeout after 60 s" in terminal.render(sections.report(result), 100, False)
+    assert "timeout after 60 s" in terminal.render(sections.report(from_json(result)), 100, False)
 
 
 def test_a_second_worker_whose_default_agrees_confirms_nothing_and_says_so(explained: Explain) -> None:
@@ -244,7 +245,7 @@ def test_a_second_worker_whose_default_agrees_confirms_nothing_and_says_so(expla
     assert "not confirmed in a second process: eager and compiled agree there" in told(result)
     assert result["exit_status"] == 3
     assert not any(fix["confirmed"] for fix in result["fixes"])
-    assert "in a second process: eager and compiled agree there" in sentences.answer(result)
+    assert "in a second process: eager and compiled agree there" in sentences.answer(from_json(result))
 
 
 @pytest.mark.parametrize("second", [agreeing, differing])
@@ -263,7 +264,7 @@ def test_what_makes_two_configurations_differ_is_confirmed_in_a_second_worker(
     model = both_needed() if second is None else second_says(lambda request, answer: agreeing(answer))
     against = Against("other.yaml", {CONTRACTION: "off"})
     with modelled(model, tmp_path, monkeypatch, against=against) as session:
-        result = to_json(pipeline.flags(session))
+        result = to_json(document_of(pipeline.flags(session)))
     assert result["exit_status"] == status
     assert bool(result["contrast"]["repairs"]) == (status == 0)
     assert model.asked[1], "a second process was asked"
@@ -468,9 +469,9 @@ def test_where_each_of_many_decisions_carries_a_little_their_family_is_the_answe
     assert (family["kinds"], family["places"], family["confirmed"]) == (["cast"], len(EVERYWHERE), True)
     assert len(family["halves"]) == 2 and max(family["halves"]) < 1
     expected = "elided casts (float16) at 29 places together; no half of them is enough"
-    assert expected in sentences.answer(result)
+    assert expected in sentences.answer(from_json(result))
     assert "the minimal case shows the mechanism alone" in told(result)
-    shown = terminal.render(sections.report(result), 100, False)
+    shown = terminal.render(sections.report(from_json(result)), 100, False)
     assert "Family  29 places" in shown and "No cause was found" not in shown
 
 
@@ -489,7 +490,7 @@ def test_where_no_single_node_carries_it_one_operation_tells_what_makes_it(expla
     # The verdict's compile and the trace apart: the family, its two halves, no region and no flag of it.
     assert len({r.candidate for r in on_whole(model)}) == 3
     assert len({r.candidate for r in on_whole(model, 1)}) == 2
-    shown = terminal.render(sections.report(result), 100, False)
+    shown = terminal.render(sections.report(from_json(result)), 100, False)
     assert "made by" in shown and "aten.sin" in shown
 
 
@@ -517,7 +518,7 @@ def test_a_family_that_the_second_worker_does_not_see_is_not_confirmed(
     second = {"second": lambda r, a: again(r, a) if isinstance(r, asked.RunProbe) else a}
     result = explained(everywhere(diffuse=at, **second))
     assert result["family"]["confirmed"] is False and result["exit_status"] == 3
-    assert "probably because of elided casts (float16) at 29 places" in sentences.answer(result)
+    assert "probably because of elided casts (float16) at 29 places" in sentences.answer(from_json(result))
 
 
 @pytest.mark.parametrize(
@@ -572,7 +573,7 @@ def test_a_repro_that_agrees_in_plain_python_is_not_claimed(explained: Explain, 
     assert (result["repro"], result["exit_status"]) == (None, 3)
     assert not any(found["confirmed"] for found in (*result["causes"], *result["repairs"]))
     said = "(not confirmed: no repro of it that was tried diverges in plain Python)."
-    assert sentences.answer(result).endswith(said)
+    assert sentences.answer(from_json(result)).endswith(said)
     assert "does not diverge in plain Python (diverges)" in told(result)
     assert not (tmp_path / "run" / "repro.py").exists()
 
@@ -618,7 +619,7 @@ def test_a_budget_that_ends_anywhere_leaves_a_partial_answer_and_accuses_nobody_
     model = both_needed()
     result = explained(model, spend)
     assert result["exit_status"] in (0, 3)
-    assert terminal.render(sections.report(result), 80, False)
+    assert terminal.render(sections.report(from_json(result)), 80, False)
     if result["stopped_because"] is None:
         assert members(result["causes"]) == [[FMA, INLINE]]
         return
@@ -649,7 +650,7 @@ def test_ctrl_c_gives_the_answer_so_far_with_a_status_of_its_own(
             pipeline.minimize(session)
         ended = pipeline.interrupted(session, None)
     assert ended is not None
-    result = to_json(ended)
+    result = to_json(document_of(ended))
     assert (result["exit_status"], result["stopped_because"]) == (130, "it was interrupted")
     assert result["verdict"]["class"] == "compiled-worse"
     assert members(result["causes"]) == causes
@@ -663,7 +664,7 @@ def test_a_known_cause_ends_a_run_with_its_two_probes(
     known = cause_of([[DecisionId(FMA)]], [[DecisionId(FMA), DecisionId(INLINE)]], [])
     with modelled(both_needed(), tmp_path, monkeypatch) as session:
         ended, found = pipeline.explain(session, lambda study, default: known)
-    result = to_json(ended)
+    result = to_json(document_of(ended))
     assert found == known and result["exit_status"] == 0
     assert result["causes"] == []
 

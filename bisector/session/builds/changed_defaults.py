@@ -4,29 +4,16 @@ older defaults, first all of them, then one by one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 from bisector.builds.defaults import changed, defaults
 from bisector.builds.line import Source
 from bisector.builds.predicate import CannotInstall
 from bisector.core.budget import BudgetSpent
+from bisector.core.found_builds import ChangedDefaults
 
 from .bisection import Found
 from .build_test import BuildTest
 
 MOST = 16  # settings that are tried one by one; the releases so far have changed fewer
-
-
-@dataclass(frozen=True)
-class ChangedDefaults:
-    """older, newer: the defaults that differ, by name. decisive: sets of them with whose older values the
-    newer build gives what the older one gave: each that does alone, else all of them together."""
-
-    older: Mapping[str, Any]
-    newer: Mapping[str, Any]
-    decisive: tuple[tuple[str, ...], ...] = ()
 
 
 def changed_defaults(found: Found, asking: BuildTest, source: Source) -> ChangedDefaults | None:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bisector.builds.history import Commit
 from bisector.builds.predicate import Interpreter, installed
 from bisector.core.budget import BudgetSpent
+from bisector.core.found_builds import Commit
 from bisector.core.ladder import Bracket, Step
 from bisector.core.outcome import Outcome
 

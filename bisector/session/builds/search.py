@@ -18,6 +18,7 @@ from bisector.builds.index import Wheel, wheels
 from bisector.builds.line import Known, Line, Source
 from bisector.builds.overlay import Overlay
 from bisector.builds.predicate import CannotInstall, Interpreter, installed
+from bisector.core.found_builds import ChangedDefaults
 from bisector.core.options import INTRODUCED, Question
 from bisector.core.outcome import Outcome
 from bisector.errors import NumbisectError
@@ -28,7 +29,7 @@ from .. import environment
 from ..build_question import of_commits
 from .bisection import FOUND, NOTHING, Found, bisect
 from .build_test import BuildTest, TriedBuild
-from .changed_defaults import ChangedDefaults, changed_defaults
+from .changed_defaults import changed_defaults
 from .compilers import Compilers, compare
 
 ENVIRONMENTS = "builds"  # folders of the run directory: of the environments,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from bisector.core.clusters import Cause, cause_of
-from bisector.core.decision import DecisionId
+from bisector.core.clusters import Cause
 from bisector.core.outcome import Outcome
 
 
@@ -57,57 +56,6 @@ class Looked:
         if self.signature != other.signature or not mine | others:
             return 0.0
         return len(mine & others) / len(mine | others)
-
-    def cut_short(self, result: Mapping[str, Any]) -> Looked:
-        """Where the budget ended a run: what it found so far makes no cluster, and the next look, which goes
-        on with its journal, may find more."""
-        return replace(self, **self._cost(result), problem="the budget ended its run")
-
-    def _cost(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        seconds = round(self.seconds + result["seconds"]["total"], 2)
-        return {"probes": self.probes + probes_run(result), "seconds": seconds}
-
-    def after(self, result: Mapping[str, Any], run: str, known: Cause | None) -> Looked:
-        """With what a run found. known: the cluster that it belongs to."""
-        flags = [fix for fix in _confirmed(result, "fixes") if fix["kind"] == "flag" and fix["set"]]
-        cause = known or cause_of(
-            [[*map(DecisionId, repair["decisions"])] for repair in _confirmed(result, "repairs")],
-            [[*map(DecisionId, found["decisions"])] for found in _confirmed(result, "causes")],
-            [fix["set"] for fix in flags],
-        )
-        return replace(
-            self,
-            cause=cause,
-            known=known is not None,
-            explained=True,
-            **self._cost(result),
-            verdict=result["verdict"]["class"],
-            reason=result["verdict"]["reason"],
-            run=run,
-            repro=result["repro"] and f"{run}/{result['repro']}",
-            n_ops=result["minimal"] and result["minimal"]["n_ops"],
-            fix=flags[0]["id"] if flags else None,
-            problem=None if cause else (result["stopped_because"] or "no cause was confirmed"),
-        )
-
-
-def _confirmed(result: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    return [one for one in result[name] if one["confirmed"]]
-
-
-def probes_run(result: Mapping[str, Any]) -> int:
-    """Those that were not answered by an earlier look."""
-    return int(result["probes"]["total"] - result["probes"]["cached"])
-
-
-def signature(result: Mapping[str, Any]) -> str:
-    """Of a verdict: its class, and in what the outputs differ."""
-    kinds = set()
-    for output in result["verdict"]["outputs"]:
-        if output["n_diff"]:
-            kind = "non-finite" if output["nonfinite_mismatches"] else "value"
-            kinds.add(f"{kind} of {output['dtype']}")
-    return "; ".join([result["verdict"]["class"], *sorted(kinds)])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,50 @@
+"""The user's own script, run under the fixes that were found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .outcome import Outcome
+
+
+@dataclass(frozen=True)
+class UnderFix:
+    """The user's own script, run plainly under a fix, against its run with compilation off. fix: its ID.
+    comparisons: how many of its own comparisons agree, where all do. own_difference: which of them fails with
+    compilation off too, and why; empty where none does. remaining: where it still diverges, what does so that
+    did so without the fix too, while something else is mended: it may be of another cause. Empty where
+    nothing is mended, or something else has come up."""
+
+    fix: str
+    outcome: Outcome
+    reason: str
+    comparisons: int
+    own_difference: str = ""
+    remaining: str = ""
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the script shows that the fix mends nothing, or not that alone."""
+        return self.outcome is Outcome.FAIL and not self.remaining
+
+
+@dataclass(frozen=True)
+class ScriptTried:
+    """The user's own script under fixes, in the order in which they were tried, until one mends it.
+    stopped_because: why no more were tried, None where none was left."""
+
+    fixes: tuple[UnderFix, ...] = ()
+    stopped_because: str | None = None
+
+    @property
+    def shown(self) -> UnderFix | None:
+        """What is reported: the run that agrees, else the first that diverges, else the first."""
+        if not self.fixes or self.fixes[-1].outcome is Outcome.PASS:
+            return self.fixes[-1] if self.fixes else None
+        # One under which it diverges says more than one without an outcome.
+        return next((one for one in self.fixes if one.outcome is Outcome.FAIL), self.fixes[0])
+
+    @property
+    def refuted(self) -> frozenset[str]:
+        """The IDs of the fixes under which the script still diverges."""
+        return frozenset(one.fix for one in self.fixes if one.refutes)

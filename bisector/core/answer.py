@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +15,7 @@ from .followed import FollowedGraph
 from .graphinfo import GraphInfo
 from .mechanism import FoundFamily
 from .model import Measurement, ProbeResult
+from .other_calls import AlsoDiverges, Relation
 from .outcome import Outcome
 from .protocol import HooksTested
 from .reproduced import Reproduced
@@ -24,24 +24,6 @@ from .search.minimal import MinimalSet
 from .smaller import Neighbour
 from .trace import NodeTrace
 from .verdict import Verdict
-
-
-class Relation(enum.Enum):
-    """Of the cause of another call to the one that was explained."""
-
-    SAME = "of the same cause"
-    ANOTHER = "of another cause"
-    UNKNOWN = "not known whether of the same cause"
-
-
-@dataclass(frozen=True)
-class AlsoDiverges:
-    """A call that diverges, other than the one that was explained. number: from 1, as `--call` takes it."""
-
-    number: int
-    entry: str
-    reason: str
-    cause: Relation
 
 
 @dataclass(frozen=True)

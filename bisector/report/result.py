@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bisector.core.answer import Answer, Relation, Result
+from bisector.core.answer import Answer, Result
 from bisector.core.decision import DecisionId
 from bisector.core.fix import Fix
 from bisector.core.fix_source import paste_lines
@@ -17,6 +17,7 @@ from bisector.core.followed import FollowedGraph
 from bisector.core.judge import compared_in
 from bisector.core.mechanism import Carries, FoundFamily
 from bisector.core.model import OutputMeasurement
+from bisector.core.other_calls import Relation
 from bisector.core.own_folders import NEIGHBOUR, PAGE
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bisector.core.answer import AlsoDiverges, Answer, OtherCalls, Relation
+from bisector.core.answer import Answer, OtherCalls
 from bisector.core.budget import BudgetSpent
 from bisector.core.clusters import pattern
 from bisector.core.decision import DecisionId
 from bisector.core.options import Options
+from bisector.core.other_calls import AlsoDiverges, Relation
 from bisector.core.outcome import Outcome
 
 from .divergence import Divergence, Other

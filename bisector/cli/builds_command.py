@@ -13,6 +13,7 @@ from bisector.builds.line import Known
 from bisector.core.answer import Answer, Result
 from bisector.core.ladder import Step
 from bisector.core.model import Machine
+from bisector.core.notes import NoBuildAsked
 from bisector.core.options import FIXED, Question
 from bisector.core.outcome import Outcome
 from bisector.core.verdict import VerdictClass, decided
@@ -187,7 +188,7 @@ def after_minimize(folder: RunDirectory, asked: Question, result: Result, progre
             raise BadOption("there is no repro")
         found = answered(folder, replace(asked, target=str(folder.repro)), progress)
     except NumbisectError as error:  # what was found before stands
-        return replace(result, answer=answer.noted(f"no build was asked: {error}"))
+        return replace(result, answer=answer.noted(NoBuildAsked(str(error))))
     total = round((seconds["total"] or 0.0) + (found.seconds["total"] or 0.0), 2)
     return replace(
         result,

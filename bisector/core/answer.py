@@ -15,6 +15,7 @@ from .followed import FollowedGraph
 from .graphinfo import GraphInfo
 from .mechanism import FoundFamily
 from .model import Measurement, ProbeResult
+from .notes import Note
 from .other_calls import AlsoDiverges, Relation
 from .outcome import Outcome
 from .protocol import HooksTested
@@ -52,7 +53,7 @@ class OtherCalls:
     """The calls that diverge, other than the one that was explained, with what is noted of them."""
 
     calls: tuple[AlsoDiverges, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class Answer:
     hooks_off: Mapping[str, str] = field(default_factory=dict)
     not_here: Mapping[str, str] = field(default_factory=dict)
     others: tuple[AlsoDiverges, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     builds: Mapping[str, Any] | None = None
     stopped_because: str | None = None
 
@@ -153,7 +154,7 @@ class Answer:
         """Whether some other call diverges that is not known to have the same cause."""
         return any(other.cause is not Relation.SAME for other in self.others)
 
-    def noted(self, *notes: str) -> Answer:
+    def noted(self, *notes: Note) -> Answer:
         """With further notes."""
         return replace(self, notes=(*self.notes, *notes))
 
@@ -226,5 +227,5 @@ class Preflight:
 
     hooks: HooksTested
     first_bad_backend: str | None
-    rung_unknown: str
+    rung_unknown: Note | None
     agreeing: Mapping[str, ProbeResult]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Relation(enum.Enum):
     """Of the cause of another call to the one that was explained."""
 
-    SAME = "of the same cause"
-    ANOTHER = "of another cause"
-    UNKNOWN = "not known whether of the same cause"
+    SAME = "same"
+    ANOTHER = "another"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from bisector.core.followed import FollowedGraph
 from bisector.core.judge import compared_in
 from bisector.core.mechanism import Carries, FoundFamily
 from bisector.core.model import OutputMeasurement
+from bisector.core.notes import NoReference
 from bisector.core.other_calls import Relation
 from bisector.core.own_folders import NEIGHBOUR, PAGE
 from bisector.core.search.graded import Graded
@@ -24,6 +25,8 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour
 from bisector.core.trace import NodeTrace
 from bisector.core.verdict import Rule
+
+from .notes import words
 
 _SAME_CAUSE = {Relation.SAME: True, Relation.ANOTHER: False, Relation.UNKNOWN: None}
 
@@ -56,7 +59,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "hooks_off": dict(answer.hooks_off),
         "not_here": dict(answer.not_here),
         "places": list(answer.places),
-        "text_notes": list(answer.notes),
+        "text_notes": [words(note) for note in answer.notes],
         "decisions": _decisions(answer),
         "others": [
             {"call": o.number, "entry": o.entry, "reason": o.reason, "same_cause": _SAME_CAUSE[o.cause]}
@@ -102,16 +105,13 @@ def _verdict(answer: Answer) -> dict[str, Any]:
     }
 
 
-NO_REFERENCE = "no float64 reference: "  # begins the note that says why
-
-
 def _proof(answer: Answer) -> dict[str, Any]:
     """Which experiment decided the class, what the two runs were compared in, and whether the float64 run is
     one of the same program."""
     verdict, default = answer.verdict, answer.default
     compared = (verdict.compared if verdict is not None else None) or compared_in(default)
     is_known = any(output.rms_error_compiled is not None for output in default.outputs)
-    why_not = next((note for note in answer.notes if note.startswith(NO_REFERENCE)), None)
+    why_not = next((words(note) for note in answer.notes if isinstance(note, NoReference)), None)
     return {
         "experiment": Rule.MEASURED.value if verdict is None else verdict.rule.value,
         "compared": asdict(compared),

@@ -15,6 +15,7 @@ from bisector.core.cost import Probes, Seconds
 from bisector.core.found_builds import AskedBuild, BuildStep, FoundBuilds
 from bisector.core.ladder import Step
 from bisector.core.model import Machine
+from bisector.core.notes import NoBuildAsked
 from bisector.core.options import FIXED, Question
 from bisector.core.outcome import Outcome
 from bisector.core.verdict import VerdictClass, decided
@@ -182,7 +183,7 @@ def after_minimize(folder: RunDirectory, asked: Question, result: Result, progre
             raise BadOption("there is no repro")
         found = answered(folder, replace(asked, target=str(folder.repro)), progress)
     except NumbisectError as error:  # what was found before stands
-        return replace(result, answer=answer.noted(f"no build was asked: {error}"))
+        return replace(result, answer=answer.noted(NoBuildAsked(str(error))))
     total = round(seconds.total + found.seconds.total, 2)
     return replace(
         result,

@@ -10,9 +10,10 @@ from types import ModuleType
 from typing import Any
 
 from bisector import wire
-from bisector.core.answer import AlsoDiverges, Relation, Result
+from bisector.core.answer import Result
 from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options, Question
+from bisector.core.other_calls import AlsoDiverges, Relation
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.report.document_json import to_json
 from bisector.runner import rundir

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +17,8 @@ from .found_builds import FoundBuilds
 from .graphinfo import GraphInfo
 from .mechanism import FoundFamily
 from .model import Measurement, OutputMeasurement, ProbeResult
+from .notes import Note
+from .other_calls import AlsoDiverges, Relation
 from .protocol import HooksTested
 from .reproduced import Reproduced
 from .script_tried import ScriptTried, UnderFix
@@ -28,30 +29,12 @@ from .trace import NodeTrace
 from .verdict import Verdict, VerdictClass, decided
 
 
-class Relation(enum.Enum):
-    """Of the cause of another call to the one that was explained."""
-
-    SAME = "of the same cause"
-    ANOTHER = "of another cause"
-    UNKNOWN = "not known whether of the same cause"
-
-
-@dataclass(frozen=True)
-class AlsoDiverges:
-    """A call that diverges, other than the one that was explained. number: from 1, as `--call` takes it."""
-
-    number: int
-    entry: str
-    reason: str
-    cause: Relation
-
-
 @dataclass(frozen=True)
 class OtherCalls:
     """The calls that diverge, other than the one that was explained, with what is noted of them."""
 
     calls: tuple[AlsoDiverges, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,7 +85,7 @@ class Answer:
     hooks_off: Mapping[str, str] = field(default_factory=dict)
     not_here: Mapping[str, str] = field(default_factory=dict)
     others: tuple[AlsoDiverges, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     builds: FoundBuilds | None = None
     stopped_because: str | None = None
 
@@ -140,7 +123,7 @@ class Answer:
         """Whether some other call diverges that is not known to have the same cause."""
         return any(other.cause is not Relation.SAME for other in self.others)
 
-    def noted(self, *notes: str) -> Answer:
+    def noted(self, *notes: Note) -> Answer:
         """With further notes."""
         return replace(self, notes=(*self.notes, *notes))
 
@@ -212,5 +195,5 @@ class Preflight:
 
     hooks: HooksTested
     first_bad_backend: str | None
-    rung_unknown: str
+    rung_unknown: Note | None
     agreeing: Mapping[str, ProbeResult]

@@ -1,10 +1,8 @@
-"""The ladder of backends: which part of torch.compile is the first that makes a divergence."""
+"""The ladder of backends: Dynamo alone, with AOTAutograd, with decompositions, with Inductor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from .outcome import Outcome
+from collections.abc import Iterable
 
 INDUCTOR = "inductor"
 # From Dynamo alone to all of it (torch/_dynamo/backends/debugging.py, common.py).
@@ -38,14 +36,3 @@ def is_beyond(rung: str, other: str) -> bool:
 
 def _place(rung: str) -> int:
     return RUNGS.index(rung) if rung in RUNGS else len(RUNGS)
-
-
-def first_bad(outcomes: Sequence[tuple[str, Outcome]]) -> tuple[str | None, str]:
-    """The first rung that diverges, from the lowest on. None, with the reason, where that is not known: a
-    rung before it could not be judged, or none diverges."""
-    for rung, outcome in outcomes:
-        if outcome is Outcome.FAIL:
-            return rung, ""
-        if outcome is Outcome.UNRESOLVED:
-            return None, f"whether backend={rung} shows it too could not be told"
-    return None, "no backend that was tried shows it"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from .case import Case
 from .decision import Decision, DecisionId
 from .model import ProbeResult
+from .notes import Note
 from .outcome import Outcome
 from .search.graded import Graded
 from .search.minimal import MinimalSet
@@ -54,7 +55,7 @@ class Confirmed:
     family: tuple[ProbeResult, ProbeResult] | None = None
     not_shown: str = ""
     backends: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,8 @@ class Decided:
     """Sets over one case: the one searched, which the causes are confirmed on.
 
     places: fallbacks that repair where no finer decision does. also_denied: the flags that stand in as
-    decisions and the lowerings whose formula is to blame, which the plain baseline denies too. checks: the
-    ends that did not hold, each in a sentence for the report. graded: what each carries, where no single one
-    repairs.
+    decisions and the lowerings whose formula is to blame, which the plain baseline denies too. checks: of the
+    ends that did not hold. graded: what each carries, where no single one repairs.
     """
 
     case: Case
@@ -72,7 +72,7 @@ class Decided:
     sets: SetsFound[DecisionId] = field(default_factory=SetsFound[DecisionId])
     places: tuple[DecisionId, ...] = ()
     also_denied: tuple[DecisionId, ...] = ()
-    checks: tuple[str, ...] = ()
+    checks: tuple[Note, ...] = ()
     graded: Graded | None = None
 
     @property

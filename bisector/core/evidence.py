@@ -13,6 +13,7 @@ from .model import Measurement, OutputMeasurement
 MOST_RUNS = 64
 # The flag with which compiled draws from the generators of torch that eager draws from.
 FALLBACK_RANDOM = "inductor.fallback_random"
+NO_REFERENCE = "no float64 reference: "  # begins the note of a worker that says why
 
 
 @dataclass(frozen=True)

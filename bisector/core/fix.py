@@ -9,6 +9,7 @@ from typing import Any
 from .decision import DecisionId
 from .graphinfo import GraphInfo
 from .model import Json
+from .notes import Note
 
 PASSES = "inductor.disabled_passes"
 
@@ -147,5 +148,5 @@ class Conclusion:
 
     fixes: tuple[tuple[Fix, bool], ...]
     minimal: GraphInfo | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     stopped_because: str | None = None

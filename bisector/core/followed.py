@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .dtypes import EPS, FLOATS
 from .graphinfo import GraphInfo
+from .notes import Note
 from .trace import NodeTrace, Trace
 
 
@@ -50,7 +51,7 @@ class Followed:
     graph: FollowedGraph | None = None
     origin: NodeTrace | None = None
     amplifier: NodeTrace | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def followed_graph(info: GraphInfo, trace: Trace) -> FollowedGraph:

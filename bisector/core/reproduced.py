@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .case import Case
 from .fix import Fix
+from .notes import Note
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Reproduced:
     function: str | None = None
     refuted: frozenset[str] = frozenset()
     agrees: bool = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def fix(self) -> str | None:
@@ -52,4 +53,4 @@ class WrittenTest:
     """file: of the test, None where there is none; note: then why."""
 
     file: str | None = None
-    note: str | None = None
+    note: Note | None = None

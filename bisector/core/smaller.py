@@ -10,6 +10,7 @@ from .case import Case
 from .decision import DecisionId
 from .graphinfo import Axis
 from .model import ProbeResult
+from .notes import Note
 from .outcome import Outcome
 
 # That each member of a repair is needed is asked of repairs up to this size: a probe for each member.
@@ -41,7 +42,7 @@ class Anchor:
 class AlsoSeen:
     """A smaller case that shows another divergence than the one under study: kept aside, never taken."""
 
-    what: str
+    what: Note
     case: Case
 
 
@@ -84,11 +85,11 @@ class Scope(enum.Enum):
 class Start:
     """case, default: where the search begins, which diverges as the whole does, and its default compile.
 
-    reductions: what was made smaller on the way here. notes: sentences about it for the report.
+    reductions: what was made smaller on the way here.
     """
 
     case: Case
     default: ProbeResult
     scope: Scope = Scope.WHOLE
     reductions: tuple[Reduced, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()

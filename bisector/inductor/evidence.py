@@ -16,7 +16,7 @@ import torch.fx
 
 from bisector.core import accuracy, kinds
 from bisector.core.case import Case
-from bisector.core.evidence import FALLBACK_RANDOM, MOST_RUNS, Evidence, Repeated
+from bisector.core.evidence import FALLBACK_RANDOM, MOST_RUNS, NO_REFERENCE, Evidence, Repeated
 from bisector.core.model import Candidate, Measurement
 from bisector.errors import first_line
 
@@ -183,7 +183,7 @@ class References:
 
     def _without(self, why: str) -> None:
         self.none = True
-        self.notes.append(f"no float64 reference: {why}")
+        self.notes.append(f"{NO_REFERENCE}{why}")
 
     def outputs(self, args: list[Any] | None, obeying: bool = True) -> Outputs | None:
         """args: other inputs than the subject's. None where there is no such run, or it is not known to be of

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
-from bisector.core.answer import Answer, Relation, Result
+from bisector.core.answer import Answer, Result
 from bisector.core.criterion import Criterion
 from bisector.core.decision import DecisionId
 from bisector.core.fix import Fix
@@ -17,6 +17,8 @@ from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import compared_in
 from bisector.core.mechanism import Carries, FoundFamily
 from bisector.core.model import OutputMeasurement
+from bisector.core.notes import NoReference
+from bisector.core.other_calls import Relation
 from bisector.core.own_folders import NEIGHBOUR, PAGE
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
@@ -25,10 +27,10 @@ from bisector.core.trace import NodeTrace
 
 from . import document as parts
 from .document import VERSION, Document
+from .notes import words
 
 _SAME_CAUSE = {Relation.SAME: True, Relation.ANOTHER: False, Relation.UNKNOWN: None}
 SHOWN_LINES = 40  # of the difference between the code of two cases; a longer one is in its file alone
-NO_REFERENCE = "no float64 reference: "  # begins the note that says why
 
 
 def document_of(result: Result) -> Document:
@@ -77,7 +79,7 @@ def document_of(result: Result) -> Document:
         hooks_off=answer.hooks_off,
         not_here=answer.not_here,
         places=answer.places,
-        text_notes=answer.notes,
+        text_notes=tuple(words(note) for note in answer.notes),
         decisions=_decisions(answer),
         others=tuple(
             parts.OtherCall(call=o.number, entry=o.entry, reason=o.reason, same_cause=_SAME_CAUSE[o.cause])
@@ -120,7 +122,7 @@ def _proof(answer: Answer) -> parts.Proof:
     one of the same program."""
     verdict, default = answer.classified, answer.default
     is_known = any(output.rms_error_compiled is not None for output in default.outputs)
-    why_not = next((note for note in answer.notes if note.startswith(NO_REFERENCE)), None)
+    why_not = next((words(note) for note in answer.notes if isinstance(note, NoReference)), None)
     return parts.Proof(
         experiment=verdict.rule.value,
         compared=verdict.compared or compared_in(default),

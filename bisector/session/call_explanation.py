@@ -18,6 +18,7 @@ from bisector.core.model import Candidate
 from bisector.core.protocol import Request
 from bisector.core.reduction.reduce import Pass, reduce
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.search_notes import NoRepairKnown, NotMinimized, RegionRefuted
 from bisector.core.smaller import Anchor, Reduced, Scope, Start
 from bisector.core.verdict import VerdictClass
 
@@ -34,7 +35,6 @@ from .reduction import anchored_by, nearest
 from .search_order import listed
 from .study import config_id
 
-NOT_SMALLER = "the case was not made smaller (--no-minimize)"
 FEW = 3  # decisions; so few that repair the whole are no family
 
 
@@ -106,8 +106,7 @@ class CallExplanation(Explanation):
     def _begin_again(self) -> None:
         """Nothing that repairs the region repairs the whole: the whole is searched."""
         self._say("localise", "what repairs the region does not repair the whole")
-        note = "a region with the same mismatch was searched first; nothing that repairs it repairs the whole"
-        self._begin_with(replace(self.whole, notes=(note,)))
+        self._begin_with(replace(self.whole, notes=(RegionRefuted(),)))
 
     def _search(self) -> bool:
         """False where this looked into a region whose repairs leave the whole diverging, which is seen before
@@ -185,7 +184,7 @@ class CallExplanation(Explanation):
         with self.session.clock.stage("causes"):
             repair = one_repair(self.study, self.start.case, self.start.default, self._suspects())
         if repair is None:
-            self.anchor_notes = ("no flag and no set of decisions is known that repairs the whole graph",)
+            self.anchor_notes = (NoRepairKnown(),)
             return None
         self.group = repair
         self._say("causes", f"disabling {listed(repair.members)} repairs it")
@@ -194,7 +193,7 @@ class CallExplanation(Explanation):
     def _reduce_held(self, decided: Decided) -> Case:
         """The smallest case, held to the same bug by the repairs that were decided."""
         if not self.session.options.minimal:
-            self.anchor_notes = (NOT_SMALLER,)
+            self.anchor_notes = (NotMinimized(),)
             return self.start.case
         return self._reduce(self.start, anchored_by(decided.sets.repairs) or self._anchor()).case
 

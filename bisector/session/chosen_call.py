@@ -11,6 +11,14 @@ from dataclasses import replace
 from bisector.core.accuracy import beneath_tolerance_in_calls
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
+from bisector.core.notes import (
+    AgreesWithSeeds,
+    DivergesWithSomeSeeds,
+    DrawnAlike,
+    NoGraph,
+    Note,
+    UnjudgedWithSeed,
+)
 from bisector.core.outcome import Outcome
 from bisector.core.recorded import Recorded
 from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, script_verdict
@@ -32,15 +40,6 @@ from .run import Session
 from .subject import at_their_size, choose, whole_script
 from .witness import Script, Witness, script_of
 
-BENEATH = (
-    "the program draws random numbers, which torch.compile draws otherwise; this is what differs beneath, "
-    "with fallback_random=True"
-)
-EVERY_SEED = "with seeds {} and {} it agrees too"
-UNKNOWN_SEED = "with seed {} it could not be told whether it agrees"
-SOME_SEEDS = "the script sets no seed: it diverges with {} of {} seeds ({} to {}); this is seed {}"
-NO_GRAPH = "no compiled call comes to a graph: Dynamo leaves all of it to Python, or it raises before"
-
 
 def chosen_call(session: Session) -> Seen:
     """A script that sets no seed may agree with one and diverge with another."""
@@ -55,13 +54,13 @@ def chosen_call(session: Session) -> Seen:
     diverging = [seed for seed, outcome in outcomes.items() if outcome is Outcome.FAIL]
     unknown = [seed for seed, outcome in outcomes.items() if outcome is Outcome.UNRESOLVED]
     if not diverging:
-        return _noted(seen, UNKNOWN_SEED.format(unknown[0]) if unknown else EVERY_SEED.format(*more))
+        return _noted(seen, UnjudgedWithSeed(unknown[0]) if unknown else AgreesWithSeeds(more))
     session.begin_again(f"seed {diverging[0]}", seed=diverging[0])
-    note = SOME_SEEDS.format(len(diverging), len(more) + 1, first, more[-1], diverging[0])
-    return _noted(_seen(session), note)
+    some = DivergesWithSomeSeeds(len(diverging), (first, *more), diverging[0])
+    return _noted(_seen(session), some)
 
 
-def _noted(seen: Seen, note: str) -> Seen:
+def _noted(seen: Seen, note: Note) -> Seen:
     return replace(seen, chosen=replace(seen.chosen, notes=(*seen.chosen.notes, note)))
 
 
@@ -83,7 +82,7 @@ def _seen(session: Session) -> Seen:
         session.begin_again("drawing alike", config=dict.fromkeys(DRAWS_ALIKE, True))
         hello = session.lab.hello()
         chosen = choose(session)
-        chosen = replace(chosen, notes=(*chosen.notes, BENEATH))
+        chosen = replace(chosen, notes=(*chosen.notes, DrawnAlike()))
     unsteady = chosen.verdict.kind is VerdictClass.NONDETERMINISTIC
     if unsteady or _diverges(chosen):
         return Seen(chosen)
@@ -191,7 +190,7 @@ def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
     again = None if witness.eager.unfinished else program.again(criterion)
     chosen: Divergence = whole_script(session, criterion)
     if not witness.shown.diverges or again is None or again.outcome is not Outcome.PASS:
-        chosen = replace(chosen, notes=(*chosen.notes, NO_GRAPH))
+        chosen = replace(chosen, notes=(*chosen.notes, NoGraph()))
         if witness.shown.diverges and again is not None:
             return _unsteady(chosen, program, witness, criterion, again)
         return Seen(chosen, witness, criterion, again)

@@ -13,7 +13,16 @@ from bisector.core.confirmed import Confirmed
 from bisector.core.fix import Conclusion
 from bisector.core.flags import FlagWalk
 from bisector.core.graphinfo import Axis, GraphInfo
-from bisector.core.reduction.script import compiled_alone_notes
+from bisector.core.notes import Note
+from bisector.core.reduction.script import compiled_alone
+from bisector.core.search_notes import (
+    AllElementsNeeded,
+    Dimension,
+    DivergesBeforeInductor,
+    InputsReplaced,
+    SizeNotTried,
+    SmallerCaseNotFollowed,
+)
 from bisector.core.smaller import Reduced
 
 from . import fixes
@@ -26,7 +35,7 @@ def conclude_script(script: DivergingScript, case: Case, walk: FlagWalk, confirm
     here."""
     by_denial = fixes.from_repairs(confirmed.held, script.source)
     ranked = fixes.ranked([*fixes.from_flags(walk), *by_denial])
-    smaller = compiled_alone_notes(script.default, case) if case.calls else []
+    smaller = compiled_alone(script.default, case) if case.calls else []
     return Conclusion(fixes.with_proof(ranked, walk, confirmed), None, tuple(smaller))
 
 
@@ -50,11 +59,10 @@ def conclude_call(
         flags = fixes.on_other_inputs(study, flags, fixes.MOST_TRIED, proved)
     except BudgetSpent as spent:
         stopped = spent.reason
-    notes = []
-    if not (flags or by_denial) and preflight.first_bad_backend not in (None, INDUCTOR):
-        notes.append(
-            f"{preflight.first_bad_backend} diverges already, and no decision that numbisect knows repairs it"
-        )
+    notes: list[Note] = []
+    first = preflight.first_bad_backend
+    if not (flags or by_denial) and first not in (None, INDUCTOR):
+        notes.append(DivergesBeforeInductor(first))
     ranked = fixes.ranked([*flags, *by_denial, *fixes.from_backends(preflight.agreeing)])
     also_seen = {seen.what: seen.case for reduced in reductions for seen in reduced.also_seen}
     uncut = reductions[-1].uncut if reductions else {}
@@ -66,30 +74,23 @@ def conclude_call(
 AT_A_GLANCE = 64  # elements; for inputs with more a note gives the reason
 
 
-def remarks(study: Study, case: Case, uncut: Mapping[Axis, int], also_seen: Mapping[str, Case]) -> list[str]:
+def remarks(
+    study: Study, case: Case, uncut: Mapping[Axis, int], also_seen: Mapping[Note, Case]
+) -> list[Note]:
     """Notes on the case. uncut: `Problem.uncut`; also_seen: smaller cases that diverge otherwise."""
-    notes = []
-    if case.has_own_values:
-        notes.append(
-            "the inputs of the minimal case are not the script's own: some were multiplied, cast or given "
-            "plainer values, with which a case this small diverges alike"
-        )
+    notes: list[Note] = [InputsReplaced()] if case.has_own_values else []
     notes += why_large(study.describe(case), uncut)
     for what, other in also_seen.items():
-        ops = ", ".join(study.describe(other).aten)
-        notes.append(f"a smaller case ({ops}) was not followed: {what}")
+        notes.append(SmallerCaseNotFollowed(tuple(study.describe(other).aten), what))
     return notes
 
 
-def why_large(info: GraphInfo, uncut: Mapping[Axis, int]) -> list[str]:
+def why_large(info: GraphInfo, uncut: Mapping[Axis, int]) -> list[Note]:
     """A note where the inputs are more than a reader takes in at a glance."""
     if info.elements <= AT_A_GLANCE:
         return []
     needed = [axis for axis, size in info.axes.items() if uncut.get(axis) == size]
     if not needed:
-        return [f"the inputs have {info.elements} elements; a smaller size was not tried"]
-    axes = ", ".join(f"dimension {dim} of `{name}` ({info.length(name, dim)})" for name, dim in needed)
-    return [
-        f"the inputs have {info.elements} elements: in all smaller cases that were tried, with less along "
-        f"{axes}, compiled agrees with eager or differs in another way"
-    ]
+        return [SizeNotTried(info.elements)]
+    along = tuple(Dimension(name, dim, info.length(name, dim)) for name, dim in needed)
+    return [AllElementsNeeded(info.elements, along)]

@@ -14,6 +14,7 @@ from bisector.core.model import Candidate, Json, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
 from bisector.core.recorded import RecordedCall
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.search_notes import NotConfirmed
 from bisector.errors import NumbisectError
 
 from .search_order import PLACE, finest, listed
@@ -67,7 +68,7 @@ def confirm(
             decisions,
             refuted=frozenset(flags),
             not_shown=asked,
-            notes=(f"not confirmed in a second process: {asked}",),
+            notes=(NotConfirmed(asked),),
         )
     diverges = asked.default.outcome is Outcome.FAIL
     not_shown = "" if diverges else _no_divergence(asked.default)
@@ -85,7 +86,7 @@ def confirm(
         (asked.default, asked.family) if asked.family is not None else None,
         not_shown,
         frozenset(n for n, outcome in asked.backends.items() if diverges and outcome is Outcome.PASS),
-        () if diverges else (f"not confirmed in a second process: {not_shown}",),
+        () if diverges else (NotConfirmed(not_shown),),
     )
 
 

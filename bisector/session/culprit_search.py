@@ -12,10 +12,12 @@ from bisector.core.contract import Breach, ContractCheck, check_causes, check_re
 from bisector.core.decision import Decision, DecisionId
 from bisector.core.judge import removed_fraction
 from bisector.core.model import ProbeResult
+from bisector.core.notes import Note
 from bisector.core.outcome import Outcome
 from bisector.core.search.graded import Graded, graded
 from bisector.core.search.minimal import Inverted, Members, MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
+from bisector.core.search_notes import CausesUnsearched, RepairsUnsearched
 
 from .questions import Allowance, Denied, Enabled, Formulas, new_decisions
 from .rounds import in_rounds
@@ -78,7 +80,7 @@ def _search(
     allowance = Allowance(MOST_PROBES)
     denied = Denied(study, found.case, allowance, found.decisions)
     enabled = Enabled(study, found.case, allowance, found.also_denied)
-    checks = tuple(check.problem for check in (causes, repairs) if check.problem is not None)
+    checks = _unsearched(causes, repairs)
     sets, places = SetsFound[DecisionId](), tuple[DecisionId, ...]()
     try:
         if causes.holds and repairs.holds:
@@ -97,6 +99,12 @@ def _search(
         sets = replace(sets, stopped_because=sets.stopped_because or spent.reason)
     decisions = (*found.decisions, *denied.grown.values())
     return replace(found, sets=sets, checks=checks, places=places, decisions=decisions)
+
+
+def _unsearched(causes: ContractCheck, repairs: ContractCheck) -> tuple[Note, ...]:
+    by_causes = CausesUnsearched(causes.breach, causes.reason) if causes.breach is not None else None
+    by_repairs = RepairsUnsearched(repairs.breach, repairs.reason) if repairs.breach is not None else None
+    return tuple(note for note in (by_causes, by_repairs) if note is not None)
 
 
 def _first_repair(

@@ -14,6 +14,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.evidence import FALLBACK_RANDOM, Evidence
 from bisector.core.judge import judge
 from bisector.core.model import ProbeResult
+from bisector.core.notes import Note
 from bisector.core.printed import PrintedLine
 from bisector.core.recorded import RecordedCall
 from bisector.core.trace import Trace
@@ -48,7 +49,7 @@ class Divergence:
     study: Study
     evidence: Evidence
     verdict: Verdict
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     others: tuple[Other, ...] = ()
 
     @property

@@ -18,11 +18,13 @@ from bisector.core.fix_source import PER_GRAPH
 from bisector.core.flags import Flag, FlagWalk
 from bisector.core.followed import Followed
 from bisector.core.mechanism import FoundFamily
+from bisector.core.notes import Note
 from bisector.core.protocol import HooksTested
 from bisector.core.reduction.reduce import Pass
 from bisector.core.reproduced import Reproduced, WrittenTest
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.search_notes import MechanismAlone
 from bisector.core.smaller import Anchor, Neighbour, Reduced, Scope, Start
 from bisector.core.trace import Trace
 from bisector.core.verdict import Verdict
@@ -39,8 +41,6 @@ from .run import Session
 from .search_order import Suspects, suspects
 from .starting_case import REFUTED_ON_WHOLE
 from .study import Study
-
-MECHANISM = "the minimal case shows the mechanism alone: what repairs it leaves the whole graph diverging"
 
 
 class Explanation:
@@ -75,7 +75,7 @@ class Explanation:
         """Nothing of an earlier start is kept."""
         self.start = start
         self.walk = FlagWalk()
-        self.anchor_notes: tuple[str, ...] = ()
+        self.anchor_notes: tuple[Note, ...] = ()
         self.group = self.of_whole
         self.reductions: list[Reduced] = list(start.reductions)
         self.decided: Decided | None = None
@@ -262,17 +262,18 @@ class Explanation:
         hooks, first = self.preflight.hooks, self.preflight.first_bad_backend
         return replace(known, first_bad_backend=first, hooks_off=hooks.off, not_here=hooks.not_here)
 
-    def _notes(self) -> tuple[str, ...]:
+    def _notes(self) -> tuple[Note, ...]:
         """What the stages noted, in their order."""
+        unknown = self.preflight.rung_unknown if self.preflight is not None else None
         return (
             *self.so_far.notes,
-            *((self.preflight.rung_unknown,) if self.preflight and self.preflight.rung_unknown else ()),
+            *((unknown,) if unknown is not None else ()),
             *(self.followed.notes if self.followed is not None else ()),
             *self.start.notes,
             *self.anchor_notes,
             *((*self.decided.checks, *self.decided.sets.gaps) if self.decided is not None else ()),
             *(self.confirmed.notes if self.confirmed is not None else ()),
-            *((MECHANISM,) if self.family is not None else ()),
+            *((MechanismAlone(),) if self.family is not None else ()),
             *(self.conclusion.notes if self.conclusion is not None else ()),
             *self.reproduced.notes,
             *((self.test.note,) if self.test.note is not None else ()),

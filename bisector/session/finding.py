@@ -11,6 +11,7 @@ from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.followed import Followed
 from bisector.core.model import Measurement
+from bisector.core.notes import Note
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine, complaint
 from bisector.core.script_verdict import (
@@ -75,7 +76,7 @@ class Finding:
     outcome: Outcome
     ended: str | None
     default: Measurement
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     first_bad_backend: str | None = None
 
 
@@ -174,7 +175,7 @@ def of_script(session: Session, of_calls: Finding, seen: Seen, witness: Witness)
         runs.outcome,
         ended=BETWEEN,
         default=Measurement(outputs=outputs_of(witness.eager, witness.compiled, seen.equal.place)),
-        notes=(*of_calls.notes, *((witness.rung_unknown,) if witness.rung_unknown else ())),
+        notes=(*of_calls.notes, *((witness.rung_unknown,) if witness.rung_unknown is not None else ())),
         first_bad_backend=witness.first_bad_backend,
         criterion=seen.criterion,
         rung=witness.first_bad_backend or witness.last_rung,

@@ -8,15 +8,22 @@ from dataclasses import replace
 from bisector.core.case import WHOLE, Case
 from bisector.core.followed import Followed, followed_graph
 from bisector.core.model import Candidate, ProbeResult
+from bisector.core.notes import Note, Reported
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, RunTrace
+from bisector.core.search_notes import (
+    AgreesWhenWatched,
+    NothingArises,
+    NotMaterialized,
+    RaisesInstead,
+    Untraced,
+)
 from bisector.core.shares import Shares
 from bisector.core.trace import GRADIENT, Reach, Trace, amplifier, origin
 
 from .study import Study
 
 _DEFAULT = Candidate()
-UNTRACED = "the origin and the amplifier are not established"
 
 
 def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
@@ -28,14 +35,14 @@ def follow(study: Study, case: Case, default: ProbeResult) -> Followed:
     """
     paths = followable(default)
     if default.measurement.raises:
-        return _nothing("one of the two runs raises, and has no values")
-    reasons = []
+        return _nothing(RaisesInstead())
+    reasons: list[Note] = []
     for asked in _requests(study, case, default):
-        trace, reason = _ask(study, asked)
-        if trace is not None:
-            graph = followed_graph(study.describe(case), trace)
-            return replace(_found(trace, paths, asked.left_out), graph=graph)
-        reasons.append(reason)
+        told = _ask(study, asked)
+        if not isinstance(told, Note):
+            graph = followed_graph(study.describe(case), told)
+            return replace(_found(told, paths, asked.left_out), graph=graph)
+        reasons.append(told)
     return _nothing(reasons[0])
 
 
@@ -44,7 +51,7 @@ def next_request(study: Study, case: Case, default: ProbeResult) -> RunTrace | N
     for asked in _requests(study, case, default):
         if not study.lab.knows(asked):
             return asked
-        if _ask(study, asked)[0] is not None:
+        if not isinstance(_ask(study, asked), Note):
             return None
     return None
 
@@ -67,8 +74,8 @@ def _reaches(study: Study, paths: Sequence[str]) -> list[Reach]:
     return [study.reach, *([Reach.FORWARD] if study.reach is Reach.BACKWARD and outputs else [])]
 
 
-def _nothing(reason: str) -> Followed:
-    return Followed(notes=(f"{UNTRACED}: {reason}",))
+def _nothing(why: Note) -> Followed:
+    return Followed(notes=(Untraced(why),))
 
 
 def _attempts(default: ProbeResult) -> list[tuple[str, ...]]:
@@ -92,13 +99,14 @@ def request(
     return RunTrace(study.about(case), candidate, tuple(left_out), reach or study.reach, shares)
 
 
-def _ask(study: Study, asked: RunTrace) -> tuple[Trace | None, str]:
+def _ask(study: Study, asked: RunTrace) -> Trace | Note:
+    """Or why there is none of the divergence."""
     answer = study.lab.ask(asked)
     if isinstance(answer, Failed):
-        return None, answer.reason
+        return Reported(answer.reason)
     if study.judged(answer.measurement, asked.about.case).outcome is not Outcome.FAIL:
-        return None, "with its intermediate values returned the compiled program does not diverge in this way"
-    return answer.trace, ""
+        return AgreesWhenWatched()
+    return answer.trace
 
 
 def arising(study: Study, case: Case, candidate: Candidate) -> dict[str, float] | None:
@@ -113,13 +121,7 @@ def arising(study: Study, case: Case, candidate: Candidate) -> dict[str, float] 
 def _found(trace: Trace, paths: Sequence[str], left_out: Sequence[str]) -> Followed:
     nodes = trace.behind(paths)
     begins, grows = origin(nodes), amplifier(nodes)
-    notes = []
-    hidden = [n.name for n in nodes if n.name in left_out and not n.seen]
-    if hidden and begins is not None:
-        names = ", ".join(f"`{name}`" for name in hidden)
-        notes.append(
-            f"not materialized by the compiled program: {names}; an error there appears in what reads it"
-        )
     if begins is None:
-        return _nothing("no node differs from eager on equal inputs")
-    return Followed(trace, None, begins, grows, tuple(notes))
+        return _nothing(NothingArises())
+    hidden = tuple(n.name for n in nodes if n.name in left_out and not n.seen)
+    return Followed(trace, None, begins, grows, (NotMaterialized(hidden),) if hidden else ())

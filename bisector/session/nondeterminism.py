@@ -8,7 +8,14 @@ from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE
 from bisector.core.evidence import MOST_RUNS
 from bisector.core.model import Candidate
-from bisector.core.outcome import Outcome
+from bisector.core.notes import (
+    AlikeWith,
+    Note,
+    NothingMakesAlike,
+    VariationNotSought,
+    VariationUnknown,
+    VariesFrom,
+)
 from bisector.core.protocol import Failed, FindVarying
 
 from .study import Study
@@ -17,34 +24,31 @@ from .study import Study
 DETERMINISM_SETTINGS = {"inductor.cpp.threads": 1, "inductor.deterministic": True}
 
 
-def notes_on_runs(study: Study) -> tuple[str, ...]:
-    """Sentences for the report."""
+def notes_on_runs(study: Study) -> tuple[Note, ...]:
+    """What is found of such a program."""
     try:
         return (_where(study), *_what_helps(study))
     except BudgetSpent as spent:
-        return (f"where the runs begin to differ was not looked for: {spent.reason}",)
+        return (VariationNotSought(spent.reason),)
 
 
-def _where(study: Study) -> str:
+def _where(study: Study) -> Note:
     answer = study.lab.ask(FindVarying(study.about(WHOLE)))
     if isinstance(answer, Failed):
-        return f"where the runs begin to differ is not known: {answer.reason}"
+        return VariationUnknown(answer.reason)
     node = next((n for n in study.describe(WHOLE).nodes if n.name == answer.node), None)
-    where = f" ({node.where})" if node is not None and node.where else ""
-    return f"the runs of the compiled program begin to differ at `{answer.node}`{where}"
+    return VariesFrom(answer.node, node.where if node is not None else "")
 
 
-def _what_helps(study: Study) -> list[str]:
+def _what_helps(study: Study) -> list[Note]:
     """Which setting makes all runs of the program equal; whether they then agree with eager."""
     known = study.settings(list(DETERMINISM_SETTINGS))
     settings = {name: value for name, value in DETERMINISM_SETTINGS.items() if name in known}
     tried = {name: value for name, value in settings.items() if known[name].value != value}
     often = replace(study, runs=MOST_RUNS)
     results = often.probe_all([(Candidate.with_flags({name: value}), WHOLE) for name, value in tried.items()])
-    notes = []
+    notes: list[Note] = []
     for (name, value), result in zip(tried.items(), results, strict=True):
         if result.measurement.error is None and not result.measurement.others:
-            agree = {Outcome.PASS: "agree with eager", Outcome.FAIL: "still differ from eager"}
-            agreement = agree.get(result.outcome, "cannot be compared with eager")
-            notes.append(f"with {name} = {value} all runs are alike, and {agreement}")
-    return notes or [f"no setting that was tried makes the runs alike: {', '.join(tried)}"]
+            notes.append(AlikeWith(name, value, result.outcome))
+    return notes or [NothingMakesAlike(tuple(tried))]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bisector.core.answer import AlsoDiverges, Answer, OtherCalls, Relation
+from bisector.core.answer import Answer, OtherCalls
 from bisector.core.budget import BudgetSpent
 from bisector.core.clusters import pattern
 from bisector.core.decision import DecisionId
-from bisector.core.options import Options
+from bisector.core.notes import OtherCallDiverges
+from bisector.core.other_calls import AlsoDiverges, Relation
 from bisector.core.outcome import Outcome
 
 from .divergence import Divergence, Other
@@ -27,16 +28,7 @@ def other_calls(session: Session, study: Study, divergence: Divergence, answer: 
         asked = position < MOST_ASKED
         cause = _relation(session, study, other, repairs) if asked else Relation.UNKNOWN
         found.append(AlsoDiverges(other.call.index + 1, other.call.entry, other.result.reason, cause))
-    return OtherCalls(tuple(found), tuple(_note(other, session.options) for other in found))
-
-
-def _note(other: AlsoDiverges, options: Options) -> str:
-    diverges = f"call {other.number} (`{other.entry}`) diverges too: {other.reason} ({other.cause.value}"
-    if other.cause is Relation.SAME:
-        return f"{diverges})"
-    if options.every:
-        return f"{diverges}; explained in call-{other.number})"
-    return f"{diverges}; `--call {other.number}` explains it, `--all` each of them)"
+    return OtherCalls(tuple(found), tuple(OtherCallDiverges(other, session.options.every) for other in found))
 
 
 def _relation(

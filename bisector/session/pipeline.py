@@ -17,6 +17,7 @@ from bisector.core.clusters import Cause
 from bisector.core.cost import Probes
 from bisector.core.flags import Contrast
 from bisector.core.model import Measurement
+from bisector.core.notes import KnownCause, NotShownInFork
 from bisector.core.options import Against
 from bisector.core.outcome import Outcome
 from bisector.core.verdict import Rule
@@ -81,8 +82,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[Result, Cause | 
     except BudgetSpent as spent:
         return _finish(session, answer.stopped(spent.reason), UNCONFIRMED), None
     if known is not None:
-        note = f"The cause is known: {known.key}. It was confirmed here by its own probes."
-        return _finish(session, answer.noted(note), FOUND), known
+        return _finish(session, answer.noted(KnownCause(known.key)), FOUND), known
     last_word: LastWord | None = None
     if is_a_script(session, session.lab.hello()):
         last_word = LastWord(session, held_to_as_a_script(session, chosen))
@@ -149,9 +149,7 @@ def _of_the_script(session: Session, chosen: Divergence, finding: ScriptFinding)
     default = script.default
     if default.outcome is not Outcome.FAIL:
         died = script.evidence.default.error is not None
-        shows = "ends without values too, and no decision can be tried on it" if died else "does not show it"
-        note = f"a run of the script in a fork of a warm process {shows} ({default.reason})"
-        noted = replace(finding, notes=(*finding.notes, note))
+        noted = replace(finding, notes=(*finding.notes, NotShownInFork(died, default.reason)))
         answer = answer_of(session, chosen, noted)
         return answer.with_repro(reproduce(session, writer, WHOLE, answer))
     answer = answer_of(session, chosen, finding, script.study.criterion)

@@ -8,6 +8,7 @@ from bisector.core import backends
 from bisector.core.answer import Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.compared import Compared
+from bisector.core.first_bad import first_bad
 from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
@@ -43,7 +44,7 @@ def try_backends(study: Study, call: RecordedCall, default: Measurement, hooks: 
     results = study.probe_all(rungs) if rungs else []
     named = {candidate.backend: result for (candidate, _), result in zip(rungs, results, strict=True)}
     outcomes = [(name, result.outcome) for name, result in named.items()]
-    first, unknown = backends.first_bad([*outcomes, (call.backend, Outcome.FAIL)])
+    first, unknown = first_bad([*outcomes, (call.backend, Outcome.FAIL)])
     agreeing = {name: r for name, r in reversed(named.items()) if r.outcome is Outcome.PASS}
     values = Compared(values=len(default.outputs))
     eager = ProbeResult(Outcome.PASS, "the baseline", compared=values)

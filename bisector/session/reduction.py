@@ -14,11 +14,13 @@ from bisector.core.decision import DecisionId
 from bisector.core.fix import Fix
 from bisector.core.judge import worst
 from bisector.core.model import Candidate, DivergenceKind, ProbeResult
+from bisector.core.notes import Reported
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import RunProbe
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import neighbours, reduce
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.search_notes import NotRepairedAlike
 from bisector.core.smaller import AlsoSeen, Anchor, Neighbour, Reduced
 from bisector.core.verdict import VerdictClass
 
@@ -134,7 +136,7 @@ class _StillInteresting:
         if outcome is Outcome.FAIL and self.anchor is not None:
             outcome, also = self.held(self.anchor, case)
         elif outcome is Outcome.UNRESOLVED and default.signatures:
-            self.also_seen[default.signatures[0].kind.value] = AlsoSeen(default.reason, case)
+            self.also_seen[default.signatures[0].kind.value] = AlsoSeen(Reported(default.reason), case)
         return Trial(case, outcome, default, also)
 
     def _asked_if_it_diverges(self, case: Case) -> list[RunProbe]:
@@ -155,8 +157,7 @@ class _StillInteresting:
             return Outcome.FAIL, [r for r in results if r.outcome is Outcome.FAIL]
         repaired = [r for r, (_, wanted) in zip(results, demands, strict=True) if wanted is Outcome.PASS]
         if all(r.outcome is Outcome.FAIL for r in repaired):
-            what = "it diverges in the same way, but what repairs the target does not repair it"
-            self.also_seen["unrepaired"] = AlsoSeen(what, case)
+            self.also_seen["unrepaired"] = AlsoSeen(NotRepairedAlike(), case)
         return Outcome.UNRESOLVED, ()
 
 

@@ -17,9 +17,17 @@ from bisector.core.decision import DecisionId
 from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.fix import Fix
 from bisector.core.model import Measurement
+from bisector.core.notes import Note
 from bisector.core.own_folders import REPRO, TEST
 from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteTest
 from bisector.core.reproduced import Reproduced, ReproPlan, WrittenTest
+from bisector.core.search_notes import (
+    FixFailsInRepro,
+    NoTestWritten,
+    NotFailingAsTest,
+    ReproAgrees,
+    ReproNotWritten,
+)
 from bisector.core.verdict import VerdictClass
 
 from . import fixes
@@ -208,13 +216,13 @@ class _Attempts:
     early: RunningRepro | None
     agreeing: dict[str, str] = field(default_factory=dict)
     refuted: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     def attempt(self, shown: ReproPlan) -> Reproduced | Next:
         """Write one repro and run it both ways."""
         answered = written(self.writer, shown, self.answer, named(self.answer, shown.fix))
         if isinstance(answered, Failed):
-            return self._give_up(f"no {self.writer.name} could be written: {answered.reason}", Next.FIX)
+            return self._give_up(ReproNotWritten(self.writer.of, answered.reason), Next.FIX)
         program = _code(answered.text)
         if program in self.agreeing:
             return self._agreed(self.agreeing[program])
@@ -227,8 +235,7 @@ class _Attempts:
             return self._agreed(ran.first_line)
         if shown.fix is not None and ran.fixed is False:
             self.refuted.append(shown.fix.id)
-            note = f"{shown.fix.id} does not repair the repro in a fresh process; it is not confirmed"
-            return self._give_up(note, Next.FIX)
+            return self._give_up(FixFailsInRepro(shown.fix.id), Next.FIX)
         fixed = "no fix that plain torch can express" if ran.fixed is None else "--fixed agrees"
         self.session.progress("repro", f"{self.session.run.repro.name} diverges; {fixed}")
         return Reproduced(
@@ -240,10 +247,9 @@ class _Attempts:
         )
 
     def _agreed(self, first_line: str) -> Next:
-        note = f"a {self.writer.name} does not diverge in plain Python ({first_line})"
-        return self._give_up(note, Next.CASE)
+        return self._give_up(ReproAgrees(self.writer.of, first_line), Next.CASE)
 
-    def _give_up(self, note: str, then: Next) -> Next:
+    def _give_up(self, note: Note, then: Next) -> Next:
         if note not in self.notes:
             self.notes.append(note)
         return then
@@ -287,13 +293,12 @@ def write_test(session: Session, study: Study, shown: ReproPlan, answer: Answer)
     with session.clock.stage("minimize"):
         written = written_as_test(study, shown, answer)
         if isinstance(written, Failed):
-            return WrittenTest(note=f"no test could be written: {written.reason}")
+            return WrittenTest(note=NoTestWritten(written.reason))
         session.run.write_text(path, written.text)
         run = session.plain.start(path, ["-c", _RUN_TEST, SCRIPT, written.name], **CACHES_OFF)
         ended = session.plain.ended(run, session.timeout_s)
     if ended.status != TEST_FAILED:
         path.unlink()
-        printed = ended.first_line or "it passes"
-        return WrittenTest(note=f"the test of this case does not fail in a fresh process ({printed})")
+        return WrittenTest(note=NotFailingAsTest(ended.first_line))
     session.progress("test", f"{path.name} fails: {ended.first_line}")
     return WrittenTest(path.name)

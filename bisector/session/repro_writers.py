@@ -8,15 +8,16 @@ from typing import ClassVar
 from bisector.core.case import Case
 from bisector.core.criterion import Criterion
 from bisector.core.protocol import Failed, Repro, ScriptSpec, WriteRepro
+from bisector.core.search_notes import ReproOf
 
 from . import script_repro
 from .study import Study
 
 
 class ReproWriter:
-    """Writes the repro of a divergence. name: of the repro, in a sentence."""
+    """Writes the repro of a divergence. of: what the repro is made of."""
 
-    name: ClassVar[str]
+    of: ClassVar[ReproOf]
 
     def criterion_of(self, case: Case) -> Criterion:
         """What the repro of a case is held to."""
@@ -31,7 +32,7 @@ class ReproWriter:
 class GraphWriter(ReproWriter):
     """Writes a graph with its inputs; the worker, which holds them, is asked for the text."""
 
-    name = "repro of the graph alone"
+    of = ReproOf.GRAPH
 
     study: Study
 
@@ -46,7 +47,7 @@ class GraphWriter(ReproWriter):
 class ScriptWriter(ReproWriter):
     """Writes the script itself, run twice and compared call by call, and by its printed lines."""
 
-    name = "repro that is the script itself"
+    of = ReproOf.SCRIPT
 
     source: script_repro.Source
     criterion: Criterion

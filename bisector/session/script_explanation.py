@@ -7,7 +7,8 @@ from collections.abc import Callable
 from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.fix import Conclusion
-from bisector.core.reduction.script import compiled_alone_notes, fewest_calls, fewest_graphs
+from bisector.core.reduction.script import compiled_alone, fewest_calls, fewest_graphs
+from bisector.core.search_notes import DecisionsOfTheScript
 from bisector.core.smaller import Scope, Start
 
 from .conclusion import conclude_script
@@ -16,7 +17,6 @@ from .explanation import Explanation
 from .flags.curated import of_script
 from .reduction import reduce_case
 from .run import Session
-from .starting_case import NOTHING_SMALLER
 
 
 class ScriptExplanation(Explanation):
@@ -30,7 +30,7 @@ class ScriptExplanation(Explanation):
 
     def explain(self) -> None:
         with self.session.clock.stage("localise"):
-            self.preflight = Preflight(self._tested_hooks(), self.so_far.first_bad_backend, "", {})
+            self.preflight = Preflight(self._tested_hooks(), self.so_far.first_bad_backend, None, {})
         self._say("backends", f"first diverging backend: {self.preflight.first_bad_backend}")
         self._begin_with(self._in_fewest_graphs())
         self._walk_flags()
@@ -45,7 +45,7 @@ class ScriptExplanation(Explanation):
         """The fewest graphs that diverge in the same way when they alone are compiled."""
         with self.session.clock.stage("localise"):
             found = reduce_case(self.study, WHOLE, self.whole.default, None, fewest_graphs)
-        notes = (NOTHING_SMALLER, *compiled_alone_notes(self.whole.default, found.case))
+        notes = (DecisionsOfTheScript(), *compiled_alone(self.whole.default, found.case))
         scope = Scope.WHOLE if found.case == WHOLE else Scope.GRAPHS
         return Start(found.case, found.default, scope, (found,), notes)
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
 from bisector.core.followed import Followed
 from bisector.core.mechanism import Found
 from bisector.core.model import Candidate, ProbeResult
+from bisector.core.notes import Note
 from bisector.core.outcome import Outcome
 from bisector.core.recorded import MANY_ELEMENTS, SEARCHED_WHOLE, RecordedCall
 from bisector.core.reduction.inputs import take_part
 from bisector.core.reduction.reduce import narrow, reduce_graph
 from bisector.core.reduction.regions import regions
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.search_notes import (
+    DecisionsOfTheScript,
+    GraphsRefuted,
+    PartRefuted,
+    SearchedAtOperation,
+    SearchedInRegion,
+    SearchedOnPart,
+)
 from bisector.core.smaller import Anchor, Reduced, Scope, Start
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import VerdictClass
@@ -23,14 +34,10 @@ from .rounds import in_rounds
 from .search_order import PLACE
 from .study import Study
 
-NOTHING_SMALLER = "the decisions are those of the whole script, each with the number of its graph"
 # By what the search began with, where no flag that repairs that repairs the whole.
-REFUTED_ON_WHOLE = {
-    Scope.PART: ("no flag that repairs a part of the inputs repairs the whole",),
-    Scope.GRAPHS: (
-        NOTHING_SMALLER,
-        "no flag that repairs the script with some of its graphs compiled repairs the whole",
-    ),
+REFUTED_ON_WHOLE: Mapping[Scope, tuple[Note, ...]] = {
+    Scope.PART: (PartRefuted(),),
+    Scope.GRAPHS: (DecisionsOfTheScript(), GraphsRefuted()),
 }
 
 
@@ -57,20 +64,12 @@ def region_of(
     calls = len(study.describe(case).calls)
     if calls > SEARCHED_WHOLE:
         return Start(WHOLE, default, reductions=tuple(reductions))
-    note = (
-        f"decisions and flags were searched in a region of {calls} of {call.nodes} calls with the same "
-        "mismatch; what repairs the region was then tried on the whole graph"
-    )
-    return Start(case, small, Scope.REGION, tuple(reductions), (note,))
+    return Start(case, small, Scope.REGION, tuple(reductions), (SearchedInRegion(calls, call.nodes),))
 
 
 def at_operation(operation: str, found: Found) -> Start:
     """The part of the graph in which one of many operations differs to the bit."""
-    note = (
-        f"no single node carries the divergence; flags were tried on {operation} by itself, which "
-        "differs in its bits alone, and what repairs that was then tried on the whole graph"
-    )
-    return Start(found.case, found.default, Scope.REGION, (), (note,))
+    return Start(found.case, found.default, Scope.REGION, (), (SearchedAtOperation(operation),))
 
 
 def part_of(study: Study, call: RecordedCall, start: Start) -> Start:
@@ -81,11 +80,7 @@ def part_of(study: Study, call: RecordedCall, start: Start) -> Start:
     if elements <= MANY_ELEMENTS:
         return start
     found = reduce_case(study, start.case, start.default, None, take_part)
-    note = (
-        f"flags were tried on a part of the inputs with the same mismatch "
-        f"({study.describe(found.case).elements} of {elements} elements); "
-        "what repairs that part was then tried on the whole"
-    )
+    note = SearchedOnPart(study.describe(found.case).elements, elements)
     scope = start.scope
     if scope is Scope.WHOLE and found.case != WHOLE:
         scope = Scope.PART

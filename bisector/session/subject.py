@@ -10,9 +10,19 @@ from bisector.core.accuracy import beneath_tolerance, may_be_beneath_tolerance
 from bisector.core.backends import INDUCTOR
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
-from bisector.core.evidence import Evidence
+from bisector.core.evidence import NO_REFERENCE, Evidence
 from bisector.core.judge import NOTHING_COMPARED, judge, severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, ProbeResult, Signature, Tolerance
+from bisector.core.notes import (
+    CallName,
+    HeldAtItsSize,
+    NoReference,
+    Note,
+    OneOfSeveralCalls,
+    Reported,
+    ScriptEnded,
+    SeveralTolerances,
+)
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
@@ -57,7 +67,8 @@ def choose(session: Session) -> DivergingCall:
     outputs = [(o.path, o.dtype) for o in evidence.default.outputs if o.path in diverging]
     study = replace(study, small=study.criterion.for_reduced_graph(outputs))
     several = _several_tolerances(study, evidence.default, diverging)
-    notes = (*evidence.notes, *at_their_size(small), *several, *_notes(hello, call, verdict, others))
+    reported = map(_reported, evidence.notes)
+    notes = (*reported, *at_their_size(small), *several, *_notes(hello, call, verdict, others))
     return DivergingCall(call, study, evidence, verdict, notes, others)
 
 
@@ -106,13 +117,19 @@ def whole_script(
     return DivergingScript(call, study, evidence, given, rung=rung, source=source, lines=lines)
 
 
-def at_their_size(small: Mapping[str, tuple[Tolerance, ...]]) -> list[str]:
+def at_their_size(small: Mapping[str, tuple[Tolerance, ...]]) -> list[Note]:
     """A note on outputs, or dtypes, that are smaller than the default absolute tolerance."""
     if not small:
         return []
     name, ((_, own), *_) = next(iter(small.items()))
-    default = "the default absolute tolerance is larger than values of it that are off"
-    return [f"{name} is held to an absolute tolerance of {own:.3g}: {default}"]
+    return [HeldAtItsSize(name, own)]
+
+
+def _reported(text: str) -> Note:
+    """What a note of the evidence is of."""
+    if text.startswith(NO_REFERENCE):
+        return NoReference(text.removeprefix(NO_REFERENCE))
+    return Reported(text)
 
 
 def _evidence(study: Study) -> Evidence:
@@ -198,38 +215,32 @@ def _worst_first(result: ProbeResult) -> tuple[int, int, float]:
     return 3 if result.reason == NOTHING_COMPARED else ranks[result.outcome], -kind, -size
 
 
-def _several_tolerances(study: Study, default: Measurement, diverging: Collection[str]) -> list[str]:
+def _several_tolerances(study: Study, default: Measurement, diverging: Collection[str]) -> list[Note]:
     """Of outputs that diverge and that the script compares more than once; in every probe all hold."""
-    notes = []
+    notes: list[Note] = []
     for output in default.outputs:
         held = study.criterion.tolerances(output.path, output.dtype)
         if output.path in diverging and len(held) > 1:
-            tolerances = ", ".join(f"rtol {rtol:g} with atol {atol:g}" for rtol, atol in held)
-            compares = f"the script compares {output.path} with several tolerances ({tolerances})"
-            notes.append(f"{compares}; the repro holds it to the first of these")
+            notes.append(SeveralTolerances(output.path, tuple(held)))
     return notes
 
 
-def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict, others: Sequence[Other]) -> list[str]:
-    notes = list(hello.notes)
+def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict, others: Sequence[Other]) -> list[Note]:
+    notes: list[Note] = [Reported(text) for text in hello.notes]
     if len(hello.calls) > 1 and verdict.kind is not VerdictClass.AGREES:
         notes.append(_place(hello, call, others))
     if hello.ended:
-        notes.append(f"while its calls were recorded the script ended: {hello.ended}")
+        notes.append(ScriptEnded(hello.ended))
     return notes
 
 
-def _place(hello: Recorded, call: RecordedCall, others: Sequence[Other]) -> str:
+def _place(hello: Recorded, call: RecordedCall, others: Sequence[Other]) -> Note:
     """Which of the script's calls is examined, and which is the first that differs on eager's inputs."""
     recorded = len(hello.calls)
-    kept = f", of which {recorded} were recorded" if hello.skipped_calls else ""
-    count = recorded + hello.skipped_calls
-    calls = f"the script makes {count} calls of compiled graphs{kept}; this is {_named(call)}"
     first = min((other.call for other in others), key=lambda one: one.index, default=call)
-    if first.index >= call.index:
-        return calls
-    return f"{calls}; the first that diverges, each on the inputs that it has in eager, is {_named(first)}"
+    earlier = _named(first) if first.index < call.index else None
+    return OneOfSeveralCalls(recorded + hello.skipped_calls, recorded, _named(call), earlier)
 
 
-def _named(call: RecordedCall) -> str:
-    return f"call {call.index + 1} (`{call.entry}`)"
+def _named(call: RecordedCall) -> CallName:
+    return CallName(call.index + 1, call.entry)

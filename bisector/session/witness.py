@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from bisector.core.backends import first_bad, last_rung, rungs_before
+from bisector.core.backends import last_rung, rungs_before
 from bisector.core.channel import Channel, to_call, to_words
 from bisector.core.criterion import Criterion
+from bisector.core.first_bad import first_bad
 from bisector.core.fix import CompileAnew, LeaveToPython, PlainFix, SetFlags
 from bisector.core.fix_source import compile_arguments, late_lines, statements
 from bisector.core.growth import ROUNDED_RUNS, is_made_by_rounding
+from bisector.core.notes import Note
 from bisector.core.outcome import Outcome
 from bisector.core.own_difference import own_difference
 from bisector.core.printed import (
@@ -49,7 +51,7 @@ class Witness:
     shown: ScriptResult
     lines: tuple[PrintedLine, ...] = ()
     first_bad_backend: str | None = None
-    rung_unknown: str = ""
+    rung_unknown: Note | None = None
     rung: PlainRun | None = None
 
     @property

@@ -8,9 +8,9 @@ import pytest
 
 from bisector import wire
 from bisector.cli import commands
-from bisector.core.answer import AlsoDiverges, Relation
 from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options
+from bisector.core.other_calls import AlsoDiverges, Relation
 from bisector.errors import INTERRUPTED, AnotherHead, OutOfTime
 from bisector.runner import rundir
 

@@ -11,12 +11,12 @@ from bisector.core.backends import (
     OWN,
     RUNGS,
     RUNGS_ABOVE,
-    first_bad,
     is_beyond,
     last_rung,
     rung_of,
     rungs_before,
 )
+from bisector.core.first_bad import first_bad
 from bisector.core.outcome import Outcome
 
 PASS, FAIL, UNRESOLVED = Outcome.PASS, Outcome.FAIL, Outcome.UNRESOLVED

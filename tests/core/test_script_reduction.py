@@ -13,7 +13,8 @@ from bisector.core.decision import Decision, DecisionId
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
 from bisector.core.reduction.problem import Problem, Trial
-from bisector.core.reduction.script import MOST_RUNS, compiled_alone_notes, fewest_calls, fewest_graphs
+from bisector.core.reduction.script import MOST_RUNS, compiled_alone, fewest_calls, fewest_graphs
+from bisector.core.search_notes import CallsCompiledAlone, GraphsCompiledAlone
 from tests.core.measurements import judged
 
 GRAPHS, CALLS = (1, 2, 3), (0, 1, 2, 3)
@@ -85,11 +86,7 @@ def test_a_loop_of_which_every_call_is_needed_ends_after_some_runs() -> None:
     assert len(truth.asked) <= MOST_RUNS
 
 
-def test_what_is_compiled_is_said_in_sentences() -> None:
+def test_what_is_compiled_is_noted_with_places_from_1() -> None:
     default = problem(Truth()).default
-    assert compiled_alone_notes(default, WHOLE.with_graphs(2)) == [
-        "of its 3 graphs it diverges with g2 alone compiled",
-    ]
-    assert compiled_alone_notes(default, WHOLE.with_calls(1, 3)) == [
-        "of its 4 calls it diverges with calls 2, 4 alone compiled",
-    ]
+    assert compiled_alone(default, WHOLE.with_graphs(2)) == [GraphsCompiledAlone((2,), 3)]
+    assert compiled_alone(default, WHOLE.with_calls(1, 3)) == [CallsCompiledAlone((2, 4), 4)]

@@ -9,6 +9,7 @@ from bisector.core.budget import BudgetSpent
 from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
+from bisector.core.search_notes import DeniedUnexplained, DeniedUnjudged, RestUnjudged
 from tests.core.helpers import (
     FAIL,
     PASS,
@@ -220,16 +221,12 @@ def test_where_denying_less_suffices_than_the_causes_say_every_repair_is_found_a
     assert_no_gap(found)
 
 
-def test_gaps_are_told_with_the_first_set_and_how_many_there_are() -> None:
+def test_each_sort_of_gap_is_told_with_its_sets() -> None:
     many = (("a", "b"), ("c",), tuple("defgh"))
     assert SetsFound().gaps == ()
-    assert SetsFound(unresolved=many).gaps == (
-        "a repair may be missing: what disabling a and b (and 2 more such sets) does could not be judged",
-    )
-    assert SetsFound(unexplained=many[1:2], rest_unresolved=many[2:]).gaps == (
-        "a cause may be missing: disabling c breaks all that were found, and does not repair",
-        "a repair may be missing: what disabling all but 5 decisions does could not be judged",
-    )
+    assert SetsFound(unresolved=many).gaps == (DeniedUnjudged(many),)
+    found = SetsFound(unexplained=many[1:2], rest_unresolved=many[2:])
+    assert found.gaps == (DeniedUnexplained(many[1:2]), RestUnjudged(many[2:]))
 
 
 def test_without_a_plain_baseline_a_crash_leaves_a_gap_that_is_named() -> None:

@@ -12,9 +12,11 @@ from bisector.core.followed import Followed
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.judge import judge
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
+from bisector.core.notes import Reported
 from bisector.core.protocol import DescribeGraph, Failed, RunTrace, Traced
+from bisector.core.search_notes import AgreesWhenWatched, NothingArises, NotMaterialized, Untraced
 from bisector.core.trace import NodeTrace, Reach, Trace
-from bisector.session.localisation import UNTRACED, follow
+from bisector.session.localisation import follow
 from tests.session.fake_lab import FakeLab
 
 OUT = OutputMeasurement(
@@ -73,21 +75,21 @@ def test_contracted_products_are_left_out_where_returning_them_repairs() -> None
     lab = Lab({(): answer(False), ("mul",): answer(True, hidden, SUB, EXP)})
     found = followed(lab, default("inline:aten.sub@sub", "fma:sub@mul"))
     assert found.origin == SUB
-    assert len(found.notes) == 1 and "`mul`" in found.notes[0]
+    assert found.notes == (NotMaterialized(("mul",)),)
 
 
 def test_what_is_recomputed_is_left_out_where_nothing_is_contracted() -> None:
     lab = Lab({(): answer(False), ("sub",): answer(False)})
     found = followed(lab, default("inline:aten.sub@sub"))
     assert lab.left_out == [(), ("sub",)]
-    assert found.trace is None and "does not diverge" in found.notes[0]
+    assert found == Followed(notes=(Untraced(AgreesWhenWatched()),))
 
 
 def test_a_graph_that_cannot_be_followed_says_why() -> None:
     found = followed(Lab({(): Failed("it draws random numbers")}), default())
-    assert found == Followed(notes=(f"{UNTRACED}: it draws random numbers",))
+    assert found == Followed(notes=(Untraced(Reported("it draws random numbers")),))
     found = followed(Lab({(): Failed("timeout after 60 s")}), default())
-    assert found.notes == (f"{UNTRACED}: timeout after 60 s",)
+    assert found.notes == (Untraced(Reported("timeout after 60 s")),)
 
 
 BACK = NodeTrace("bwd.sub", "aten.neg", "f.py:3", ("sub",), True, True, 1e9, 1e-7, True)
@@ -127,4 +129,5 @@ def test_each_node_is_told_with_its_place_in_the_model_and_its_error_in_units_of
 
 def test_a_trace_in_which_nothing_arises_names_nothing() -> None:
     found = followed(Lab({(): answer(True, MUL, EXP)}), default())
-    assert found.trace is None and found.origin is None and found.amplifier is None and found.notes
+    assert found.trace is None and found.origin is None and found.amplifier is None
+    assert found.notes == (Untraced(NothingArises()),)

@@ -20,6 +20,7 @@ from bisector.core.decision import DecisionId
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, Repro, TestFile
 from bisector.core.search.minimal import MinimalSet
+from bisector.core.search_notes import NoTestWritten, NotFailingAsTest, ReproAgrees, ReproOf
 from bisector.errors import CannotWrite
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
@@ -118,7 +119,7 @@ def test_a_program_that_agreed_is_not_run_again(monkeypatch: pytest.MonkeyPatch,
     )
     assert found.shown == ReproPlan(WHOLE, None)
     assert [one.case == WHOLE for one in ran] == [False, True]
-    assert found.notes == ("a repro of the graph alone does not diverge in plain Python (agrees)",)
+    assert found.notes == (ReproAgrees(ReproOf.GRAPH, "agrees"),)
 
 
 def test_a_run_of_plain_python_is_journalled_and_not_repeated(session: Any) -> None:
@@ -222,20 +223,20 @@ def test_a_comparison_that_fails_is_kept(session: Any, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (COMPARES.format("ones"), "(it passes)"),
-        (ASSERTS, "(AssertionError: inside the compiler)"),
-        (BREAKS, "(RuntimeError: no such backend)"),
-        ("import nothing_of_this_name", "(ModuleNotFoundError: No module named 'nothing_of_this_name')"),
+        (COMPARES.format("ones"), ""),
+        (ASSERTS, "AssertionError: inside the compiler"),
+        (BREAKS, "RuntimeError: no such backend"),
+        ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
     ],
 )
 def test_a_test_that_passes_or_breaks_is_not_kept(
     text: str, said: str, session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = made(TestFile(text, "test_it"), session, monkeypatch)
-    assert found == WrittenTest(note=f"the test of this case does not fail in a fresh process {said}")
+    assert found == WrittenTest(note=NotFailingAsTest(said))
     assert not session.run.test.exists()
 
 
 def test_why_no_test_could_be_written_is_said(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found = made(Failed("CannotWrite: a reason"), session, monkeypatch)
-    assert found == WrittenTest(note="no test could be written: CannotWrite: a reason")
+    assert found == WrittenTest(note=NoTestWritten("CannotWrite: a reason"))

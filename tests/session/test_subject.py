@@ -8,9 +8,10 @@ from typing import Any
 
 from bisector.core import protocol as asked
 from bisector.core.criterion import Criterion
-from bisector.core.evidence import Evidence
+from bisector.core.evidence import NO_REFERENCE, Evidence
 from bisector.core.judge import NOTHING_COMPARED
 from bisector.core.model import Machine, Measurement, ProbeResult
+from bisector.core.notes import CallName, NoReference, OneOfSeveralCalls, Reported
 from bisector.core.outcome import Outcome
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.session import subject
@@ -70,11 +71,15 @@ def test_a_graph_that_gives_nothing_comes_last() -> None:
 LOOP = Recorded(tuple(map(call, range(4))), True, 2, "", 0, (), Machine("cpu", "avx2", "g++"))
 
 
-def test_of_a_loop_it_is_said_how_many_calls_were_recorded_and_which_is_the_first_that_diverges() -> None:
+def test_of_a_loop_it_is_noted_how_many_calls_were_recorded_and_which_is_the_first_that_diverges() -> None:
     diverges = ProbeResult(Outcome.FAIL, "differs")
-    said = "the script makes 6 calls of compiled graphs, of which 4 were recorded; this is call 4 (`f`)"
     earlier = [subject.Other(call(2), diverges), subject.Other(call(1), diverges)]
-    first = "; the first that diverges, each on the inputs that it has in eager, is call 2 (`f`)"
-    assert subject._place(LOOP, call(3), earlier) == said + first
-    assert subject._place(LOOP, call(3), []) == said
-    assert subject._place(LOOP, call(0), earlier) == said.replace("call 4", "call 1")
+    last = OneOfSeveralCalls(made=6, recorded=4, examined=CallName(4, "f"), first=CallName(2, "f"))
+    assert subject._place(LOOP, call(3), earlier) == last
+    assert subject._place(LOOP, call(3), []) == replace(last, first=None)
+    assert subject._place(LOOP, call(0), earlier) == replace(last, examined=CallName(1, "f"), first=None)
+
+
+def test_why_there_is_no_reference_is_a_note_of_its_own() -> None:
+    assert subject._reported(f"{NO_REFERENCE}it draws") == NoReference("it draws")
+    assert subject._reported("aten.sum ran narrow") == Reported("aten.sum ran narrow")

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 
 from ..case import WHOLE, Case
 from ..model import ProbeResult
+from ..notes import Note
 from ..outcome import Outcome
 from ..search.minimal import Members, minimal_set
+from ..search_notes import CallsCompiledAlone, GraphsCompiledAlone
 from .problem import Problem, Trial
 
 _CALL = re.compile(r"call\[(\d+)\]")  # begins the path of an output of a script
@@ -49,16 +51,14 @@ def calls_of(default: ProbeResult) -> list[str]:
     return [str(number) for number in sorted(found)]
 
 
-def compiled_alone_notes(default: ProbeResult, case: Case) -> list[str]:
-    """What need not be compiled in a case, in sentences. default: of the whole script."""
-    notes = []
+def compiled_alone(default: ProbeResult, case: Case) -> list[Note]:
+    """What need not be compiled in a case. default: of the whole script."""
+    notes: list[Note] = []
     if case.graphs:
-        kept = " and ".join(f"g{number}" for number in case.graphs)
-        notes.append(f"of its {len(graphs_of(default))} graphs it diverges with {kept} alone compiled")
+        notes.append(GraphsCompiledAlone(tuple(case.graphs), len(graphs_of(default))))
     if case.calls:
-        kept = ", ".join(str(number + 1) for number in case.calls)
-        word = "call" if len(case.calls) == 1 else "calls"
-        notes.append(f"of its {len(calls_of(default))} calls it diverges with {word} {kept} alone compiled")
+        numbers = tuple(number + 1 for number in case.calls)
+        notes.append(CallsCompiledAlone(numbers, len(calls_of(default))))
     return notes
 
 

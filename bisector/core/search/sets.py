@@ -13,10 +13,10 @@ from typing import Generic
 from bisector.core.outcome import Outcome
 
 from ..budget import BudgetSpent
+from ..notes import Note
+from ..search_notes import DeniedUnexplained, DeniedUnjudged, RestUnjudged
 from .minimal import E, MinimalSet, Test
 from .views import Appeared, Causes, Members, Repairs, inside, limit_reached, untried
-
-MOST_TOLD = 3  # decisions of a set that are named
 
 
 def _nothing_new(denied: frozenset[E]) -> Sequence[E]:
@@ -43,20 +43,14 @@ class SetsFound(Generic[E]):
     stopped_because: str | None = None
 
     @property
-    def gaps(self) -> tuple[str, ...]:
-        """Why the causes and repairs that were found may not be all, in sentences."""
-        repair, cause = "a repair may be missing", "a cause may be missing"
+    def gaps(self) -> tuple[Note, ...]:
+        """Why the causes and repairs that were found may not be all."""
         possible_gaps = (
-            (self.unresolved, repair + ": what disabling {} does could not be judged"),
-            (self.unexplained, cause + ": disabling {} breaks all that were found, and does not repair"),
-            (self.rest_unresolved, repair + ": what disabling all but {} does could not be judged"),
+            DeniedUnjudged(self.unresolved),
+            DeniedUnexplained(self.unexplained),
+            RestUnjudged(self.rest_unresolved),
         )
-        return tuple(text.format(_first_of(sets)) for sets, text in possible_gaps if sets)
-
-
-def _first_of(sets: Sequence[Members[E]]) -> str:
-    first = " and ".join(sets[0]) if len(sets[0]) <= MOST_TOLD else f"{len(sets[0])} decisions"
-    return first if len(sets) == 1 else f"{first} (and {len(sets) - 1} more such sets)"
+        return tuple(gap for gap in possible_gaps if gap.sets)
 
 
 def all_sets(

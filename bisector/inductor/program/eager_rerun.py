@@ -14,7 +14,7 @@ import torch.utils._pytree as pytree
 from torch.autograd import forward_ad
 
 from bisector.core.accuracy import has_other_reference
-from bisector.core.evidence import Evidence
+from bisector.core.evidence import NO_REFERENCE, Evidence
 from bisector.core.model import Measurement
 from bisector.core.trace import GRADIENT
 from bisector.errors import first_line
@@ -32,7 +32,7 @@ from .reach import held
 from .remembered_state import Remembered, bindings
 
 NUDGES = 3  # a discontinuity is met by one ulp in about half of the draws
-OTHER_REFERENCE = "no float64 reference: in float64 the program computes something else"
+OTHER_REFERENCE = f"{NO_REFERENCE}in float64 the program computes something else"
 FORWARD_MODE = "forward-mode differentiation runs, in which eager was not run again"
 
 
@@ -141,7 +141,7 @@ class EagerRerun:
         try:
             return self._eager(Float64(finest), wide=True), ()
         except Exception as error:  # noqa: BLE001 - a function may fail in float64 in any way; it is reported
-            return {}, (f"no float64 reference: {first_line(error)}",)
+            return {}, (f"{NO_REFERENCE}{first_line(error)}",)
 
     def _eager(
         self, mode: AbstractContextManager[Any] | None = None, wide: bool = False, put_back: bool = True

@@ -11,7 +11,7 @@ from .judge import judge
 from .model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from .outcome import Outcome
 from .trace import Trace
-from .value_verdict import NOT_EXECUTED, ValueVerdict, is_mended
+from .value_verdict import ValueVerdict, mended
 from .verdict import Rule, Verdict, VerdictClass, decided
 
 DRAWS_OTHERS = (
@@ -88,8 +88,8 @@ def _by_shape(
 ) -> Verdict | None:
     """Where how many elements an output has hangs on its values: on casts that are not executed, or on
     rounding. None where neither changes it. shapes: how the two shapes differ, in words."""
-    if is_mended(output, evidence, criterion):
-        kind, why, rule = VerdictClass.ELIDED_ROUNDING, NOT_EXECUTED, Rule.CASTS
+    if (how := mended(output, evidence, criterion)) is not None:
+        kind, why, rule = VerdictClass.ELIDED_ROUNDING, how, Rule.CASTS
     elif moved := max(map(_elements_more, evidence.nudged_at(output.path)), default=0):
         far = _elements_more(output) > MOVES_AS_MANY * moved
         kind = VerdictClass.UNRESOLVED if far else VerdictClass.AMPLIFIED_ROUNDING

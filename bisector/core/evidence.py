@@ -63,9 +63,10 @@ class Evidence:
     coarsest float dtype that eager computes in. undeclared: what an operator of the program's
     own does that it does not declare, and what to change; "" where none does. undeclared_paths: outputs that
     change in eager where such operators do as they declare, and an exception that says so. executed: the
-    compile in which every cast to a narrower dtype is executed; where no decision says that one is left out,
-    the compile as it is against eager without the casts; None where neither could be run. outside: of outputs
-    that are drawn, how many elements lie beyond all that several runs of eager draw, where that is no chance.
+    compile in which every cast to a narrower dtype is executed, of which each element says whether rounding
+    moves it as far; None where no decision says that one is left out. left_out: the default compile against
+    eager without the casts of the program; None where eager does not run so. outside: of outputs that are
+    drawn, how many elements lie beyond all that several runs of eager draw, where that is no chance.
     """
 
     default: Measurement
@@ -83,16 +84,24 @@ class Evidence:
     undeclared: str = ""
     undeclared_paths: tuple[str, ...] = ()
     executed: Measurement | None = None
+    left_out: Measurement | None = None
     outside: Mapping[str, int] = field(default_factory=dict)
 
     def nudged_at(self, path: str) -> list[OutputMeasurement]:
         """An output in each run with an ulp at each operation."""
         return [o for one in self.nudged for o in one.outputs if o.path == path]
 
+    def widest_at(self, path: str) -> OutputMeasurement | None:
+        """An output with errors against the float64 run that obeys no cast; None without such a run."""
+        return _at(self.widest, path)
+
     def executed_at(self, path: str) -> OutputMeasurement | None:
         """An output where every cast is executed; None where it was not measured so."""
-        outputs = () if self.executed is None else self.executed.outputs
-        return next((o for o in outputs if o.path == path), None)
+        return _at(self.executed, path)
+
+    def left_out_at(self, path: str) -> OutputMeasurement | None:
+        """An output against that of eager without the casts; None where it was not measured so."""
+        return _at(self.left_out, path)
 
     def leaving_out(self, paths: Collection[str]) -> Evidence:
         """The same without these outputs."""
@@ -113,9 +122,15 @@ class Evidence:
             self, default=kept(self.default), again=kept(self.again), restored=kept(self.restored),
             nudged=tuple(map(kept, self.nudged)), alike=kept(self.alike), widest=kept(self.widest),
             repeated=repeated, redrawn=tuple(map(kept, self.redrawn)), executed=kept(self.executed),
+            left_out=kept(self.left_out),
         )  # fmt: skip
 
     @classmethod
     def without(cls, failed: Measurement) -> Evidence:
         """Where there was nothing to measure."""
         return cls(failed, failed, failed, (), ())
+
+
+def _at(measurement: Measurement | None, path: str) -> OutputMeasurement | None:
+    outputs = () if measurement is None else measurement.outputs
+    return next((o for o in outputs if o.path == path), None)

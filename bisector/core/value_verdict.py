@@ -38,7 +38,8 @@ from .verdict import Rule, Verdict, VerdictClass, decided
 
 NARROWED = "a cast to a narrower dtype, which the program wrote, is not executed"
 NOT_EXECUTED = f"{NARROWED}; where it is, this output agrees"
-NO_MORE_THAN_AN_ULP = f"{NARROWED}; where it is, no more is left than an ulp at each node makes"
+AS_WITHOUT = f"{NARROWED}; this output is that of eager without it"
+NO_MORE_THAN_ROUNDING = f"{NARROWED}; where it is, no more is left than rounding at each node makes"
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,11 @@ class ValueVerdict:
         others = replace(self, signatures=rest)._by_outputs() if rest else None
         if others is not None and others.kind is VerdictClass.COMPILED_WORSE:
             return others
-        for output, _ in cast.values():
+        for output in cast.values():
             # The largest differences are those of one element only where there is one: of many, the casts
             # may hide one that is wrong, which the largest move at another element covers.
-            if output.numel > 1 and not is_mended(output, self.evidence, self.criterion):
+            shown = self._mended(output) is not None or self._leaves_explained(output)
+            if output.numel > 1 and not shown:
                 return self._left_by_casts(output)
         if others is not None and others.kind is VerdictClass.UNRESOLVED:
             return others
@@ -139,12 +141,14 @@ class ValueVerdict:
         )
         return self._decided(VerdictClass.COMPILED_WORSE, reason, Rule.NODE, **figures)
 
-    def _by_casts(self, cast: Mapping[str, tuple[OutputMeasurement, OutputMeasurement]]) -> Verdict:
+    def _by_casts(self, cast: Mapping[str, OutputMeasurement]) -> Verdict:
         """cast: the outputs that they explain, one at least."""
-        output, other = next(iter(cast.values()))
-        errors = f"rms error with the casts {_errors_of(output)}; without any {_errors_of(other)}"
-        mended = is_mended(output, self.evidence, self.criterion)
-        reason = f"{output.path}: {NOT_EXECUTED if mended else NO_MORE_THAN_AN_ULP} ({errors})"
+        output = next(iter(cast.values()))
+        other, errors = self.evidence.widest_at(output.path), ""
+        if other is not None and is_known(output):
+            errors = f" (rms error with the casts {_errors_of(output)}; without any {_errors_of(other)})"
+        how = self._mended(output) or NO_MORE_THAN_ROUNDING
+        reason = f"{output.path}: {how}{errors}"
         return self._decided(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
 
     def _left_by_casts(self, output: OutputMeasurement) -> Verdict:
@@ -157,35 +161,47 @@ class ValueVerdict:
         )
         return self._decided(VerdictClass.UNRESOLVED, reason, Rule.CASTS, **_figures(output))
 
-    def _cast(self) -> dict[str, tuple[OutputMeasurement, OutputMeasurement]]:
-        """The outputs that casts explain, by path: with errors against the program with its casts, and
-        without any. They are farther from a reference that rounds where the program says so, not from one
-        that never does, and agree once the casts are executed; or they may, since they are then no farther
-        off than an ulp at each node moves eager."""
-        if self.evidence.widest is None:
-            return {}
-        widest = {o.path: o for o in self.evidence.widest.outputs}
+    def _cast(self) -> dict[str, OutputMeasurement]:
+        """The outputs that casts explain, by path: where all casts are executed, or compiled is held to eager
+        without them, they agree or differ by rounding. Where there are float64 runs, such an output is
+        farther from the one that rounds where the program says so, and not from the one that never does."""
         found = {}
         for output in self.outputs:
-            other = widest.get(output.path)
-            if other is None or not is_known(output) or not is_known(other) or is_exact(output):
+            if is_exact(output):
                 continue
-            if not is_mended(output, self.evidence, self.criterion) and not self._leaves_rounding(output):
-                continue
-            obeying = leaning(output, self.evidence.redrawn, False)
-            if obeying is Leaning.WORSE and leaning_here(other) is not Leaning.WORSE:
-                found[output.path] = output, other
+            shown = self._mended(output) is not None or self._leaves_explained(output)
+            other = self.evidence.widest_at(output.path)
+            if not is_known(output):
+                told = shown
+            elif other is None or not is_known(other) or not (shown or self._leaves_less(output)):
+                told = False
+            else:
+                obeying = leaning(output, self.evidence.redrawn, False)
+                told = obeying is Leaning.WORSE and leaning_here(other) is not Leaning.WORSE
+            if told:
+                found[output.path] = output
         return found
 
-    def _leaves_rounding(self, output: OutputMeasurement) -> bool:
-        """Whether an output, where every cast is executed, differs by values alone, and by less than eager
-        does from itself where each node is moved by an ulp: a sum that cancels has a tolerance as small."""
+    def _mended(self, output: OutputMeasurement) -> str | None:
+        return mended(output, self.evidence, self.criterion)
+
+    def _left(self, output: OutputMeasurement) -> OutputMeasurement | None:
+        """An output where every cast is executed, if it then differs by values alone."""
         executed = self.evidence.executed_at(output.path)
         found = None if executed is None else self.criterion.divergence(executed)
-        if executed is None or found is None or found[0] is not DivergenceKind.VALUE:
-            return False
+        return executed if found is not None and found[0] is DivergenceKind.VALUE else None
+
+    def _leaves_explained(self, output: OutputMeasurement) -> bool:
+        """Whether rounding moves each element in eager as far as it differs where every cast is executed."""
+        left = self._left(output)
+        return left is not None and is_explained(left, self.evidence)
+
+    def _leaves_less(self, output: OutputMeasurement) -> bool:
+        """Whether an output then differs everywhere by less than an ulp at each node moves some element: a
+        sum that cancels has a tolerance as small."""
+        left = self._left(output)
         moves = [moved.max_abs for moved in self.evidence.nudged_at(output.path)]
-        return executed.max_abs < max(moves, default=0.0)
+        return left is not None and left.max_abs < max(moves, default=0.0)
 
     def _by_outputs(self) -> Verdict:
         sensitive = self._sensitive()
@@ -209,8 +225,8 @@ class ValueVerdict:
         elements that no rounding moves are none; where it moves them all, but less far, it is not known."""
         differ = f"{output.path}: {output.n_diff} of {output.numel} elements differ"
         how_many = f"{differ}; {output.dtype} has no rounding"
-        if is_mended(output, self.evidence, self.criterion):
-            return self._decided(VerdictClass.ELIDED_ROUNDING, f"{differ}; {NOT_EXECUTED}", Rule.CASTS)
+        if (how := self._mended(output)) is not None:
+            return self._decided(VerdictClass.ELIDED_ROUNDING, f"{differ}; {how}", Rule.CASTS)
         figures = {"n_diff": float(output.n_diff)}
         if output.unexplained is not None:
             figures |= {"unexplained": float(output.unexplained), "unmoved": float(output.unmoved or 0)}
@@ -350,10 +366,13 @@ class ValueVerdict:
         return is_beyond_local(output, self.evidence)
 
 
-def is_mended(output: OutputMeasurement, evidence: Evidence, criterion: Criterion) -> bool:
-    """Whether an output agrees where every cast to a narrower dtype is executed."""
-    executed = evidence.executed_at(output.path)
-    return executed is not None and criterion.divergence(executed) is None
+def mended(output: OutputMeasurement, evidence: Evidence, criterion: Criterion) -> str | None:
+    """How the casts of the program make the difference: an output agrees where each is executed, or with
+    eager without them; None where neither is so."""
+    executed, left_out = evidence.executed_at(output.path), evidence.left_out_at(output.path)
+    if executed is not None and criterion.divergence(executed) is None:
+        return NOT_EXECUTED
+    return AS_WITHOUT if left_out is not None and criterion.divergence(left_out) is None else None
 
 
 def _errors(output: OutputMeasurement, how: Leaning, drawn: Drawn | None) -> str:

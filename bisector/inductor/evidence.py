@@ -81,14 +81,17 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
     drawn_as_eager = None
     if draws and torch_state.has_flag(FALLBACK_RANDOM):
         drawn_as_eager = compiled_measurement(subject, Candidate.with_flags({FALLBACK_RANDOM: True}), eager)
-    executed = _with_casts_executed(subject, eager, default) if more.widest is not None else None
+    executed = None
+    if more.differs and casts:
+        executed = _with_casts_executed(subject, eager, default, steady.moves)
     default = replace(default, seconds=time.perf_counter() - started)
     evidence = steady.evidence(default, reference.notes, looked.coarsest)
     other_layouts = _other_layouts(default) if steady.undeclared else ()
     return replace(
         evidence, alike=drawn_as_eager, widest=more.widest, repeated=more.repeated, redrawn=more.redrawn,
-        undefined=more.undefined, undefined_paths=more.undefined_paths, executed=executed or more.left_out,
-        outside=more.outside, undeclared_paths=(*other_layouts, *evidence.undeclared_paths),
+        undefined=more.undefined, undefined_paths=more.undefined_paths, executed=executed,
+        left_out=more.left_out, outside=more.outside,
+        undeclared_paths=(*other_layouts, *evidence.undeclared_paths),
     )  # fmt: skip
 
 
@@ -114,10 +117,14 @@ class GraphAgain:
         return measured(self.subject, eager, other, reference)
 
 
-def _with_casts_executed(subject: Subject, eager: Outputs, default: Measurement) -> Measurement | None:
+def _with_casts_executed(
+    subject: Subject, eager: Outputs, default: Measurement, moves: Moves
+) -> Measurement | None:
     """The compile in which no rounding to a narrower dtype is left out; None where none is seen to be."""
     casts = {decision.id for decision in default.decisions if decision.kind == kinds.CAST.name}
-    return compiled_measurement(subject, Candidate.deny(casts), eager) if casts else None
+    if not casts:
+        return None
+    return compiled_measurement(subject, Candidate.deny(casts), eager, moves.at_each_element())
 
 
 def _nudges(outputs: Outputs) -> int:
@@ -223,6 +230,7 @@ class _MoreRuns:
     draws: bool = False
     outside: Mapping[str, int] = field(default_factory=dict)
     undefined_paths: tuple[str, ...] = ()
+    differs: bool = False  # some output of the compiled program differs from eager
     widest: Measurement | None = None
     left_out: Measurement | None = None  # compiled against eager without the casts
     repeated: Repeated | None = None
@@ -239,9 +247,11 @@ class _MoreRuns:
             self.outside = self._outside(first)
         if self.undefined:
             self._look_at_undefined(first)
-        if self.reference.casts and (wide := self.reference.outputs(None, obeying=False)) is not None:
-            self.widest = measured(self.subject, self.eager, first, self.moves.references(wide))
+        self.differs = True
+        if self.reference.casts:
             self.left_out = self._against_eager_without_casts(first)
+            if (wide := self.reference.outputs(None, obeying=False)) is not None:
+                self.widest = measured(self.subject, self.eager, first, self.moves.references(wide))
         if any(accuracy.is_few(o) and not accuracy.is_exact(o) for o in differing):
             self.redrawn = self._on_other_inputs(compiled)
 

@@ -41,17 +41,28 @@ class Moves:
 
     def references(self, exact: Mapping[str, Any] | None) -> dict[str, measure.Exact]:
         """The outputs of a run in double precision, each with how far its elements move; without a value
-        where there is no such run."""
+        where there is no such run. Of an output without rounding of its own it is known too what moves its
+        elements as far as they differ."""
         wide = {} if exact is None else exact
+
+        def reached(path: str) -> torch.Tensor | None:
+            return None if eps_of(self.eager[path].dtype) else self._reaches(path)
+
         return {
-            path: measure.Exact(_tensor(wide.get(path)), self._moved.get(path), partial(self._reaches, path))
+            path: measure.Exact(_tensor(wide.get(path)), self._moved.get(path), partial(reached, path))
+            for path in self.eager
+        }
+
+    def at_each_element(self) -> dict[str, measure.Exact]:
+        """Without a run in double precision: of every output, whether rounding moves its elements as far as
+        they differ."""
+        return {
+            path: measure.Exact(None, self._moved.get(path), partial(self._reaches, path))
             for path in self.eager
         }
 
     def _reaches(self, path: str) -> torch.Tensor | None:
-        """How far as many as WIDE steps move an output without rounding of its own; None of any other."""
-        if eps_of(self.eager[path].dtype):
-            return None
+        """How far as many as WIDE steps at each operation move an output."""
         if self._reached is None:
             self._reached = dict(self._moved)
             for seed in range(WIDE_DRAWS * self.draws):

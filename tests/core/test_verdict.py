@@ -396,6 +396,34 @@ def test_a_cast_that_compiled_leaves_out_is_seen_by_a_reference_that_obeys_it() 
     assert verdict(default, widest=default, executed=AGREES).kind is VerdictClass.COMPILED_WORSE
 
 
+@pytest.mark.parametrize("shown", [{"executed": AGREES}, {"left_out": AGREES}])
+def test_without_a_reference_a_cast_that_is_left_out_is_shown_by_running_with_or_without_it(
+    shown: dict[str, Measurement]
+) -> None:
+    default = measured(off_by(1.0))
+    ulp = measured(off_by(1e-7))
+    assert verdict(default, nudged=ulp).kind is VerdictClass.COMPILED_WORSE
+    found = verdict(default, nudged=ulp, **shown)
+    assert (found.kind, found.rule) == (VerdictClass.ELIDED_ROUNDING, Rule.CASTS)
+    not_shown = dict.fromkeys(shown, measured(off_by(0.5)))
+    assert verdict(default, nudged=ulp, **not_shown).kind is VerdictClass.COMPILED_WORSE
+
+
+@pytest.mark.parametrize(
+    ("unexplained", "expected"), [(0, "elided-rounding"), (1, "compiled-worse"), (None, "compiled-worse")]
+)
+def test_what_executed_casts_leave_is_rounding_where_rounding_moves_each_such_element_as_far(
+    unexplained: int | None, expected: str
+) -> None:
+    """Of values that lie at a tie of the narrower dtype, an ulp before the cast decides."""
+    widest = measured(diverging(3e-4, 1e-8))
+    left = measured(off_by(1e-3, n_diff=1, unexplained=unexplained, unmoved=unexplained))
+    found = verdict(
+        measured(diverging(1e-8, 3e-4)), widest=widest, executed=left, nudged=measured(off_by(1e-3))
+    )
+    assert found.kind.value == expected
+
+
 @pytest.mark.parametrize("executed", [None, CRASH, measured(off_by(1.0))])
 def test_a_cast_is_not_said_to_be_left_out_where_executing_it_does_not_mend_the_output(
     executed: Measurement | None

@@ -1,4 +1,4 @@
-"""Writes the standalone file that shows the divergence of a graph (torch and the standard library, nothing else):
+"""Writes the standalone file that shows the divergence of a graph: it needs torch and the standard library,
 Python runs it, and pytest collects it.
 """
 

@@ -1,4 +1,4 @@
-"""The parts of the repro of a graph: the function, its inputs, how it is run in eager and compiled, the data."""
+"""Parts of the repro of a graph: the function, its inputs, how eager and compiled are run, and the data."""
 
 from __future__ import annotations
 

@@ -83,7 +83,8 @@ def restored(spec: ReproSpec) -> Restored:
     for name, value in spec.settings.items():
         root, _, path = name.partition(".")
         if MODULES.get(root, "").endswith(".config"):
-            decorators.append(f"@{MODULES[root]}.patch({value_source(path)}, {value_source(value)})")
+            given = value_source({path: value}) if value is None else value_source((path, value))[1:-1]
+            decorators.append(f"@{MODULES[root]}.patch({given})")
         else:
             others[name] = value
     if not spec.grad_enabled:

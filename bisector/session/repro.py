@@ -267,6 +267,7 @@ for error in raised[:1]:
     sys.exit({TEST_FAILED} if type(error).__name__ == "Differs" else 125)
 """
 CACHES_OFF = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
+NO_OPTIONS = {"PYTEST_ADDOPTS": ""}
 
 
 def write_test(session: Session, shown: ReproPlan) -> WrittenTest:
@@ -275,7 +276,7 @@ def write_test(session: Session, shown: ReproPlan) -> WrittenTest:
     text = session.run.repro.read_text(encoding="utf-8").replace(usage(fixed), usage(fixed, TEST), 1)
     with session.clock.stage("minimize"):
         session.run.write_text(path, text)
-        run = session.plain.start(path, ["-c", _RUN_TEST, SCRIPT], **CACHES_OFF)
+        run = session.plain.start(path, ["-c", _RUN_TEST, SCRIPT], **CACHES_OFF, **NO_OPTIONS)
         ended = session.plain.ended(run, session.timeout_s)
     if ended.status != TEST_FAILED:
         path.unlink()

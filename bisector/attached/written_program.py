@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from ..core.repro_file import comment, joined_blocks
 from ..inductor.graph.ops_source import autocast_source
-from ..inductor.graph.parts import comment, imports_source, joined_blocks
+from ..inductor.graph.parts import imports_source
 from ..inductor.graph.settings_source import setting_statements
 from ..inductor.graph.source import Writer
 from ..inductor.graph.tensor_literals import Source, check_plain

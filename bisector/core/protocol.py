@@ -310,14 +310,13 @@ class RunPasted(AboutCase[Measurement], job="pasted", answers=Measurement):
 class ScriptSpec:
     """How a case is written down.
 
-    header: lines of the comment on top. decisions: those whose nodes must be found in the function. file:
-    the name of the file. fix: what `--fixed` does, None for nothing. seed: of the random state, or None.
-    raises: the type of exception that one of eager and compiled raises, "" where their values are compared.
+    header: lines of the comment on top. decisions: those whose nodes must be found in the function. fix: what
+    `--fixed` does, None for nothing. seed: of the random state, or None. raises: the type of exception that
+    one of eager and compiled raises, "" where their values are compared.
     """
 
     header: tuple[str, ...]
     decisions: tuple[DecisionId, ...]
-    file: str
     criterion: Criterion
     fix: PlainFix | None
     seed: int | None
@@ -335,22 +334,5 @@ class Repro:
 @dataclass(frozen=True)
 class WriteRepro(AboutCase[Repro], job="repro", answers=Repro):
     """Write the repro of a case."""
-
-    spec: ScriptSpec
-
-
-@dataclass(frozen=True)
-class TestFile:
-    """A test file's text, and the name of the test in it."""
-
-    __test__: ClassVar[bool] = False  # pytest collects classes by their names
-
-    text: str
-    name: str
-
-
-@dataclass(frozen=True)
-class WriteTest(AboutCase[TestFile], job="test", answers=TestFile):
-    """Write a case as a test for pytest."""
 
     spec: ScriptSpec

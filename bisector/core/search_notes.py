@@ -249,11 +249,6 @@ class FixFailsInRepro(Note):
 
 
 @dataclass(frozen=True)
-class NoTestWritten(Note):
-    why: str
-
-
-@dataclass(frozen=True)
 class NotFailingAsTest(Note):
     """The test does not fail as it should in a fresh process. printed: its first line, "" where it passes."""
 

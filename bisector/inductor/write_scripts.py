@@ -1,76 +1,68 @@
-"""Writes the standalone file that shows a divergence (torch and the standard library, nothing else), and the
-same as a test for pytest, which fails while compiled differs from eager.
+"""Writes the standalone file that shows the divergence of a graph: it needs torch and the standard library,
+Python runs it, and pytest collects it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from string import Template
 from typing import Any
 
 import torch
 from torch import fx
 
-from bisector.core.fix import PlainFix, UseBackend
-
 from ..core.criterion import Criterion
-from ..core.fix_source import Statements, statements, uncached_lines
-from ..core.protocol import Repro, ScriptSpec, TestFile
+from ..core.fix_source import Statements, statements
+from ..core.protocol import Repro, ScriptSpec
+from ..core.repro_file import (
+    CANNOT_TELL,
+    DIFFERS,
+    IF_RUN,
+    TITLE,
+    comment,
+    indented,
+    joined_blocks,
+    only_if_fixed,
+    run_by_python,
+    usage,
+)
 from .execute import Outputs, Subject, eager_program, run, seed
-from .graph.parts import Parts, comment, imports_source, joined_blocks, parts_of
+from .graph.parts import Parts, imports_source, parts_of
 from .graph.repro_spec import ReproSpec, Tolerance
-from .graph.settings_source import changed_defaults, check_fix, restored, setting_statements
+from .graph.settings_source import Restored, check_fix, restored
 from .graph.values import LINE_WIDTH, value_source
 from .naming import op_name
 from .tensors import dtype_name
 
-# The caches are turned off by environment variables: an older torch ignores those that it does not know,
-# where an assignment to a missing config would raise. The cache of compiled C++ is keyed by source: it stays.
-HEAD = Template("""\
-$header
-#
-# python $file           exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
-# python $file --fixed   the same with the fix
-import os
-import sys
-
-os.environ.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
-$early\
-# Any other exception is not a divergence; git bisect skips 125.
-sys.excepthook = lambda kind, error, trace: sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 125)
-
-$imports
-""")
-
-IF_FIXED = 'if "--fixed" in sys.argv:'
+# By environment variables: an older torch ignores those that it does not know, where an assignment to a
+# missing config would raise. The cache of compiled C++ is keyed by source: it stays.
+CACHES_OFF = 'os.environ.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")'
+NO_FIX = 'raise NotImplementedError("no fix is known that plain torch can express")'
 
 TAIL = Template("""\
 $runs
 try:
 $comparison
 except AssertionError as error:
-    print(error, f"eager {expected}", f"compiled {actual}", sep="\\n")
-    sys.exit(1)
+    raise Differs(f"{error}\\neager {expected}\\ncompiled {actual}") from None
 print("compiled agrees with eager")
 """)
-# Exceptions are compared by their type, which stands before a colon: what the compiler raises quotes what was
-# raised first.
-TAIL_RAISES = Template("""\
+SAID = """\
 def said(call):
     try:
         call()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "returns"
-
-
-eager, compiled = $runs
+"""
+# Exceptions are compared by their type, which stands before a colon: what the compiler raises quotes what was
+# raised first.
+TAIL_RAISES = Template("""\
+$runs
 raised = [$kind in side for side in (eager, compiled)]
 if raised[0] != raised[1]:
-    print(f"eager {eager}", f"compiled {compiled}", sep="\\n")
-    sys.exit(1)
+    raise Differs(f"eager {eager}\\ncompiled {compiled}")
 if eager != compiled and not any(raised):
     raise RuntimeError(f"eager {eager}; compiled {compiled}")
 print("compiled raises as eager does" if any(raised) else "both return")
@@ -95,88 +87,13 @@ def write_repro(spec: ReproSpec, parts: Parts | None = None) -> str:
     """The text of the file. parts: those of the spec, if they are there already.
 
     Whether it diverges, and whether the fix repairs it, is for the caller to find out in a fresh process.
-    Raises CannotWrite where something has no exact text, or is unknown to this torch.
+    Raises CannotWrite where something has no exact text, is unknown to this torch, or cannot be put back
+    after the test.
     """
-    parts = parts or parts_of(spec)
-    settings = _settings(spec)
-    fix = Statements()
+    parts, settings, fix = parts or parts_of(spec), restored(spec), Statements()
     if spec.fix is not None:
         check_fix(spec.fix)
         fix = statements(spec.fix)
-    blocks = [
-        _settings_text(spec, settings, fix),
-        parts.function.text,
-        parts.inputs.text,
-        parts.grads.text,
-        parts.run.compared if needs_table(spec) else "",
-        "" if parts.run.directly else parts.run.text,
-        parts.data,
-        _raised(spec, parts) if spec.raises else _tail(spec, parts),
-    ]
-    imports = imports_source({*parts.function.imports, *settings.imports, *fix.imports}, blocks)
-    return joined_blocks([_head(spec, settings, fix, imports), *blocks])
-
-
-def _tail(spec: ReproSpec, parts: Parts) -> str:
-    return TAIL.substitute(runs=_on_one_line(runs(parts)), comparison=_indented(comparison(spec)))
-
-
-def _raised(spec: ReproSpec, parts: Parts) -> str:
-    sides = ", ".join(f"said(lambda: {line.split(' = ', 1)[1]})" for line in runs(parts))
-    return TAIL_RAISES.substitute(runs=sides, kind=value_source(f"{spec.raises}:"))
-
-
-def _head(spec: ReproSpec, settings: Statements, fix: Statements, imports: str) -> str:
-    return HEAD.substitute(
-        header=comment(spec.header or ["torch.compile differs from eager."]),
-        file=spec.file,
-        early="".join(line + "\n" for line in [*settings.early, *_only_if_fixed(fix.early)]),
-        imports=imports,
-    )
-
-
-def _settings(spec: ReproSpec) -> Statements:
-    stated = setting_statements(spec.settings)
-    lines = changed_defaults(spec)
-    if not spec.grad_enabled:
-        lines.append("torch.set_grad_enabled(False)")
-    return Statements((*lines, *stated.lines), stated.early, stated.imports)
-
-
-def _settings_text(spec: ReproSpec, settings: Statements, fix: Statements) -> str:
-    lines = [*settings.lines]
-    if spec.fix is None:
-        no_fix = "no fix is known that plain torch can express"
-        lines += [IF_FIXED, f"    raise NotImplementedError({value_source(no_fix)})"]
-    elif not isinstance(spec.fix, UseBackend):
-        lines += _only_if_fixed(fix.lines)
-    return "\n".join(lines)
-
-
-def _only_if_fixed(lines: Sequence[str]) -> list[str]:
-    return [IF_FIXED, _indented(lines)] if lines else []
-
-
-def _indented(lines: Sequence[str]) -> str:
-    return "\n".join(f"    {line}" for line in lines)
-
-
-def _on_one_line(assignments: Sequence[str]) -> str:
-    """`a, b = f(), g()` of `a = f()` and `b = g()`, where a line holds it."""
-    names, values = zip(*(line.split(" = ", 1) for line in assignments), strict=True)
-    line = f"{', '.join(names)} = {', '.join(values)}"
-    return line if len(line) <= LINE_WIDTH else "\n".join(assignments)
-
-
-def write_test(spec: ReproSpec) -> str:
-    """The text of the file: what the repro of the spec compares. The fix is a comment.
-
-    Whether the test fails is for the caller to find out in a fresh process. Raises CannotWrite where
-    something has no exact text, is unknown to this torch, or could not be put back after the test.
-    """
-    parts, settings = parts_of(replace(spec, fix=None)), restored(spec)
-    lines = ["torch._dynamo.reset()", *runs(parts), *comparison(spec)]
-    test = [*settings.decorators, f"def {name_of_test(spec.gm)}():", *(f"    {line}" for line in lines)]
     blocks = [
         parts.function.text,
         parts.inputs.text,
@@ -184,11 +101,45 @@ def write_test(spec: ReproSpec) -> str:
         parts.run.compared if needs_table(spec) else "",
         "" if parts.run.directly else parts.run.text,
         settings.context,
-        "\n".join(test),
+        SAID if spec.raises else "",
+        DIFFERS,
+        _test(spec, parts, settings, fix),
         parts.data,
+        run_by_python(name_of_test(spec.gm)),
     ]
-    imports = imports_source({*parts.function.imports, *settings.imports}, blocks)
-    return joined_blocks([f"{_test_head(spec)}\n{imports}", *blocks])
+    imports = imports_source({*parts.function.imports, *settings.imports, *fix.imports}, blocks)
+    return joined_blocks([_head(spec, settings, fix, imports), *blocks])
+
+
+def _head(spec: ReproSpec, settings: Restored, fix: Statements, imports: str) -> str:
+    early = [CACHES_OFF, *settings.early, *only_if_fixed(fix.early), *CANNOT_TELL]
+    lines = [comment(spec.header or [TITLE]), usage(spec.fix is not None), "import os", "import sys", ""]
+    return "\n".join([*lines, IF_RUN, *indented(early), "", imports])
+
+
+def _test(spec: ReproSpec, parts: Parts, settings: Restored, fix: Statements) -> str:
+    """The fix comes after the settings, which it may change again."""
+    fixing = [NO_FIX] if spec.fix is None else fix.lines
+    lines = only_if_fixed(fixing) + (_raised(spec, parts) if spec.raises else _tail(spec, parts)).splitlines()
+    return "\n".join([*settings.decorators, f"def {name_of_test(spec.gm)}():", *indented(lines)])
+
+
+def _tail(spec: ReproSpec, parts: Parts) -> str:
+    compared = "\n".join(indented(comparison(spec)))
+    return TAIL.substitute(runs=_on_one_line(("expected", "actual"), runs(parts)), comparison=compared)
+
+
+def _raised(spec: ReproSpec, parts: Parts) -> str:
+    sides = [f"said(lambda: {call})" for call in runs(parts)]
+    kind = value_source(f"{spec.raises}:")
+    return TAIL_RAISES.substitute(runs=_on_one_line(("eager", "compiled"), sides), kind=kind)
+
+
+def _on_one_line(names: Sequence[str], values: Sequence[str]) -> str:
+    """`a, b = f(), g()`, where a line of a function holds it."""
+    line = f"{', '.join(names)} = {', '.join(values)}"
+    apart = (f"{name} = {value}" for name, value in zip(names, values, strict=True))
+    return line if len(line) + 4 <= LINE_WIDTH else "\n".join(apart)
 
 
 def name_of_test(gm: fx.GraphModule) -> str:
@@ -199,34 +150,19 @@ def name_of_test(gm: fx.GraphModule) -> str:
     return f"test_{named}_agrees_with_eager"
 
 
-def _test_head(spec: ReproSpec) -> str:
-    lines = [*(spec.header or ["torch.compile differs from eager."])]
-    lines += [("     " if position else "Fix: ") + line for position, line in enumerate(_fixing(spec.fix))]
-    return comment([*lines, "", f"python -m pytest {spec.file}   fails while compiled differs"])
-
-
-def _fixing(fix: PlainFix | None) -> Iterator[str]:
-    """The fix as lines of Python."""
-    if isinstance(fix, UseBackend):
-        yield f"torch.compile(..., backend={value_source(fix.backend)})"
-    elif fix is not None:
-        check_fix(fix)
-        yield from uncached_lines(fix)
-
-
 def runs(parts: Parts) -> list[str]:
-    """`expected` is what eager gives, `actual` what compiled does."""
+    """The calls that give what eager does, and what compiled does."""
     run = parts.run
     if run.directly:
-        return [f"expected = {run.eager}(*inputs())", f"actual = {run.compiled}(*inputs())"]
-    return [f"expected = run({run.eager})", f"actual = run({run.compiled})"]
+        return [f"{run.eager}(*inputs())", f"{run.compiled}(*inputs())"]
+    return [f"run({run.eager})", f"run({run.compiled})"]
 
 
 def comparison(spec: ReproSpec) -> list[str]:
     """Raises AssertionError where the two differ; a table of tolerances is needed where there are several."""
     lines = EACH.splitlines()
     if spec.assertion:
-        lines = ["for a, e in zip(actual, expected):", *_indented(spec.assertion.splitlines()).splitlines()]
+        lines = ["for a, e in zip(actual, expected):", *indented(spec.assertion.splitlines())]
     elif not needs_table(spec):
         ((rtol, atol),) = _rates(spec)
         within = f"rtol={value_source(rtol)}, atol={value_source(atol)}"
@@ -252,12 +188,6 @@ def repro(subject: Subject, asked: ScriptSpec) -> Repro:
     spec = _spec(subject, asked)
     parts = parts_of(spec)
     return Repro(write_repro(spec, parts), parts.function.text)
-
-
-def test_file(subject: Subject, asked: ScriptSpec) -> TestFile:
-    """Raises CannotWrite as `write_test` does."""
-    spec = _spec(subject, asked)
-    return TestFile(write_test(spec), name_of_test(spec.gm))
 
 
 def _spec(subject: Subject, asked: ScriptSpec) -> ReproSpec:
@@ -286,7 +216,6 @@ def _spec(subject: Subject, asked: ScriptSpec) -> ReproSpec:
         fix=asked.fix,
         header=list(asked.header),
         decisions=list(asked.decisions),
-        file=asked.file,
     )
 
 

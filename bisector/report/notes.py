@@ -340,10 +340,5 @@ def _(note: searched.FixFailsInRepro) -> str:
 
 
 @words.register
-def _(note: searched.NoTestWritten) -> str:
-    return f"no test could be written: {note.why}"
-
-
-@words.register
 def _(note: searched.NotFailingAsTest) -> str:
-    return f"the test of this case does not fail in a fresh process ({note.printed or 'it passes'})"
+    return f"the repro does not fail as a test in a fresh process ({note.printed or 'it passes'})"

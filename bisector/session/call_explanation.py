@@ -22,7 +22,7 @@ from bisector.core.search_notes import NoRepairKnown, NotMinimized, RegionRefute
 from bisector.core.smaller import Anchor, Reduced, Scope, Start
 from bisector.core.verdict import VerdictClass
 
-from . import localisation, repro, starting_case
+from . import localisation, starting_case
 from .conclusion import conclude_call
 from .confirmation import confirm_also
 from .culprit_search import grade, one_repair
@@ -269,8 +269,6 @@ class CallExplanation(Explanation):
 
     def _reproduce(self, case: Case) -> None:
         super()._reproduce(case)
-        if (shown := self.reproduced.shown) is not None and self.session.options.as_test:
-            self.test = repro.write_test(self.session, self.study, shown, self.answer())
         self._compare(case)
 
     def _conclude(self, case: Case) -> Conclusion:

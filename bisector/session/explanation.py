@@ -36,7 +36,7 @@ from .fixes import flag_fixes, flags_to_confirm
 from .flags.walk import on_whole, walk
 from .preflight import test_hooks
 from .reduction import reduce_case
-from .repro import reproduce, start_early
+from .repro import reproduce, start_early, write_test
 from .run import Session
 from .search_order import Suspects, suspects
 from .starting_case import REFUTED_ON_WHOLE
@@ -203,6 +203,8 @@ class Explanation:
         finally:
             if early is not None:
                 early.stop()
+        if (shown := self.reproduced.shown) is not None and session.options.as_test:
+            self.test = write_test(session, shown)
 
     def _conclude(self, case: Case) -> Conclusion:
         raise NotImplementedError

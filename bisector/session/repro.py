@@ -1,6 +1,6 @@
-"""The repro, and with `--as-test` the test file: what the worker is asked to write of a case, with the
-comment that stands on top; run by plain Python before they are claimed, the repro both ways, the test to fail
-as it should.
+"""The repro, and with `--as-test` the same text as a test file: what is written of a case, with the comment
+that stands on top. Before they are claimed, Python runs the repro both ways, and pytest the test, which is to
+fail as it should.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from dataclasses import dataclass, field, replace
 
 from bisector.core.answer import Answer
 from bisector.core.case import WHOLE, Case
-from bisector.core.criterion import Criterion
 from bisector.core.decision import DecisionId
 from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.fix import Fix
 from bisector.core.model import Measurement
 from bisector.core.notes import Note
-from bisector.core.own_folders import REPRO, TEST
-from bisector.core.protocol import Failed, Repro, ScriptSpec, TestFile, WriteTest
+from bisector.core.own_folders import TEST
+from bisector.core.protocol import Failed, Repro, ScriptSpec
+from bisector.core.repro_file import TITLE, usage
 from bisector.core.reproduced import Reproduced, ReproPlan, WrittenTest
 from bisector.core.search_notes import (
     FixFailsInRepro,
-    NoTestWritten,
     NotFailingAsTest,
     ReproAgrees,
     ReproNotWritten,
@@ -34,7 +33,6 @@ from . import fixes
 from .plain_runs import SCRIPT, PendingRun
 from .repro_writers import ReproWriter
 from .run import Session
-from .study import Study
 
 MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 
@@ -48,34 +46,15 @@ def written(
     writer: ReproWriter, shown: ReproPlan, answer: Answer, decisions: Sequence[DecisionId]
 ) -> Repro | Failed:
     """The repro. decisions: IDs whose nodes a reader must find in the function."""
-    criterion, head = writer.criterion_of(shown.case), header(answer, shown.fix)
-    return writer.write(shown.case, _spec(criterion, shown, answer, head, decisions, REPRO))
-
-
-def written_as_test(study: Study, shown: ReproPlan, answer: Answer) -> TestFile | Failed:
-    """The same as a test. The header leaves the fix to the test, which says it in lines of Python."""
-    criterion, head = study.criterion_of(shown.case), header(answer, None)
-    spec = _spec(criterion, shown, answer, head, named(answer, None), TEST)
-    return study.lab.ask(WriteTest(study.about(shown.case), spec))
-
-
-def _spec(
-    criterion: Criterion,
-    shown: ReproPlan,
-    answer: Answer,
-    head: Sequence[str],
-    decisions: Sequence[DecisionId],
-    file: str,
-) -> ScriptSpec:
-    return ScriptSpec(
-        header=tuple(head),
+    spec = ScriptSpec(
+        header=tuple(header(answer, shown.fix)),
         decisions=tuple(decisions),
-        file=file,
-        criterion=criterion,
+        criterion=writer.criterion_of(shown.case),
         fix=shown.fix.plain if shown.fix else None,
         seed=0 if _draws(answer) else None,
         raises=_exception(answer.default),
     )
+    return writer.write(shown.case, spec)
 
 
 def _draws(answer: Answer) -> bool:
@@ -93,7 +72,7 @@ def _exception(default: Measurement) -> str:
 
 def header(answer: Answer, fix: Fix | None) -> list[str]:
     """The comment: what was found, and where it was seen."""
-    lines = ["torch.compile differs from eager."]
+    lines = [TITLE]
     if answer.verdict is not None:
         lines.append(f"Verdict: {answer.verdict.kind.value}; {answer.verdict.reason}.")
     for found, confirmed in answer.causes:
@@ -270,32 +249,39 @@ def _code(text: str) -> str:
     return ast.dump(ast.parse(text))
 
 
-# Exit status where the test failed as it should: any error but that of torch.testing.assert_close is no
-# divergence, and an assertion inside the compiler is another error.
-TEST_FAILED = 3
+TEST_FAILED = 3  # exit status where the test says that they differ; another error is no divergence
+# As `python -m pytest` runs it, but without what the folders around it say; without pytest it is called.
 _RUN_TEST = f"""\
-import runpy, sys, traceback
-import torch.testing._comparison as comparison
-try:
-    runpy.run_path(sys.argv[1])[sys.argv[2]]()
-except BaseException as error:
+import contextlib, os, runpy, sys
+raised = []
+class Seen:
+    def pytest_exception_interact(self, call):
+        raised.append(call.excinfo.value)
+with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+    try:
+        import pytest
+        own = ["-c", os.devnull, "--noconftest", "-p", "no:cacheprovider"]
+        pytest.main([*own, sys.argv[1]], plugins=[Seen()])
+    except ModuleNotFoundError:
+        try:
+            [value() for name, value in runpy.run_path(sys.argv[1]).items() if name.startswith("test_")]
+        except BaseException as error:
+            raised.append(error)
+for error in raised[:1]:
     print(f"{{type(error).__name__}}: {{error}}".splitlines()[0])
-    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
-    compared = isinstance(error, AssertionError) and raised_in == comparison.__file__
-    sys.exit({TEST_FAILED} if compared else 125)
+    sys.exit({TEST_FAILED} if type(error).__name__ == "Differs" else 125)
 """
 CACHES_OFF = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
+NO_OPTIONS = {"PYTEST_ADDOPTS": ""}
 
 
-def write_test(session: Session, study: Study, shown: ReproPlan, answer: Answer) -> WrittenTest:
-    """Write the test of what the repro shows, and keep it if it fails."""
-    path = session.run.test
+def write_test(session: Session, shown: ReproPlan) -> WrittenTest:
+    """Keep the repro as a test, under a name that pytest looks for, if it fails there."""
+    path, fixed = session.run.test, shown.fix is not None
+    text = session.run.repro.read_text(encoding="utf-8").replace(usage(fixed), usage(fixed, TEST), 1)
     with session.clock.stage("minimize"):
-        written = written_as_test(study, shown, answer)
-        if isinstance(written, Failed):
-            return WrittenTest(note=NoTestWritten(written.reason))
-        session.run.write_text(path, written.text)
-        run = session.plain.start(path, ["-c", _RUN_TEST, SCRIPT, written.name], **CACHES_OFF)
+        session.run.write_text(path, text)
+        run = session.plain.start(path, ["-c", _RUN_TEST, SCRIPT], **CACHES_OFF, **NO_OPTIONS)
         ended = session.plain.ended(run, session.timeout_s)
     if ended.status != TEST_FAILED:
         path.unlink()

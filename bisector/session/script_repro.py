@@ -1,5 +1,5 @@
-"""The text of a repro that is the script itself: in one file, run twice by it, with compilation and without,
-and compared call by call.
+"""The text of a repro that is the script itself: in one file, run twice by its test, with compilation and
+without, and compared call by call.
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ from bisector.core.fix import CompileAnew, LeaveToPython, PlainFix
 from bisector.core.fix_source import Statements, compile_arguments, python_literal, statements
 from bisector.core.printed import AS_WRITTEN, NOTHING, NUMBER, PRINTED_ALIKE, PrintedLine
 from bisector.core.protocol import ScriptSpec
+from bisector.core.repro_file import (
+    CANNOT_TELL,
+    DIFFERS,
+    comment,
+    run_by_python,
+    usage,
+)
 
 from ..subject.targets import source_of
 
-DIFFERS = "compiled differs from eager"  # first line of what it prints
+COMPARED = "compiled differs from eager"  # first line of what it prints where they do
+TEST = "test_compiled_agrees_with_eager"
 _TEMPLATE = Template('''\
 $header
-#
-# python repro.py           exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
-${fixed}import functools
+import functools
 import os
 import subprocess
 import sys
@@ -123,7 +129,8 @@ def run(folder, name, off):
     environment["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "cache")  # nothing of an earlier run
     if off:
         environment.update(TORCH_COMPILE_DISABLE="1", TORCHDYNAMO_DISABLE="1")
-    command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--run", file]
+    fixed = [argument for argument in sys.argv if argument == "--fixed"]
+    command = [sys.executable, os.path.abspath(__file__), *fixed, "--run", file]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if not os.path.exists(file):
         sys.exit(print("cannot tell:", (done.stderr.strip() or "no values").splitlines()[-1]) or 125)
@@ -132,11 +139,8 @@ def run(folder, name, off):
     return done, torch.load(file)
 
 
-def main():
-    if "--run" in sys.argv:
-        sys.exit(run_script(sys.argv[-1], "--fixed" in sys.argv))
-    # An exception of this file is not a divergence; git bisect skips 125.
-    sys.excepthook = lambda kind, error, _: sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 125)
+$differs
+def $test():
     with tempfile.TemporaryDirectory() as folder:
         (eager, expected), (compiled, actual) = run(folder, "off.pt", True), run(folder, "on.pt", False)
     import torch
@@ -149,21 +153,17 @@ def main():
                 continue
             message = lambda m: f"at step {call}: {m}"
             $compare
-$printed    except AssertionError as error:
-        print("$differs", error, sep="\\n")
-        sys.exit(1)
-    if eager.returncode != compiled.returncode:
-        print("$differs", f"exit status {compiled.returncode}, not {eager.returncode}", sep="\\n")
-        print(compiled.stderr)
-        sys.exit(1)
+$printed        ended = f"exit status {compiled.returncode}, not {eager.returncode}\\n{compiled.stderr}"
+        assert eager.returncode == compiled.returncode, ended
+    except AssertionError as error:
+        raise Differs(f"$compared\\n{error}") from None
     if len(expected) != len(actual):
         print(f"cannot tell: {len(actual) // 2} calls compiled, and {len(expected) // 2} in eager")
         sys.exit(125)
     print("compiled agrees with eager")
 
 
-if __name__ == "__main__":
-    main()
+$end
 ''')
 
 _ALL = "result = target(*args, **kwargs)"
@@ -249,16 +249,18 @@ def text(script: Source, case: Case, spec: ScriptSpec) -> str:
     nowhere = 'raise NotImplementedError("no fix is known")'
     lines = [*done.early, *done.lines] or [elsewhere if arguments else nowhere]
     options = f"(options | ({arguments} if fixed else {{}}))" if arguments else "options"
-    head = [line for text in spec.header for line in text.splitlines()]
+    run_it = 'if "--run" in sys.argv:\n    sys.exit(run_script(sys.argv[-1], "--fixed" in sys.argv))'
     return _TEMPLATE.substitute(
-        header="\n".join(f"# {line}".rstrip() for line in head),
+        header=f"{comment(spec.header)}\n{usage(fix is not None)}",
         environment=python_literal(dict(script.environment)),
         script=_literal(source),
         imports="".join(f"    {line}\n" for line in sorted(done.imports)),
-        fixed="" if fix is None else "# python repro.py --fixed   the same with the fix\n",
         fix="\n                ".join(lines),
         options=options,
-        differs=DIFFERS,
+        differs=DIFFERS + "\n",
+        test=TEST,
+        compared=COMPARED,
+        end=run_by_python(TEST, [run_it, *CANNOT_TELL]),
         seed=script.seed,
         printed=_PRINTED if script.lines else "",
         compare=_comparison(spec.criterion),

@@ -370,9 +370,9 @@ FAULTS = (
     Fault(
         "a repro of a graph that stumbles ends as if it diverged",
         WRITERS,
-        "inductor/write_scripts.py",
-        'sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 125)',
-        'sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 1)',
+        "core/repro_file.py",
+        "sys.exit({SAID} or 125)",
+        "sys.exit({SAID} or 1)",
         ("tests/inductor/test_repro_file.py", _REPLAYED),
     ),
     Fault(
@@ -384,12 +384,12 @@ FAULTS = (
         ("tests/session/test_script_repro.py",),
     ),
     Fault(
-        "a test for pytest puts back the first of its settings alone",
+        "a repro in pytest puts back the first of its settings alone",
         WRITERS,
         "inductor/graph/settings_source.py",
         'body += [f"    {put}" for put in puts]',
         'body += [f"    {put}" for put in puts[:1]]',
-        ("tests/inductor/test_as_test.py",),
+        ("tests/inductor/test_repro_in_pytest.py",),
     ),
     Fault(
         "a program that fails on other inputs too leaves no second bundle",

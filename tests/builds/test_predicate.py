@@ -54,8 +54,13 @@ def test_what_the_repro_prints_does_not_disturb_the_line(tmp_path: Path) -> None
     assert (found.outcome, found.line["status"]) == (Outcome.FAIL, 1)
 
 
-def test_inputs_eager_and_compiled_have_a_digest_each(tmp_path: Path) -> None:
-    source = "def inputs():\n    return [1, {'a': 2.0}]\n\nexpected, actual = (1,), (2,)\n"
+@pytest.mark.parametrize(
+    "given",
+    ["{}\n", "def test_it_agrees_with_eager():\n    {}\n\ntest_it_agrees_with_eager()\n"],
+    ids=["a script", "a repro"],
+)
+def test_inputs_eager_and_compiled_have_a_digest_each(given: str, tmp_path: Path) -> None:
+    source = "def inputs():\n    return [1, {'a': 2.0}]\n\n" + given.format("expected, actual = (1,), (2,)")
     line = told(tmp_path, source).line
     assert len({line["inputs"], line["eager"], line["compiled"]}) == 3
     assert told(tmp_path, source).line == line

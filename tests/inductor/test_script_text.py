@@ -67,7 +67,7 @@ def test_a_build_runs_a_script_in_its_own_encoding(script: Path) -> None:
 
 
 def test_a_repro_holds_the_script_as_python_reads_it(script: Path) -> None:
-    spec = ScriptSpec((), (), "repro.py", Criterion(), None, None, "")
+    spec = ScriptSpec((), (), Criterion(), None, None, "")
     text = script_repro.text(script_repro.Source(str(script)), WHOLE, spec)
     assert f"said = '{SAID}'\n" in text and "\ufeff" not in text
 

@@ -1,7 +1,8 @@
-"""Make recordings again: `python -m tests.replay [--kept] [NAME...]`, all of them without a name.
+"""Make recordings again: `python -m tests.replay [--kept | --anew JOB,...] [NAME...]`, all without a name.
 
---kept: of the recorded answers, for a change of what is made of them; nothing is run. Shows what differs. The
-repro and the report of a worked case become those that are shipped with it.
+--kept: of the recorded answers, for a change of what is made of them; nothing is run. --anew: of them too,
+but for those of some jobs (`repro`, `plain`) and what is not among them, which is run. Shows what differs.
+The repro and the report of a worked case become those that are shipped with it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from tests.known import KNOWN
 
-from .recording import FOLDER, ROOT, Ended, read, record, settled, text_of, write
+from .recording import FOLDER, ROOT, Ended, Told, read, record, settled, text_of, write
 from .runs import RUNS
 
 SHIPPED = ("repro.py", "report.md")  # beside a worked case, out of its run
@@ -23,7 +24,7 @@ COST = "Found by numbisect with "  # begins the line of a report that says what 
 
 
 def ship(case: str, ended: Ended, kept: bool) -> None:
-    """kept: nothing was run, so the line about the cost stays."""
+    """kept: not all was run, so the line about the cost stays."""
     for name in SHIPPED:
         path = ROOT / "repros" / case / name
         lines = (ended.run / name).read_text().splitlines(keepends=True)
@@ -31,6 +32,11 @@ def ship(case: str, ended: Ended, kept: bool) -> None:
             costs = [line for line in path.read_text().splitlines(keepends=True) if line.startswith(COST)]
             lines = [costs.pop(0) if costs and line.startswith(COST) else line for line in lines]
         path.write_text("".join(lines))
+
+
+def left(name: str, anew: str | None) -> tuple[Told, ...]:
+    """The recorded answers that are taken as they are. anew: the jobs that are run, None for all."""
+    return () if anew is None else tuple(o for o in read(name).answers if o.job not in anew.split(","))
 
 
 def difference(name: str, now: str) -> list[str]:
@@ -42,7 +48,9 @@ def difference(name: str, now: str) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=["*"], help="names of recordings, or patterns of them")
-    parser.add_argument("--kept", action="store_true", help="of the recorded answers: nothing is run")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--kept", action="store_true", help="of the recorded answers: nothing is run")
+    how.add_argument("--anew", metavar="JOBS", help="run these jobs, by commas, and what is not recorded")
     asked = parser.parse_args()
     for name in (name for name in RUNS if any(fnmatch.fnmatch(name, one) for one in asked.names)):
         begun = time.monotonic()
@@ -51,11 +59,11 @@ def main() -> None:
             if asked.kept:
                 recording, ended = settled(RUNS[name], read(name).answers, folder)
             else:
-                recording, ended = record(RUNS[name], folder)
+                recording, ended = record(RUNS[name], folder, left(name, asked.anew))
             changed = difference(name, text_of(recording))
             write(name, recording)
             if name in KNOWN:
-                ship(name, ended, asked.kept)
+                ship(name, ended, asked.kept or asked.anew is not None)
         said = "another" if changed else "the same"
         took = f"{len(recording.answers)} answers, {time.monotonic() - begun:.0f} s"
         print(f"{name}: {said}, {took}", flush=True)

@@ -130,6 +130,11 @@ def _within(run: Path, folder: Path) -> str:
     return "" if folder == run else folder.name
 
 
+def _run_of(folder: Path) -> str:
+    """The same, of a folder by its name."""
+    return folder.name if folder.name.startswith(WITHIN) else ""
+
+
 # -- files ------------------------------------------------------------------------------------------------
 
 
@@ -178,13 +183,20 @@ _describe = environment.describe
 
 
 class Recorder(Journal):
-    """A journal that keeps who asked what, and no times: what was found may not hang on them."""
+    """A journal that keeps who asked what, and no times: what was found may not hang on them. known: what it
+    begins with."""
 
     made: list[Recorder]
+    known: tuple[Told, ...]
 
     def __init__(self, path: Path, *given: Any) -> None:
         self.asked: dict[str, tuple[str, str]] = {}
         super().__init__(path, *given)
+        for one in self.known:
+            if one.run == _run_of(path.parent):
+                work = path.parent.parent.parent if one.run else path.parent.parent
+                self.answers[one.key] = json.loads(json.dumps(one.answer).replace(WORK, str(work)))
+                self.asked[one.key] = one.asker, one.job
         self.made.append(self)
 
     def started(self, key: str, request: Any, asker: str = "") -> None:
@@ -210,8 +222,9 @@ def _without_times(answer: Any, job: str) -> Any:
     return [_without_times(value, "") for value in answer] if isinstance(answer, list) else answer
 
 
-def record(asked: Asked, folder: Path) -> tuple[Recording, Ended]:
-    """Run the command for real, in the environment that every recording is made in."""
+def record(asked: Asked, folder: Path, known: tuple[Told, ...] = ()) -> tuple[Recording, Ended]:
+    """Run the command for real, in the environment that every recording is made in. known: answers that are
+    taken as they are; whatever else is asked is run."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [n for n in os.environ if n.startswith(("TORCH", "OMP", "MKL", "ATEN", "CXX"))]:
             if not name.endswith("CACHE_DIR"):
@@ -219,6 +232,7 @@ def record(asked: Asked, folder: Path) -> tuple[Recording, Ended]:
         for name, value in PINNED.items():
             patch.setenv(name, value)
         patch.setattr(Recorder, "made", [], raising=False)
+        patch.setattr(Recorder, "known", known, raising=False)
         patch.setattr(run, "Journal", Recorder)
         patch.setattr(environment, "describe", described)
         ended = ran(asked, folder)
@@ -308,7 +322,7 @@ class Replay:
             yield
 
     def _answers(self, folder: Path) -> Answers:
-        name = folder.name if folder.name.startswith(WITHIN) else ""
+        name = _run_of(folder)
         known = {one.key: self.change(one) for one in self.answers if one.run == name}
         return self.journals.setdefault(name, Answers(known))
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .recording import read, record, text_of
+from bisector.runner import lab
+
+from .recording import NoWorker, read, record, text_of
 from .runs import RUNS
 
 AGAIN = (
@@ -28,3 +30,10 @@ def test_a_command_that_is_recorded_again_is_told_what_it_was_told(name: str, tm
     again, _ = record(RUNS[name], tmp_path / "work")
     then, now = text_of(read(name)).splitlines(), text_of(again).splitlines()
     assert not list(difflib.unified_diff(then, now, "recorded", "now", lineterm="", n=0))
+
+
+def test_what_is_recorded_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab, "Worker", NoWorker)
+    recorded = read("flags-fp16")
+    again, _ = record(RUNS["flags-fp16"], tmp_path / "work", recorded.answers)
+    assert text_of(again) == text_of(recorded)

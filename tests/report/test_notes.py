@@ -157,12 +157,11 @@ SAID: list[tuple[Note, str]] = [
         searched.FixFailsInRepro("x = 1"),
         "x = 1 does not repair the repro in a fresh process; it is not confirmed",
     ),
-    (searched.NoTestWritten("CannotWrite: why"), "no test could be written: CannotWrite: why"),
     (
         searched.NotFailingAsTest("AssertionError: why"),
-        "the test of this case does not fail in a fresh process (AssertionError: why)",
+        "the repro does not fail as a test in a fresh process (AssertionError: why)",
     ),
-    (searched.NotFailingAsTest(""), "the test of this case does not fail in a fresh process (it passes)"),
+    (searched.NotFailingAsTest(""), "the repro does not fail as a test in a fresh process (it passes)"),
 ]
 
 

@@ -113,7 +113,6 @@ class Model:
                 f"# {' '.join(r.spec.header)}\n" + REPRO.format(plain=self.plain, fixed=self.fixed),
                 "def fn(x): ...",
             ),
-            asked.WriteTest: lambda r: asked.Failed("no test"),
         }
         about = getattr(request, "about", None)
         if about is not None and about.call > 0:

@@ -18,9 +18,10 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.confirmed import Repair
 from bisector.core.decision import DecisionId
 from bisector.core.outcome import Outcome
-from bisector.core.protocol import Failed, Repro, TestFile
+from bisector.core.protocol import Repro
+from bisector.core.repro_file import DIFFERS, usage
 from bisector.core.search.minimal import MinimalSet
-from bisector.core.search_notes import NoTestWritten, NotFailingAsTest, ReproAgrees, ReproOf
+from bisector.core.search_notes import NotFailingAsTest, ReproAgrees, ReproOf
 from bisector.errors import CannotWrite
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
@@ -190,53 +191,43 @@ def test_a_repro_that_does_not_end_neither_diverges_nor_is_fixed(session: Any) -
     assert ran.first_line == "no answer after 0.2 s"
 
 
-COMPARES = """
-import torch
-
-def test_it():
-    torch.testing.assert_close(torch.ones(2), torch.{}(2))
-"""
-ASSERTS = """
-def test_it():
-    assert False, "inside the compiler"
-"""
-BREAKS = """
-def test_it():
-    raise RuntimeError("no such backend")
-"""
+BREAKS = "def test_it():\n    {}\n"
 
 
-def made(written: TestFile | Failed, session: Any, monkeypatch: pytest.MonkeyPatch) -> WrittenTest:
-    """What came of a test that the worker wrote so."""
-    monkeypatch.setattr(repro, "written_as_test", lambda *given: written)
-    answer, study = Answer("case.py", "run", {}), None
-    return repro.write_test(session, study, SHOWN, answer)  # type: ignore[arg-type]
+def made(text: str, session: Any) -> WrittenTest:
+    """What came of a repro of this text as a test."""
+    session.run.repro.write_text(text)
+    return repro.write_test(session, SHOWN)
 
 
-def test_a_comparison_that_fails_is_kept(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = COMPARES.format("zeros")
-    assert made(TestFile(text, "test_it"), session, monkeypatch) == WrittenTest("test_repro.py")
-    assert session.run.test.read_text() == text
+def test_a_repro_that_says_that_they_differ_is_kept_as_a_test(session: Any) -> None:
+    text = f"{usage(fixed=False)}\n{DIFFERS}def test_it():\n    raise Differs('1, 2')\n"
+    assert made(text, session) == WrittenTest("test_repro.py")
+    kept = session.run.test.read_text()
+    assert "python -m pytest test_repro.py" in kept
+    assert kept.replace("test_repro.py", "repro.py").split() == text.split()
+
+
+def test_a_test_is_run_where_there_is_no_pytest(session: Any, tmp_path: Path) -> None:
+    text = f"{DIFFERS}def test_it():\n    raise Differs('1, 2')\n"
+    (tmp_path / "test_it.py").write_text(text)
+    hidden = f"import sys; sys.modules['pytest'] = None\n{repro._RUN_TEST}"
+    run = session.plain.start(tmp_path / "test_it.py", ["-c", hidden, SCRIPT])
+    assert session.plain.ended(run, 60.0) == ScriptEnd(repro.TEST_FAILED, "Differs: 1, 2")
 
 
 @pytest.mark.live
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (COMPARES.format("ones"), ""),
-        (ASSERTS, "AssertionError: inside the compiler"),
-        (BREAKS, "RuntimeError: no such backend"),
-        ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        (BREAKS.format("pass"), ""),
+        (BREAKS.format("assert False, 'inside the compiler'"), "AssertionError: inside the compiler"),
+        (BREAKS.format("raise RuntimeError('no such backend')"), "RuntimeError: no such backend"),
+        ("import nothing_of_this_name", "CollectError: ImportError while importing test module"),
     ],
 )
-def test_a_test_that_passes_or_breaks_is_not_kept(
-    text: str, said: str, session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = made(TestFile(text, "test_it"), session, monkeypatch)
-    assert found == WrittenTest(note=NotFailingAsTest(said))
+def test_a_test_that_passes_or_breaks_is_not_kept(text: str, said: str, session: Any) -> None:
+    found = made(text, session)
+    assert found.file is None
+    assert isinstance(found.note, NotFailingAsTest) and found.note.printed.startswith(said)
     assert not session.run.test.exists()
-
-
-def test_why_no_test_could_be_written_is_said(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = made(Failed("CannotWrite: a reason"), session, monkeypatch)
-    assert found == WrittenTest(note=NoTestWritten("CannotWrite: a reason"))

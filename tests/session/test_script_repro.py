@@ -20,7 +20,8 @@ from bisector.core.fix_source import by_name, paste_lines
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import ScriptSpec
 from bisector.session.repro import OWN_HEADER
-from bisector.session.script_repro import DIFFERS, Source, text
+from bisector.session.script_repro import COMPARED as DIFFERS
+from bisector.session.script_repro import Source, text
 
 CALLS = """
 import torch
@@ -47,16 +48,23 @@ def run(
     case: Case = WHOLE,
     lines: tuple[PrintedLine, ...] = (),
 ) -> tuple[int, list[str]]:
-    target = tmp_path / "case.py"
-    target.write_text(script)
-    repro = tmp_path / "repro.py"
-    spec = ScriptSpec(("a header",), (), repro.name, Criterion(), fix, None, "")
-    repro.write_text(text(Source(str(target), {"A_NAME": "1"}, lines=lines), case, spec))
+    repro = written(tmp_path, script, fix, case, lines)
     done = subprocess.run(
         [python, str(repro), *flags],
         capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, **OWN_HEADER},
     )  # fmt: skip
     return done.returncode, done.stdout.splitlines()
+
+
+def written(
+    folder: Path, script: str, fix: Any = None, case: Case = WHOLE, lines: tuple[PrintedLine, ...] = ()
+) -> Path:
+    """The repro of a script."""
+    target, repro = folder / "case.py", folder / "repro.py"
+    target.write_text(script)
+    spec = ScriptSpec(("a header",), (), Criterion(), fix, None, "")
+    repro.write_text(text(Source(str(target), {"A_NAME": "1"}, lines=lines), case, spec))
+    return repro
 
 
 Ran = Callable[..., tuple[int, list[str]]]
@@ -72,6 +80,16 @@ def test_it_shows_what_differs(tmp_path: Path) -> None:
     wrong = CALLS.format(bug="accuracy")
     status, said = run(sys.executable, tmp_path, wrong)
     assert (status, said[0]) == (1, DIFFERS)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(("bug", "status"), [("accuracy", 1), (None, 0)])
+def test_pytest_runs_the_same_file(bug: str | None, status: int, warm: str, tmp_path: Path) -> None:
+    repro = written(tmp_path, CALLS.format(bug=bug))
+    command = [warm, "-m", "pytest", "-q", "-p", "no:cacheprovider", repro]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert (f"Differs: {DIFFERS}" in done.stdout) == bool(status)
 
 
 @pytest.mark.live

@@ -1,6 +1,4 @@
-"""What a repro and a test have in common: the function, its inputs, how it is run in eager and compiled, and
-the data.
-"""
+"""Parts of the repro of a graph: the function, its inputs, how eager and compiled are run, and the data."""
 
 from __future__ import annotations
 
@@ -49,11 +47,6 @@ def parts_of(spec: ReproSpec) -> Parts:
     return Parts(function, inputs, grads, run_source(spec, function), _data(blobs, function.constants))
 
 
-def comment(lines: Sequence[str]) -> str:
-    """The lines as a comment."""
-    return "\n".join(f"# {line}".rstrip() for line in lines)
-
-
 def imports_source(lines: set[str], blocks: Iterable[str]) -> str:
     """The import lines: what the blocks use of the standard library, then torch, then torch's own modules."""
     text = "\n".join(blocks)
@@ -64,11 +57,6 @@ def imports_source(lines: set[str], blocks: Iterable[str]) -> str:
         first.append(f"from math import {', '.join(numbers)}")
     rest = sorted(line for line in lines if line.startswith("import torch"))
     return "\n".join([*first, *([""] if first else []), "import torch", *rest])
-
-
-def joined_blocks(blocks: Iterable[str]) -> str:
-    """The file: blocks separated by two empty lines, empty ones left out."""
-    return "\n\n\n".join(block.strip("\n") for block in blocks if block.strip()) + "\n"
 
 
 @contextlib.contextmanager

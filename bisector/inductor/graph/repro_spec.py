@@ -37,7 +37,7 @@ class ReproSpec:
     signed_zero: whether -0.0 against +0.0 is a difference (not looked at in complex outputs).
     assertion: lines that compare one output `a` with eager's `e`; "" where tolerances do.
     fix: what `--fixed` does.
-    header: lines of the comment on top. file: what the comment calls the file.
+    header: lines of the comment on top.
     decisions: IDs of those that the header names; a reader must find their nodes in the function.
     """
 
@@ -61,7 +61,6 @@ class ReproSpec:
     assertion: str = ""
     fix: PlainFix | None = None
     header: Sequence[str] = ()
-    file: str = "repro.py"
     decisions: Sequence[DecisionId] = ()
 
     @property

@@ -66,36 +66,37 @@ def _lookup(path: str, named: str) -> Any:
 
 @dataclass(frozen=True)
 class Restored:
-    """decorators: lines above the test; context: the context manager that one of them calls, or nothing;
-    imports: whole lines."""
+    """decorators: lines above the test; context: the context manager that one of them calls, or nothing.
+    early: lines that must run before torch is imported, which nothing puts back; imports: whole lines."""
 
     decorators: tuple[str, ...]
     context: str
+    early: tuple[str, ...]
     imports: frozenset[str]
 
 
 def restored(spec: ReproSpec) -> Restored:
     """The settings of a spec, without its fix. Raises CannotWrite for one that cannot be put back."""
     stated = setting_statements(spec.settings)
-    if stated.early:
-        raise CannotWrite("torch reads an environment variable once, and a test cannot put it back")
     decorators: list[str] = []
     others: dict[str, Any] = {}
     for name, value in spec.settings.items():
         root, _, path = name.partition(".")
-        if MODULES[root].endswith(".config"):
-            decorators.append(f"@{MODULES[root]}.patch({value_source(path)}, {value_source(value)})")
+        if MODULES.get(root, "").endswith(".config"):
+            given = value_source({path: value}) if value is None else value_source((path, value))[1:-1]
+            decorators.append(f"@{MODULES[root]}.patch({given})")
         else:
             others[name] = value
     if not spec.grad_enabled:
         decorators.append("@torch.no_grad()")
-    lines = [*changed_defaults(spec), *setting_statements(others).lines]
+    lines = [*_changed_defaults(spec), *setting_statements(others).lines]
     if not lines:
-        return Restored(tuple(decorators), "", stated.imports)
-    return Restored((*decorators, "@settings()"), _context(lines), stated.imports | {"import contextlib"})
+        return Restored(tuple(decorators), "", stated.early, stated.imports)
+    imports = stated.imports | {"import contextlib"}
+    return Restored((*decorators, "@settings()"), _context(lines), stated.early, imports)
 
 
-def changed_defaults(spec: ReproSpec) -> list[str]:
+def _changed_defaults(spec: ReproSpec) -> list[str]:
     """What a spec changes of torch's defaults that are no flags, as calls of setters."""
     lines = []
     if spec.default_dtype is not torch.float32:

@@ -33,6 +33,7 @@ INDENT = 4
 RESERVED = frozenset({
     "torch", "F", "math", "operator", "os", "sys", "base64", "zlib", "inf", "nan", "self", "fn", "inputs",
     "grad_outputs", "unpack", "run", "expected", "actual", "Model", "COMPARED", "contextlib", "settings",
+    "Differs", "said",
 })  # fmt: skip
 
 

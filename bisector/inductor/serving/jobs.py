@@ -138,10 +138,6 @@ def _repro(loaded: Loaded, request: asked.WriteRepro) -> asked.Repro:
     return write_scripts.repro(_prepared(loaded, request), request.spec)
 
 
-def _test(loaded: Loaded, request: asked.WriteTest) -> asked.TestFile:
-    return write_scripts.test_file(_prepared(loaded, request), request.spec)
-
-
 def _flags(loaded: Loaded, request: asked.ReadFlags) -> asked.Settings:
     call = _call(loaded, request)
     torch_state.restore(call.state)
@@ -187,7 +183,6 @@ _JOBS: dict[type[asked.Request[Any]], Job] = {
     asked.ShowSource: Job(_source),
     asked.DescribeGraph: Job(_info),
     asked.WriteRepro: Job(_repro),
-    asked.WriteTest: Job(_test),
     asked.ReadFlags: Job(_flags, program_jobs.flags),
     asked.FindFormulas: Job(_formulas, program_jobs.formulas),
     asked.WarmUp: Job(_warm),

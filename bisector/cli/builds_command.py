@@ -187,7 +187,7 @@ def after_minimize(folder: RunDirectory, asked: Question, result: Result, progre
     total = round(seconds.total + found.seconds.total, 2)
     return replace(
         result,
-        answer=replace(answer, builds=found.result),
+        answer=answer.with_builds(found.result),
         seconds=replace(seconds, builds=found.seconds.builds, total=total),
     )
 

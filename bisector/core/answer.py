@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .confirmed import Repair, SecondOpinion
+from .confirmed import Confirmed, Decided, Repair, SecondOpinion
 from .cost import Probes, Seconds
 from .criterion import Criterion
 from .decision import Decision, DecisionId
-from .fix import Fix
+from .fix import Conclusion, Fix
 from .flags import Contrast, FlagWalk
-from .followed import FollowedGraph
+from .followed import Followed, FollowedGraph
 from .found_builds import FoundBuilds
 from .graphinfo import GraphInfo
 from .mechanism import FoundFamily
@@ -20,13 +20,26 @@ from .model import Measurement, OutputMeasurement, ProbeResult
 from .notes import Note
 from .other_calls import AlsoDiverges, Relation
 from .protocol import HooksTested
-from .reproduced import Reproduced
+from .reproduced import Reproduced, WrittenTest
 from .script_tried import ScriptTried, UnderFix
 from .search.graded import Graded
 from .search.minimal import MinimalSet
+from .search_notes import MechanismAlone
 from .smaller import Neighbour
 from .trace import NodeTrace
 from .verdict import Verdict, VerdictClass, decided
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """hooks: which work here. first_bad_backend: the first that diverges, None where that is not known, for
+    the reason rung_unknown; agreeing: those before the script's own that agree, `eager` last, with their
+    default compile."""
+
+    hooks: HooksTested
+    first_bad_backend: str | None
+    rung_unknown: Note | None
+    agreeing: Mapping[str, ProbeResult]
 
 
 @dataclass(frozen=True)
@@ -131,16 +144,91 @@ class Answer:
         """Of a run that ended early; None leaves it as it is."""
         return self if why is None else replace(self, stopped_because=why)
 
+    def with_verdict(self, verdict: Verdict) -> Answer:
+        """With the verdict as the nodes show it."""
+        return replace(self, verdict=verdict)
+
+    def with_preflight(self, found: Preflight) -> Answer:
+        """With the hooks that work here, and the first backend that diverges."""
+        known = replace(
+            self, first_bad_backend=found.first_bad_backend, hooks_off=found.hooks.off,
+            not_here=found.hooks.not_here,
+        )  # fmt: skip
+        return known if found.rung_unknown is None else known.noted(found.rung_unknown)
+
+    def with_followed(self, found: Followed) -> Answer:
+        """With where the divergence arises and grows."""
+        known = replace(self, graph=found.graph, origin=found.origin, amplifier=found.amplifier)
+        return known.noted(*found.notes)
+
+    def with_flags(self, walk: FlagWalk) -> Answer:
+        """With the flags that were tried."""
+        return replace(self, walk=walk)
+
+    def with_decided(self, found: Decided) -> Answer:
+        """With what a search found, of which nothing is confirmed yet."""
+        known = replace(self, places=found.places, decisions=found.decisions, graded=found.graded)
+        return known.noted(*found.checks, *found.sets.gaps)
+
+    def with_confirmed(self, found: Confirmed) -> Answer:
+        """With the sets that a second worker was asked about."""
+        known = replace(
+            self, repairs=found.repairs, causes=found.causes, places=found.places,
+            decisions=found.decisions, second=found.second, not_shown=found.not_shown,
+        )  # fmt: skip
+        return known.noted(*found.notes)
+
+    def with_shares(self, graded: Graded) -> Answer:
+        """With what single decisions carry."""
+        return replace(self, graded=graded)
+
+    def with_family(self, found: FoundFamily) -> Answer:
+        """With the many decisions that carry it together. What holds on a region and not on the whole is no
+        reason then."""
+        held = tuple(repair for repair in self.repairs if repair.confirmed)
+        known = replace(self, family=found, causes=(), repairs=held, places=())
+        return known.noted(MechanismAlone())
+
+    def with_conclusion(self, found: Conclusion) -> Answer:
+        """With the fixes that were tried, and the minimal case."""
+        return replace(self, fixes=found.fixes, minimal=found.minimal).noted(*found.notes)
+
+    def with_neighbour(self, found: Neighbour | None) -> Answer:
+        """With the nearest case that agrees."""
+        return replace(self, neighbour=found)
+
+    def with_test(self, found: WrittenTest) -> Answer:
+        """With the repro as a test, or why there is none."""
+        known = replace(self, test=found.file)
+        return known if found.note is None else known.noted(found.note)
+
     def with_others(self, found: OtherCalls) -> Answer:
         """With the other calls that diverge."""
         return replace(self, others=found.calls, notes=(*self.notes, *found.notes))
 
     def with_repro(self, found: Reproduced) -> Answer:
         """With this repro, and without the fixes that did not hold in it."""
-        return replace(
-            self, repro=found.file, repro_fix=found.fix, repro_agrees=found.agrees,
-            fixes=found.judged(self.fixes), notes=(*self.notes, *found.notes),
+        known = replace(
+            self, repro=found.file, repro_lines=found.lines, repro_fix=found.fix,
+            repro_agrees=found.agrees, minimal_source=found.function, fixes=found.judged(self.fixes),
         )  # fmt: skip
+        return known.noted(*found.notes)
+
+    def without_script_repro(self, why: str) -> Answer:
+        """Where no graph shows it in plain Python, and the script was not tried as a repro."""
+        return replace(self, repro_untried=why)
+
+    def compared_with(self, contrast: Contrast) -> Answer:
+        """With what makes another configuration give another answer."""
+        return replace(self, contrast=contrast)
+
+    def with_fixes(self, fixes: Sequence[tuple[Fix, bool]]) -> Answer:
+        """With these fixes, best first, in the place of those before."""
+        return replace(self, fixes=tuple(fixes))
+
+    def with_builds(self, found: FoundBuilds) -> Answer:
+        """With the builds of torch that it depends on."""
+        return replace(self, builds=found)
 
     def with_script(self, found: ScriptTried) -> Answer:
         """With what the script shows under fixes. One under which it still diverges is not confirmed, unless
@@ -185,15 +273,3 @@ class Result:
     def interrupted(self, why: str, status: int) -> Result:
         """The same where the user ended what was still asked."""
         return replace(self, answer=self.answer.stopped(why), status=status)
-
-
-@dataclass(frozen=True)
-class Preflight:
-    """hooks: which work here. first_bad_backend: the first that diverges, None where that is not known, for
-    the reason rung_unknown; agreeing: those before the script's own that agree, `eager` last, with their
-    default compile."""
-
-    hooks: HooksTested
-    first_bad_backend: str | None
-    rung_unknown: Note | None
-    agreeing: Mapping[str, ProbeResult]

@@ -24,7 +24,6 @@ from bisector.core.reduction.reduce import Pass
 from bisector.core.reproduced import Reproduced, WrittenTest
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
-from bisector.core.search_notes import MechanismAlone
 from bisector.core.smaller import Anchor, Neighbour, Reduced, Scope, Start
 from bisector.core.trace import Trace
 from bisector.core.verdict import Verdict
@@ -222,61 +221,24 @@ class Explanation:
         return self.divergence.reclassified(self._trace)
 
     def answer(self) -> Answer:
-        """All that is known by now."""
-        before = Followed(None, self.so_far.graph, self.so_far.origin, self.so_far.amplifier)
-        followed, reproduced = self.followed or before, self.reproduced
-        conclusion, confirmed = self.conclusion, self.confirmed or Confirmed()
-        decided = self.decided or Decided(self.start.case)
-        fixes = flag_fixes(self.walk, self.confirmed) if conclusion is None else conclusion.fixes
-        known = replace(
-            self.so_far,
-            verdict=self._verdict(),
-            graph=followed.graph,
-            origin=followed.origin,
-            amplifier=followed.amplifier,
-            walk=self.walk,
-            repairs=confirmed.repairs,
-            causes=confirmed.causes,
-            second=confirmed.second,
-            places=decided.places if self.confirmed is None else confirmed.places,
-            decisions=decided.decisions if self.confirmed is None else confirmed.decisions,
-            graded=self.graded or decided.graded,
-            family=self.family,
-            fixes=reproduced.judged(fixes),
-            minimal=None if conclusion is None else conclusion.minimal,
-            minimal_source=reproduced.function,
-            neighbour=self.neighbour,
-            repro=reproduced.file,
-            repro_lines=reproduced.lines,
-            repro_fix=reproduced.fix,
-            repro_agrees=reproduced.agrees,
-            not_shown=confirmed.not_shown,
-            test=self.test.file,
-            notes=self._notes(),
-            stopped_because=self.stopped_because,
-        )
+        """All that is known by now, stage by stage."""
+        known = self.so_far.with_verdict(self._verdict())
+        if self.preflight is not None:
+            known = known.with_preflight(self.preflight)
+        if self.followed is not None:
+            known = known.with_followed(self.followed)
+        known = known.noted(*self.start.notes, *self.anchor_notes).with_flags(self.walk)
+        if self.decided is not None:
+            known = known.with_decided(self.decided)
+        if self.confirmed is not None:
+            known = known.with_confirmed(self.confirmed)
+        if self.graded is not None:
+            known = known.with_shares(self.graded)
         if self.family is not None:
-            # What holds on the region and not on the whole is no reason.
-            held = tuple(repair for repair in known.repairs if repair.confirmed)
-            known = replace(known, causes=(), repairs=held, places=())
-        if self.preflight is None:
-            return known
-        hooks, first = self.preflight.hooks, self.preflight.first_bad_backend
-        return replace(known, first_bad_backend=first, hooks_off=hooks.off, not_here=hooks.not_here)
-
-    def _notes(self) -> tuple[Note, ...]:
-        """What the stages noted, in their order."""
-        unknown = self.preflight.rung_unknown if self.preflight is not None else None
-        return (
-            *self.so_far.notes,
-            *((unknown,) if unknown is not None else ()),
-            *(self.followed.notes if self.followed is not None else ()),
-            *self.start.notes,
-            *self.anchor_notes,
-            *((*self.decided.checks, *self.decided.sets.gaps) if self.decided is not None else ()),
-            *(self.confirmed.notes if self.confirmed is not None else ()),
-            *((MechanismAlone(),) if self.family is not None else ()),
-            *(self.conclusion.notes if self.conclusion is not None else ()),
-            *self.reproduced.notes,
-            *((self.test.note,) if self.test.note is not None else ()),
-        )
+            known = known.with_family(self.family)
+        if self.conclusion is None:
+            known = known.with_fixes(flag_fixes(self.walk, self.confirmed))
+        else:
+            known = known.with_conclusion(self.conclusion)
+        known = known.with_neighbour(self.neighbour).with_repro(self.reproduced).with_test(self.test)
+        return known.stopped(self.stopped_because)

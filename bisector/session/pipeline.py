@@ -167,7 +167,7 @@ def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) 
     if found.repro is not None:
         return found
     if (spent := session.clock.exhausted()) is not None:
-        return replace(found, repro_untried=f"the script itself was not tried as one: {spent}")
+        return found.without_script_repro(f"the script itself was not tried as one: {spent}")
     writer = script_writer(session, last_word.criterion)
     return found.with_repro(reproduce(session, writer, WHOLE, found))
 
@@ -243,9 +243,11 @@ def flags(session: Session) -> Result:
             ranked = fixes.ranked(fixes.on_other_inputs(study, timed, MOST_TIMED))
     except BudgetSpent as spent:
         explanation.ended_by(spent.reason)
-    answer = replace(explanation.answer(), contrast=contrast)
+    answer = explanation.answer()
+    if contrast is not None:
+        answer = answer.compared_with(contrast)
     if ranked is not None:
-        answer = replace(answer, fixes=fixes.with_proof(ranked, explanation.walk, explanation.confirmed))
+        answer = answer.with_fixes(fixes.with_proof(ranked, explanation.walk, explanation.confirmed))
     return _finish(session, answer, FOUND if answer.confirmed else UNCONFIRMED)
 
 
@@ -255,7 +257,7 @@ def _against(session: Session, found: Judged, other: Against) -> Result:
             contrast = against(session, found.chosen, other)
     except BudgetSpent as spent:
         return _finish(session, found.answer.stopped(spent.reason), UNCONFIRMED)
-    answer = replace(found.answer, contrast=contrast)
+    answer = found.answer.compared_with(contrast)
     if contrast.repairs or contrast.causes:  # each held in a second process
         return _finish(session, answer, FOUND)
     return _finish(session, answer, NOTHING if contrast.target is Outcome.PASS else UNCONFIRMED)

@@ -6,22 +6,19 @@
 # Fix (--fixed): inductor.cpp.enable_floating_point_contract_flag=off
 # Seen with torch 2.13.0+cpu, g++, x86-64 (avx2).
 #
-# python repro.py           exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
-# python repro.py --fixed   the same with the fix
+# python repro.py             exits 1 where compiled differs, 0 where it agrees, 125 where it cannot tell
+# python repro.py --fixed     the same with the fix
+# python -m pytest repro.py   fails where compiled differs
 import os
 import sys
 
-os.environ.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
-# Any other exception is not a divergence; git bisect skips 125.
-sys.excepthook = lambda kind, error, trace: sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 125)
+if __name__ == "__main__":
+    os.environ.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
+    # Any other exception is not a divergence; git bisect skips 125.
+    sys.excepthook = lambda kind, error, _: sys.exit(print(f"cannot tell: {kind.__name__}: {error}") or 125)
 
 import torch
 import torch._inductor.config
-
-
-torch._inductor.config.cpp.enable_floating_point_contract_flag = "fast"
-if "--fixed" in sys.argv:
-    torch._inductor.config.cpp.enable_floating_point_contract_flag = "off"
 
 
 def fn(distance):
@@ -37,10 +34,23 @@ def inputs():
     return [distance]
 
 
-expected, actual = fn(*inputs()), torch.compile(fn)(*inputs())
-try:
-    torch.testing.assert_close(actual, expected, rtol=1.3e-06, atol=1e-05, equal_nan=True)
-except AssertionError as error:
-    print(error, f"eager {expected}", f"compiled {actual}", sep="\n")
-    sys.exit(1)
-print("compiled agrees with eager")
+class Differs(AssertionError): ...
+
+
+@torch._inductor.config.patch("cpp.enable_floating_point_contract_flag", "fast")
+def test_mul_amin_sub_truediv_agrees_with_eager():
+    if "--fixed" in sys.argv:
+        torch._inductor.config.cpp.enable_floating_point_contract_flag = "off"
+    expected, actual = fn(*inputs()), torch.compile(fn)(*inputs())
+    try:
+        torch.testing.assert_close(actual, expected, rtol=1.3e-06, atol=1e-05, equal_nan=True)
+    except AssertionError as error:
+        raise Differs(f"{error}\neager {expected}\ncompiled {actual}") from None
+    print("compiled agrees with eager")
+
+
+if __name__ == "__main__":
+    try:
+        test_mul_amin_sub_truediv_agrees_with_eager()
+    except Differs as error:
+        sys.exit(print(error) or 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from .program import CompiledCall, EffectKind, PlainRun
+from .reasons import Told
 from .verdict import Rule, Verdict, VerdictClass, decided
 
 MOST_NAMED = 3  # tensors of one call
@@ -41,12 +42,12 @@ def own_difference(eager: PlainRun, trial: Trial) -> Verdict | None:
         if _passes(eager, trial(kind)):
             passes = f"{effect}: where that is put back before each call it passes; {change}"
             reason = f"{says or _answers(eager)}; {passes}"
-            return decided(VerdictClass.OWN_DIFFERENCE, reason, rule=Rule.PUT_BACK)
+            return decided(VerdictClass.OWN_DIFFERENCE, Told(reason), rule=Rule.PUT_BACK)
         tried.append(effect)
     if says is None:
         return None
     looked_at = f" ({', and '.join(tried)}, which does not explain it)" if tried else ""
-    return decided(VerdictClass.OWN_DIFFERENCE, f"{says}; {NOT_FOUND}{looked_at}", rule=Rule.SCRIPT)
+    return decided(VerdictClass.OWN_DIFFERENCE, Told(f"{says}; {NOT_FOUND}{looked_at}"), rule=Rule.SCRIPT)
 
 
 def _says(eager: PlainRun) -> str | None:

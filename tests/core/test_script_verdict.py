@@ -14,10 +14,11 @@ from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.program import Carrier, CompiledCall, PlainRun
+from bisector.core.reasons import Told
+from bisector.core.script_reasons import RoundsAlike
 from bisector.core.script_verdict import (
     NOT_ASKED,
     NOT_BY_ROUNDING,
-    ROUNDS_ALIKE,
     EqualInputs,
     ScriptRuns,
     cannot_tell,
@@ -26,6 +27,7 @@ from bisector.core.script_verdict import (
 )
 from bisector.core.shown import ScriptResult
 from bisector.core.verdict import Rule, VerdictClass
+from bisector.report.reasons import words
 from tests.core.measurements import AGREES, SCRIPT_AGREES, measured, off_by, output
 
 CRITERION = Criterion()
@@ -151,7 +153,7 @@ def test_rounding_is_said_only_where_growth_is_proved(first: str | None) -> None
     carried = EqualInputs(channel=VALUES)
     found = script_verdict(runs(first=first, equal=carried), CRITERION)
     if first == "eager":  # its kernels round alike
-        assert found.kind is VerdictClass.UNRESOLVED and ROUNDS_ALIKE in found.reason
+        assert found.kind is VerdictClass.UNRESOLVED and words(RoundsAlike()) in words(found.reason)
     else:
         assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
     for unknown in (None, HIDDEN):
@@ -163,7 +165,7 @@ def test_rounding_is_said_only_where_growth_is_proved(first: str | None) -> None
                 continue
             found = script_verdict(runs(shown, first=first, equal=unknown), CRITERION)
             assert found.kind is VerdictClass.UNRESOLVED
-            assert unknown.unknown in found.reason
+            assert unknown.unknown in words(found.reason)
 
 
 PARTED = Channel(Carrier.OTHER, CompiledCall(1, "step"), "argument[0]")
@@ -178,9 +180,9 @@ def test_what_does_not_come_through_the_values_of_the_calls_is_no_rounding(
 ) -> None:
     found = script_verdict(runs(first=first, equal=EqualInputs(channel=PARTED)), CRITERION)
     assert (found.kind, found.rule) == (expected, Rule.GROWTH)
-    assert "call 2 (`step`) is given another argument[0]" in found.reason
+    assert "call 2 (`step`) is given another argument[0]" in words(found.reason)
     found = script_verdict(runs(first=first, equal=EqualInputs(channel=TIME)), CRITERION)
-    assert found.kind is VerdictClass.UNRESOLVED and "how long earlier calls take" in found.reason
+    assert found.kind is VerdictClass.UNRESOLVED and "how long earlier calls take" in words(found.reason)
 
 
 def test_values_that_lie_otherwise_in_memory_are_of_another_kind() -> None:
@@ -189,7 +191,7 @@ def test_values_that_lie_otherwise_in_memory_are_of_another_kind() -> None:
     for shown in (FAILS, printed):
         found = script_verdict(runs(shown, first="inductor", equal=laid, exact=True), CRITERION)
         assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
-        assert "the strides of an output are others than eager's" in found.reason
+        assert "the strides of an output are others than eager's" in words(found.reason)
 
 
 def test_the_channel_is_what_carries_a_difference_up_to_the_call_that_diverges() -> None:
@@ -255,7 +257,7 @@ def test_what_a_call_that_raises_leaves_behind_is_no_rounding_either() -> None:
 def test_the_place_makes_the_class() -> None:
     found = script_verdict(runs(equal=at(WRONG)), CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.ACCURACY)
-    assert "on equal inputs there: output[0]: compiled is farther" in found.reason
+    assert "on equal inputs there: output[0]: compiled is farther" in words(found.reason)
     alike = beside(replace(off_by(0.5, n_diff=90), rms_error_eager=0.5, rms_error_compiled=0.5))
     assert kind(runs(equal=at(alike))) is VerdictClass.EQUALLY_ACCURATE
 
@@ -270,7 +272,7 @@ def test_a_script_that_agrees_where_both_draw_alike_uses_another_random_stream()
 def test_a_place_before_the_call_that_diverges_is_named() -> None:
     before = EqualInputs(CompiledCall(0, "first", beside=WRONG))
     found = script_verdict(runs(equal=before), CRITERION)
-    assert "on equal inputs at call 1 (`first`): output[0]" in found.reason
+    assert "on equal inputs at call 1 (`first`): output[0]" in words(found.reason)
 
 
 @pytest.mark.parametrize(
@@ -352,15 +354,16 @@ UNKNOWN = ScriptResult(Outcome.UNRESOLVED, "compiled, the script was stopped, it
 
 def test_what_was_not_seen_is_cannot_tell() -> None:
     found = script_verdict(runs(UNKNOWN), CRITERION)
-    assert found == cannot_tell("compiled, the script was stopped, its time being up")
-    assert found.reason.startswith("cannot tell: ")
+    assert found == cannot_tell(Told("compiled, the script was stopped, its time being up"))
+    assert words(found.reason).startswith("cannot tell: ")
     assert runs(UNKNOWN).outcome is Outcome.UNRESOLVED
 
 
 def test_a_divergence_that_is_not_known_to_be_steady_is_cannot_tell() -> None:
     asked = runs(again=UNKNOWN)
     assert asked.outcome is Outcome.UNRESOLVED
-    assert script_verdict(asked, CRITERION).reason.startswith("cannot tell: the script diverges at call 3")
+    said = words(script_verdict(asked, CRITERION).reason)
+    assert said.startswith("cannot tell: the script diverges at call 3")
 
 
 def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
@@ -368,9 +371,9 @@ def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
     assert asked.outcome is Outcome.UNRESOLVED
     assert kind(asked) is VerdictClass.NONDETERMINISTIC
     wrong = script_verdict(replace(asked, equal=at(WRONG)), CRITERION)
-    assert wrong.kind is VerdictClass.COMPILED_WORSE and "which does not explain it" in wrong.reason
+    assert wrong.kind is VerdictClass.COMPILED_WORSE and "which does not explain it" in words(wrong.reason)
     also = script_verdict(replace(asked, steady="line 2 of its output: it prints `1`"), CRITERION)
-    assert also.kind is VerdictClass.UNRESOLVED and also.reason.startswith("line 2 of its output")
+    assert also.kind is VerdictClass.UNRESOLVED and words(also.reason).startswith("line 2 of its output")
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
@@ -393,6 +396,6 @@ def test_of_a_tangent_that_a_kernel_does_not_carry_no_formula_and_no_graph_break
     by_inductor = ScriptRuns(lost, SCRIPT_AGREES, "inductor", exact=False)
     found = script_verdict(by_inductor, CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
-    assert "carries no tangents" in found.reason and "between graphs" not in found.reason
+    assert "carries no tangents" in words(found.reason) and "between graphs" not in words(found.reason)
     above = script_verdict(replace(by_inductor, first_bad="aot_eager"), CRITERION)
-    assert "carries no tangents" not in above.reason
+    assert "carries no tangents" not in words(above.reason)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .notes import CallName
+from .program import EffectKind
 from .reasons import Reason
 
 # -- what its runs show -------------------------------------------------------------------------------------
@@ -86,6 +87,53 @@ class SaysAlike(Reason):
     """printed: a line in which the script says that something is wrong, compiled or not."""
 
     printed: str
+
+
+# -- scripts that differ from themselves --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ComparisonsFail(Reason):
+    """failed: how many of its own comparisons fail with compilation off too."""
+
+    failed: int
+
+
+@dataclass(frozen=True)
+class EndsAlike(Reason):
+    """ended: the exception that it ends with, with compilation off too."""
+
+    ended: str
+
+
+@dataclass(frozen=True)
+class StatusAlike(Reason):
+    """status: that it ends with, with compilation off too."""
+
+    status: int
+
+
+@dataclass(frozen=True)
+class CallLeaves(Reason):
+    """A call does something that the next one meets. names: of the tensors that it does so to, if to any."""
+
+    call: CallName
+    does: EffectKind
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PassesPutBack(Reason):
+    """The script passes where what a call leaves behind is put back before each call."""
+
+    leaves: CallLeaves
+
+
+@dataclass(frozen=True)
+class SidesDiffer(Reason):
+    """Why its two sides differ was not found. tried: what was put back, and does not explain it."""
+
+    tried: tuple[CallLeaves, ...]
 
 
 # -- which is right -----------------------------------------------------------------------------------------

@@ -13,11 +13,13 @@ from bisector.core import script_reasons as script
 from bisector.core import value_reasons as values
 from bisector.core.leaning import Leaning
 from bisector.core.notes import CallName
+from bisector.core.program import EffectKind
 from bisector.core.reasons import Reason
 from bisector.core.value_reasons import ShownBy
 
 from . import script_reasons
 
+MOST_NAMED = 3  # tensors of one call
 EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
 
 # Of reasons that have nothing to tell but themselves.
@@ -292,6 +294,54 @@ def _(reason: script.CallGivesNothing) -> str:
 @words.register
 def _(reason: script.SaysAlike) -> str:
     return f"the script prints `{reason.printed}` with compilation off too"
+
+
+@words.register
+def _(reason: script.ComparisonsFail) -> str:
+    several = "comparison fails" if reason.failed == 1 else f"{reason.failed} comparisons fail"
+    return f"the script's own {several} with compilation off too"
+
+
+@words.register
+def _(reason: script.EndsAlike) -> str:
+    return f"the script ends with compilation off too: {reason.ended}"
+
+
+@words.register
+def _(reason: script.StatusAlike) -> str:
+    return f"the script ends with status {reason.status} with compilation off too"
+
+
+# What a call does, and what to change.
+_ADVICE = {
+    EffectKind.MUTATES: ("changes {} in place", "give each side a copy of its own"),
+    EffectKind.MAKES_LAZY: (
+        "makes the parameters of a lazy module, which are drawn then",
+        "call it once before anything is compared",
+    ),
+    EffectKind.CHANGES_STATE: ("changes {}", "give each side a module of its own, or call `eval()`"),
+    EffectKind.DRAWS: ("draws random numbers", "seed before each side, or call `eval()`"),
+}
+
+
+@words.register
+def _(reason: script.CallLeaves) -> str:
+    names = " and ".join(reason.names[:MOST_NAMED])
+    more = f" and {len(reason.names) - MOST_NAMED} more" if len(reason.names) > MOST_NAMED else ""
+    return f"{_named(reason.call)} {_ADVICE[reason.does][0].format(names + more)}"
+
+
+@words.register
+def _(reason: script.PassesPutBack) -> str:
+    passes = f"{words(reason.leaves)}: where that is put back before each call it passes"
+    return f"{passes}; {_ADVICE[reason.leaves.does][1]}"
+
+
+@words.register
+def _(reason: script.SidesDiffer) -> str:
+    tried = ", and ".join(map(words, reason.tried))
+    looked_at = f" ({tried}, which does not explain it)" if tried else ""
+    return f"what makes its two sides differ was not found{looked_at}"
 
 
 @words.register

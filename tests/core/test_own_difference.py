@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.core.own_difference import NOT_FOUND, Trial, own_difference
+from bisector.core.own_difference import Trial, own_difference
 from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
+from bisector.core.script_reasons import SidesDiffer
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.report.reasons import words
 
@@ -31,6 +32,7 @@ def mended_by(*kinds: EffectKind) -> Trial:
 
 
 EVERY = tuple(EffectKind)
+NOT_FOUND = words(SidesDiffer(()))
 
 
 def told(eager: PlainRun, mended: Collection[EffectKind] = EVERY) -> Verdict | None:

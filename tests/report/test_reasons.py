@@ -14,6 +14,7 @@ from bisector.core import script_reasons as script
 from bisector.core import value_reasons as values
 from bisector.core.leaning import Leaning
 from bisector.core.notes import CallName
+from bisector.core.program import EffectKind
 from bisector.core.reasons import Reason, Told
 from bisector.core.value_reasons import CastLeftOut, Errors, Growth, ShownBy
 from bisector.report.reasons import words
@@ -25,6 +26,11 @@ EAGER = "eager differs from eager on the same inputs and the same random state"
 NARROWED = "a cast to a narrower dtype, which the program wrote, is not executed"
 FEW = values.ElementsDiffer("output[0]", 3, 64)
 ERRORS = Errors(0.5, 1e-9)
+
+
+def leaves(does: EffectKind, *names: str) -> script.CallLeaves:
+    return script.CallLeaves(CallName(2, "f"), does, names)
+
 
 # With a reason for every way in which a kind of it is said; those without fields are in tables.
 SAID: list[tuple[Reason, str]] = [
@@ -161,6 +167,33 @@ SAID: list[tuple[Reason, str]] = [
     ),
     (script.CallGivesNothing("a crash"), "the call by itself gives no values (a crash)"),
     (script.SaysAlike("FAIL"), "the script prints `FAIL` with compilation off too"),
+    (script.ComparisonsFail(1), "the script's own comparison fails with compilation off too"),
+    (script.ComparisonsFail(3), "the script's own 3 comparisons fail with compilation off too"),
+    (
+        script.EndsAlike("AssertionError: no"),
+        "the script ends with compilation off too: AssertionError: no",
+    ),
+    (script.StatusAlike(2), "the script ends with status 2 with compilation off too"),
+    (
+        leaves(EffectKind.MUTATES, "a", "b", "c", "d"),
+        "call 2 (`f`) changes a and b and c and 1 more in place",
+    ),
+    (leaves(EffectKind.CHANGES_STATE, "a", "b"), "call 2 (`f`) changes a and b"),
+    (
+        leaves(EffectKind.MAKES_LAZY),
+        "call 2 (`f`) makes the parameters of a lazy module, which are drawn then",
+    ),
+    (
+        script.PassesPutBack(leaves(EffectKind.DRAWS)),
+        "call 2 (`f`) draws random numbers: where that is put back before each call it passes; seed before "
+        "each side, or call `eval()`",
+    ),
+    (script.SidesDiffer(()), "what makes its two sides differ was not found"),
+    (
+        script.SidesDiffer((leaves(EffectKind.CHANGES_STATE, "a"), leaves(EffectKind.DRAWS))),
+        "what makes its two sides differ was not found (call 2 (`f`) changes a, and call 2 (`f`) draws "
+        "random numbers, which does not explain it)",
+    ),
     (script.RightUnknown(OFF, UNSTEADY), f"0.5 off; which is right is not known: {words(UNSTEADY)}"),
     (script.OnEqualInputs(None, OFF), "on equal inputs there: 0.5 off"),
     (script.OnEqualInputs(CallName(2, "f"), OFF), "on equal inputs at call 2 (`f`): 0.5 off"),

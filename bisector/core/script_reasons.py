@@ -89,6 +89,47 @@ class SaysAlike(Reason):
     printed: str
 
 
+@dataclass(frozen=True)
+class PlaceDiffers(Reason):
+    """place: of a value that differs compiled, and not from run to run."""
+
+    place: str
+
+
+@dataclass(frozen=True)
+class LineDiffers(Reason):
+    """how: a printed line differs, in both runs."""
+
+    how: str
+
+
+# -- what was not seen --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RecordedAgree(Reason):
+    """The calls that were looked at agree."""
+
+
+@dataclass(frozen=True)
+class FailsInEager(Reason):
+    """Its own comparison fails although every graph ran in eager."""
+
+
+@dataclass(frozen=True)
+class LaterCallsUnseen(Reason):
+    """calls: how many later ones of the same graphs were not looked at."""
+
+    calls: int
+
+
+@dataclass(frozen=True)
+class CutShort(Reason):
+    """how: it ended while its calls were recorded."""
+
+    how: str
+
+
 # -- scripts that differ from themselves --------------------------------------------------------------------
 
 
@@ -168,6 +209,58 @@ class SuddenlyOff(Reason):
 @dataclass(frozen=True)
 class RoundsAlike(Reason):
     """It is as small as rounding makes it, and eager's own kernels, which round alike, show it."""
+
+
+# -- what eager gives on equal inputs, where that is not known -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class EagerNotBeside(Reason):
+    """Eager was not run on the inputs that the compiled calls had."""
+
+
+@dataclass(frozen=True)
+class CallNotReached(Reason):
+    """With eager run beside it the script did not come to the call that diverges."""
+
+
+@dataclass(frozen=True)
+class AgreesBeside(Reason):
+    """With eager run beside it the script does not diverge at that call."""
+
+
+@dataclass(frozen=True)
+class UnseenAt(Reason):
+    """call: at which not all could be compared."""
+
+    call: CallName
+    why: Reason
+
+
+@dataclass(frozen=True)
+class RaisesThere(Reason):
+    """The call raises, and gives nothing to compare."""
+
+
+@dataclass(frozen=True)
+class UnlikeAgain(Reason):
+    """call: that gives something else in eager when it is run again."""
+
+    call: CallName
+
+
+@dataclass(frozen=True)
+class OneSided(Reason):
+    """In so many calls the output at path is larger than eager's on equal inputs, or smaller in all."""
+
+    calls: int
+    path: str
+    larger: bool
+
+
+@dataclass(frozen=True)
+class NotByRounding(Reason):
+    """Eager whose operations are moved by rounding does not do as the script does compiled."""
 
 
 # -- the first rung that shows it ---------------------------------------------------------------------------

@@ -26,12 +26,15 @@ from .program import Carrier, CompiledCall, PlainRun
 from .reasons import Reason, Together, Told
 from .script_reasons import (
     AddsUp,
+    AgreesBeside,
     AsksCompiling,
     AutogradShows,
     BetweenCalls,
+    CallNotReached,
     CannotTell,
     DivergesAt,
     DynamoShows,
+    EagerNotBeside,
     GivenOtherwise,
     HangsOnTime,
     LosesTangents,
@@ -41,7 +44,9 @@ from .script_reasons import (
     NotFollowed,
     NotKnownSteady,
     OnEqualInputs,
+    OneSided,
     OtherwiseLaid,
+    RaisesThere,
     RightUnknown,
     RoundsAlike,
     SaysAtTimes,
@@ -52,16 +57,14 @@ from .script_reasons import (
     SteadyBesides,
     SuddenlyOff,
     TwoRunsDiffer,
+    UnlikeAgain,
+    UnseenAt,
 )
 from .shown import ScriptResult, shown
 from .verdict import Rule, Verdict, VerdictClass, decided
 
 # The settings with which compiled draws from the streams that eager draws from.
 DRAWS_ALIKE = (FALLBACK_RANDOM, "dynamo.use_numpy_random_stream")
-NOT_BY_ROUNDING = (
-    "small differences of the values make it, and with compilation off it does not come of moving each "
-    "operation of the calls by some steps of its dtype: they are not known to be rounding"
-)
 # Rungs that compute with eager's own kernels, one operation at a time.
 BY_EAGERS_KERNELS = ("eager", "aot_eager")
 LAYERS = {"eager": DynamoShows(), "aot_eager": AutogradShows()}
@@ -72,17 +75,17 @@ class EqualInputs:
     """The first call of the script that differs from eager on equal inputs.
 
     place: that call, with its evidence; None where there is none up to the call that diverges, or it is not
-    known. unknown: why it is not, empty where it is. channel: what carried the difference to the call that
+    known. unknown: why it is not, None where it is. channel: what carried the difference to the call that
     diverges, where no call made it, or to what the script says outside its calls; None where that was not
     asked.
     """
 
     place: CompiledCall | None = None
-    unknown: str = ""
+    unknown: Reason | None = None
     channel: Channel | None = None
 
 
-NOT_ASKED = EqualInputs(unknown="eager was not run on the inputs that the compiled calls had")
+NOT_ASKED = EqualInputs(unknown=EagerNotBeside())
 
 
 def first_unequal(
@@ -92,23 +95,24 @@ def first_unequal(
     same inputs. diverging: what the script shows without that, at one of its calls or outside all of them."""
     calls = compiled.calls if diverging.call is None else compiled.calls[: diverging.call + 1]
     if len(calls) <= (diverging.call or 0):
-        return EqualInputs(unknown="with eager run beside it the script did not come to that call")
+        return EqualInputs(unknown=CallNotReached())
     for call in calls:
-        name = f"call {call.index + 1} (`{call.entry}`)"
+        name = _named(call)
         if call.beside is None:
-            return EqualInputs(unknown=f"at {name} {call.beside_unseen or RAISES}")
+            unseen = Told(call.beside_unseen) if call.beside_unseen else RaisesThere()
+            return EqualInputs(unknown=UnseenAt(name, unseen))
         if call.beside.default.error is not None:
-            return EqualInputs(unknown=f"at {name} {call.beside.default.error}")
+            return EqualInputs(unknown=UnseenAt(name, Told(call.beside.default.error)))
         again = control.calls[call.index].beside if call.index < len(control.calls) else None
         if again is None or judge(again.default, criterion).outcome is not Outcome.PASS:
-            return EqualInputs(unknown=f"{name} gives something else in eager when it is run again")
+            return EqualInputs(unknown=UnlikeAgain(name))
         if judge(call.beside.default, criterion).outcome is not Outcome.PASS:
             return EqualInputs(call)
         if call.beside_unseen:
-            return EqualInputs(unknown=f"at {name} {call.beside_unseen}")
+            return EqualInputs(unknown=UnseenAt(name, Told(call.beside_unseen)))
     found = shown(PlainRun(control.calls[: len(calls)], status=0), PlainRun(calls, status=0), criterion)
     if diverging.call is not None and found.call != diverging.call:
-        return EqualInputs(unknown="with eager run beside it the script does not diverge at that call")
+        return EqualInputs(unknown=AgreesBeside())
     return _no_rounding(calls)
 
 
@@ -121,19 +125,18 @@ def _no_rounding(calls: Sequence[CompiledCall]) -> EqualInputs:
     """What the calls differ by on equal inputs, though each is within the tolerance: a place where it is more
     than rounding makes, or why it is not known to be rounding. Rounding goes to both sides, and by about what
     one ulp at each operation makes."""
-    to_a_side = Counter[tuple[str, str]]()
+    to_a_side = Counter[tuple[str, bool]]()
     for call in calls:
         for output in call.beside.default.outputs if call.beside is not None else ():
             assert call.beside is not None
             if is_beyond_local(output, call.beside):
                 return EqualInputs(call)
             share = output.rises / output.n_diff if output.n_diff and not is_exact(output) else 0.5
-            side = "larger" if share >= MOSTLY else "smaller" if share <= 1 - MOSTLY else ""
-            to_a_side[output.path, side] += bool(side)
-    for (path, side), count in to_a_side.items():
+            if not 1 - MOSTLY < share < MOSTLY:
+                to_a_side[output.path, share >= MOSTLY] += 1
+    for (path, larger), count in to_a_side.items():
         if count >= ONE_SIDED:
-            one_sided = f"in {count} calls {path} is {side} than eager's on equal inputs"
-            return EqualInputs(unknown=f"{one_sided}: rounding goes to both sides")
+            return EqualInputs(unknown=OneSided(count, path, larger))
     return EqualInputs()
 
 
@@ -146,7 +149,7 @@ class ScriptRuns:
     run with it. exact: all values of all calls were seen, and are bit-equal. equal: what eager gives on the
     inputs of the compiled calls. same_random: what the script shows where both draw from the same random
     streams; None where no call draws. as_if_compiling: what it shows where `is_compiling` is true with
-    compilation off too; None where it does not ask. steady: what differs compiled, in a sentence, and not
+    compilation off too; None where it does not ask. steady: what differs compiled and not
     between two runs with compilation off that differ elsewhere.
     """
 
@@ -158,7 +161,7 @@ class ScriptRuns:
     same_random: ScriptResult | None = None
     rung: PlainRun | None = None
     as_if_compiling: ScriptResult | None = None
-    steady: str = ""
+    steady: Reason | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -217,8 +220,8 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
             kind, why, rule = _by_place(runs, place, place.beside, criterion)
             if kind is VerdictClass.COMPILED_WORSE:
                 return decided(kind, NotByUnsteadiness(why, unsteady), rule=rule)
-        if runs.steady:
-            besides = SteadyBesides(Told(runs.steady), unsteady)
+        if runs.steady is not None:
+            besides = SteadyBesides(runs.steady, unsteady)
             return decided(VerdictClass.UNRESOLVED, besides, rule=Rule.SCRIPT)
         return decided(VerdictClass.NONDETERMINISTIC, unsteady, rule=Rule.SCRIPT)
     if runs.shown.outcome is Outcome.UNRESOLVED:
@@ -261,22 +264,21 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
         return VerdictClass.COMPILED_WORSE, Together((OtherwiseLaid(), runs.layer)), Rule.KIND
     if runs.shown.call is None:
         return _outside_the_calls(runs)
-    if channel is not None and channel.carrier is not Carrier.UNKNOWN and not runs.equal.unknown:
+    if channel is not None and channel.carrier is not Carrier.UNKNOWN and runs.equal.unknown is None:
         return _by_channel(runs, channel)  # it may be time, which no rung tells
     if runs.by_eagers_kernels:
         return _suddenly(runs)
-    if not runs.equal.unknown:
+    if runs.equal.unknown is None:
         return _by_channel(runs, channel)
     if runs.shown.kind in PLAINLY_WRONG:
         return VerdictClass.COMPILED_WORSE, runs.layer, Rule.KIND
-    return _not_known(runs, Told(runs.equal.unknown))
+    return _not_known(runs, runs.equal.unknown)
 
 
 def _suddenly(runs: ScriptRuns) -> _Classified:
     return VerdictClass.COMPILED_WORSE, Together((SuddenlyOff(), runs.layer)), Rule.EAGERS_KERNELS
 
 
-RAISES = "it raises, and gives nothing to compare"
 ROUNDING = (VerdictClass.AMPLIFIED_ROUNDING, VerdictClass.EQUALLY_ACCURATE)
 
 
@@ -293,8 +295,8 @@ def _outside_the_calls(runs: ScriptRuns) -> _Classified:
         return kind, Together((SaysByNeither(), runs.layer)), Rule.GROWTH
     if runs.exact:
         return VerdictClass.UNRESOLVED, Together((SaysAtTimes(), runs.layer)), Rule.SCRIPT
-    if runs.equal.unknown:
-        return _not_known(runs, Told(runs.equal.unknown))
+    if runs.equal.unknown is not None:
+        return _not_known(runs, runs.equal.unknown)
     return VerdictClass.AMPLIFIED_ROUNDING, SaysGrown(), Rule.GROWTH
 
 

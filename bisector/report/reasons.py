@@ -297,6 +297,27 @@ def _(reason: script.SaysAlike) -> str:
 
 
 @words.register
+def _(reason: script.PlaceDiffers) -> str:
+    return f"{reason.place} differs compiled, and not from run to run"
+
+
+@words.register
+def _(reason: script.LineDiffers) -> str:
+    return f"{reason.how}, in both runs"
+
+
+@words.register
+def _(reason: script.LaterCallsUnseen) -> str:
+    only = "all calls are compared where the script is run without further options"
+    return f"{reason.calls} later calls of the same graphs were not looked at; {only}"
+
+
+@words.register
+def _(reason: script.CutShort) -> str:
+    return f"while its calls were recorded the script was {reason.how}"
+
+
+@words.register
 def _(reason: script.ComparisonsFail) -> str:
     several = "comparison fails" if reason.failed == 1 else f"{reason.failed} comparisons fail"
     return f"the script's own {several} with compilation off too"
@@ -353,6 +374,23 @@ def _(reason: script.RightUnknown) -> str:
 def _(reason: script.OnEqualInputs) -> str:
     where = "there" if reason.call is None else f"at {_named(reason.call)}"
     return f"on equal inputs {where}: {words(reason.found)}"
+
+
+@words.register
+def _(reason: script.UnseenAt) -> str:
+    return f"at {_named(reason.call)} {words(reason.why)}"
+
+
+@words.register
+def _(reason: script.UnlikeAgain) -> str:
+    return f"{_named(reason.call)} gives something else in eager when it is run again"
+
+
+@words.register
+def _(reason: script.OneSided) -> str:
+    side = "larger" if reason.larger else "smaller"
+    one_sided = f"in {reason.calls} calls {reason.path} is {side} than eager's on equal inputs"
+    return f"{one_sided}: rounding goes to both sides"
 
 
 @words.register

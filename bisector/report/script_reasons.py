@@ -11,6 +11,9 @@ _ROUNDED = "so they do with compilation off where each operation is moved by som
 
 FIXED: Mapping[type[Reason], str] = {
     script.NoSecondRun: "no second run was made",
+    script.RecordedAgree: "the calls that were looked at agree",
+    script.FailsInEager: "the script's own comparison fails although every graph ran in eager: the "
+    "difference is made before any backend (by Dynamo, or by the script itself)",
     script.AsksCompiling: "the script asks whether it is compiled (`is_compiling`) and does something else "
     "then: told so with compilation off too, it gives the same",
     script.MoreThanRounding: "more than rounding explains",
@@ -18,6 +21,13 @@ FIXED: Mapping[type[Reason], str] = {
     "show it",
     script.RoundsAlike: "it is as small as rounding makes it, and eager's own kernels, which round alike, "
     "show it",
+    script.EagerNotBeside: "eager was not run on the inputs that the compiled calls had",
+    script.CallNotReached: "with eager run beside it the script did not come to that call",
+    script.AgreesBeside: "with eager run beside it the script does not diverge at that call",
+    script.RaisesThere: "it raises, and gives nothing to compare",
+    script.NotByRounding: "small differences of the values make it, and with compilation off it does not "
+    "come of moving each operation of the calls by some steps of its dtype: they are not known to be "
+    "rounding",
     script.DynamoShows: "Dynamo's graphs, run op by op, already show it: its tracing or its guards cause "
     "it, or what happens between the calls",
     script.AutogradShows: "it shows without Inductor, with AOTAutograd alone",

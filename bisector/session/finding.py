@@ -14,8 +14,8 @@ from bisector.core.model import Measurement
 from bisector.core.notes import Note
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine, complaint
-from bisector.core.reasons import Together, Told
-from bisector.core.script_reasons import CallGivesNothing, SaysAlike
+from bisector.core.reasons import Reason, Together
+from bisector.core.script_reasons import CallGivesNothing, RecordedAgree, SaysAlike
 from bisector.core.script_verdict import (
     NOT_ASKED,
     EqualInputs,
@@ -51,8 +51,8 @@ class Seen:
     equal: EqualInputs = NOT_ASKED
     same_random: ScriptResult | None = None
     as_if_compiling: ScriptResult | None = None
-    steady: str = ""
-    unseen: str = ""
+    steady: Reason | None = None
+    unseen: Reason | None = None
 
     def runs(self, witness: Witness) -> ScriptRuns:
         """What the script's runs show, for the verdict."""
@@ -139,8 +139,8 @@ def _found(session: Session, seen: Seen) -> Finding:
     finding = of_call(seen.chosen)
     if seen.witness is not None:
         return of_script(session, finding, seen, seen.witness)
-    if seen.unseen and finding.outcome is Outcome.PASS:
-        verdict = cannot_tell(Told(f"the calls that were looked at agree; {seen.unseen}"))
+    if seen.unseen is not None and finding.outcome is Outcome.PASS:
+        verdict = cannot_tell(Together((RecordedAgree(), seen.unseen)))
         return replace(finding, verdict=verdict, outcome=Outcome.UNRESOLVED, ended=True)
     return finding
 

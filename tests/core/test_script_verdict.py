@@ -11,14 +11,14 @@ from bisector.core.channel import Channel, to_call, to_words
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement
+from bisector.core.notes import CallName
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.program import Carrier, CompiledCall, PlainRun
 from bisector.core.reasons import Told
-from bisector.core.script_reasons import RoundsAlike
+from bisector.core.script_reasons import NotByRounding, RoundsAlike, UnlikeAgain
 from bisector.core.script_verdict import (
     NOT_ASKED,
-    NOT_BY_ROUNDING,
     EqualInputs,
     ScriptRuns,
     cannot_tell,
@@ -53,6 +53,10 @@ def unequal(*evidence: Evidence | None, control: PlainRun = CONTROL) -> EqualInp
     return first_unequal(control, calls(*evidence, outputs=(off_by(1.0),)), FAILS, CRITERION)
 
 
+def unknown(found: EqualInputs) -> str:
+    return "" if found.unknown is None else words(found.unknown)
+
+
 WRONG = beside(replace(off_by(0.5, n_diff=90), rms_error_eager=0.0, rms_error_compiled=0.5))
 
 
@@ -72,8 +76,8 @@ def several(count: int, **fields: Any) -> EqualInputs:
 
 def test_small_differences_that_go_to_one_side_each_time_are_no_rounding() -> None:
     found = several(12, rises=1)
-    assert found.place is None and "in 12 calls output[0] is larger than eager's" in found.unknown
-    assert "smaller" in several(12, rises=0).unknown
+    assert found.place is None and "in 12 calls output[0] is larger than eager's" in unknown(found)
+    assert "smaller" in unknown(several(12, rises=0))
     assert several(11, rises=1) == EqualInputs(), "by chance"
 
 
@@ -102,7 +106,7 @@ def test_a_call_beside_which_eager_did_not_run_proves_no_growth() -> None:
     compiled = calls(EQUAL, EQUAL, EQUAL, outputs=(off_by(1.0),))
     compiled = replace(compiled, calls=(one, *compiled.calls[1:]))
     found = first_unequal(CONTROL, compiled, FAILS, CRITERION)
-    assert found.unknown == "at call 1 (`step`) eager does not run a second time on its inputs: no"
+    assert unknown(found) == "at call 1 (`step`) eager does not run a second time on its inputs: no"
 
 
 def test_a_call_of_which_not_all_was_compared_proves_no_growth() -> None:
@@ -110,21 +114,21 @@ def test_a_call_of_which_not_all_was_compared_proves_no_growth() -> None:
     partly = replace(compiled.calls[1], beside_unseen="output[0] is too large to keep")
     compiled = replace(compiled, calls=(compiled.calls[0], partly, compiled.calls[2]))
     found = first_unequal(CONTROL, compiled, FAILS, CRITERION)
-    assert found.place is None and "too large to keep" in found.unknown
+    assert found.place is None and "too large to keep" in unknown(found)
 
 
 def test_a_function_that_gives_something_else_when_eager_runs_it_again_is_not_blamed() -> None:
     control = calls(EQUAL, beside(off_by(0.5)), EQUAL)
     found = unequal(EQUAL, WRONG, EQUAL, control=control)
-    assert found.unknown == "call 2 (`step`) gives something else in eager when it is run again"
+    assert unknown(found) == "call 2 (`step`) gives something else in eager when it is run again"
     assert unequal(EQUAL, EQUAL, EQUAL, control=control) == found, "it agrees there with what is not eager"
 
 
 def test_a_script_that_diverges_no_more_beside_eager_proves_nothing() -> None:
     compiled = calls(EQUAL, EQUAL, EQUAL, outputs=(output(),))
-    assert "does not diverge" in first_unequal(CONTROL, compiled, FAILS, CRITERION).unknown
+    assert "does not diverge" in unknown(first_unequal(CONTROL, compiled, FAILS, CRITERION))
     early = calls(EQUAL, EQUAL, outputs=(output(),))
-    assert "did not come to that call" in first_unequal(CONTROL, early, FAILS, CRITERION).unknown
+    assert "did not come to that call" in unknown(first_unequal(CONTROL, early, FAILS, CRITERION))
 
 
 def runs(
@@ -156,16 +160,16 @@ def test_rounding_is_said_only_where_growth_is_proved(first: str | None) -> None
         assert found.kind is VerdictClass.UNRESOLVED and words(RoundsAlike()) in words(found.reason)
     else:
         assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
-    for unknown in (None, HIDDEN):
-        assert kind(runs(first=first, equal=EqualInputs(channel=unknown))) is VerdictClass.UNRESOLVED
-    moved_otherwise = EqualInputs(unknown=NOT_BY_ROUNDING, channel=VALUES)
-    for unknown in (NOT_ASKED, EqualInputs(unknown="at call 1 nothing was seen"), moved_otherwise):
+    for hidden in (None, HIDDEN):
+        assert kind(runs(first=first, equal=EqualInputs(channel=hidden))) is VerdictClass.UNRESOLVED
+    moved_otherwise = EqualInputs(unknown=NotByRounding(), channel=VALUES)
+    for equal in (NOT_ASKED, EqualInputs(unknown=Told("at call 1 nothing was seen")), moved_otherwise):
         for shown in (FAILS, replace(FAILS, call=None)):
-            if shown.call is None and unknown.channel is None:
+            if shown.call is None and equal.channel is None:
                 continue
-            found = script_verdict(runs(shown, first=first, equal=unknown), CRITERION)
+            found = script_verdict(runs(shown, first=first, equal=equal), CRITERION)
             assert found.kind is VerdictClass.UNRESOLVED
-            assert unknown.unknown in words(found.reason)
+            assert unknown(equal) in words(found.reason)
 
 
 PARTED = Channel(Carrier.OTHER, CompiledCall(1, "step"), "argument[0]")
@@ -219,7 +223,7 @@ def rung(*outputs: OutputMeasurement) -> PlainRun:
     return PlainRun(tuple(CompiledCall(i, "step", (one,)) for i, one in enumerate(outputs)), status=0)
 
 
-AGAIN = EqualInputs(unknown="call 1 (`step`) gives something else in eager when it is run again")
+AGAIN = EqualInputs(unknown=UnlikeAgain(CallName(1, "step")))
 
 
 @pytest.mark.parametrize(
@@ -244,10 +248,10 @@ def test_what_eagers_own_kernels_make_at_once_is_no_rounding(
 def test_what_a_call_that_raises_leaves_behind_is_no_rounding_either() -> None:
     lost = replace(off_by(1.0), dtype="int64", path="state[_attempts]")
     one = CompiledCall(0, "step", (lost,), raised="LinAlgError: not positive")
-    unknown = unequal(None, control=calls(None)).unknown
-    assert unknown == "with eager run beside it the script did not come to that call"
+    not_reached = unequal(None, control=calls(None))
+    assert unknown(not_reached) == "with eager run beside it the script did not come to that call"
     first = first_unequal(CONTROL, PlainRun((one,) * 3, status=0), FAILS, CRITERION)
-    assert first.unknown == "at call 1 (`step`) it raises, and gives nothing to compare"
+    assert unknown(first) == "at call 1 (`step`) it raises, and gives nothing to compare"
     asked = runs(first="eager", equal=first, rung=PlainRun((one,), status=0))
     assert kind(asked) is VerdictClass.COMPILED_WORSE
     nothing = PlainRun((replace(one, outputs=()),), status=0)
@@ -331,9 +335,8 @@ def test_what_is_printed_is_wrong_where_neither_values_nor_time_make_it_and_dyna
     assert kind(asked).value == expected
     if expected == "amplified-rounding":
         assert kind(replace(asked, exact=True)) is VerdictClass.UNRESOLVED, "no value could carry it"
-        assert kind(replace(asked, equal=EqualInputs(unknown="it was not seen", channel=VALUES))).value == (
-            "unresolved"
-        )
+        unseen = EqualInputs(unknown=Told("it was not seen"), channel=VALUES)
+        assert kind(replace(asked, equal=unseen)) is VerdictClass.UNRESOLVED
         wrong = EqualInputs(CompiledCall(0, "step", beside=WRONG), channel=VALUES)
         assert kind(replace(asked, equal=wrong)) is VerdictClass.COMPILED_WORSE
 
@@ -372,7 +375,7 @@ def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
     assert kind(asked) is VerdictClass.NONDETERMINISTIC
     wrong = script_verdict(replace(asked, equal=at(WRONG)), CRITERION)
     assert wrong.kind is VerdictClass.COMPILED_WORSE and "which does not explain it" in words(wrong.reason)
-    also = script_verdict(replace(asked, steady="line 2 of its output: it prints `1`"), CRITERION)
+    also = script_verdict(replace(asked, steady=Told("line 2 of its output: it prints `1`")), CRITERION)
     assert also.kind is VerdictClass.UNRESOLVED and words(also.reason).startswith("line 2 of its output")
 
 

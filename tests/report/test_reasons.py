@@ -167,6 +167,26 @@ SAID: list[tuple[Reason, str]] = [
     ),
     (script.CallGivesNothing("a crash"), "the call by itself gives no values (a crash)"),
     (script.SaysAlike("FAIL"), "the script prints `FAIL` with compilation off too"),
+    (script.PlaceDiffers("call[0]"), "call[0] differs compiled, and not from run to run"),
+    (script.LineDiffers("it prints `1`"), "it prints `1`, in both runs"),
+    (
+        script.LaterCallsUnseen(3),
+        "3 later calls of the same graphs were not looked at; all calls are compared where the script is run "
+        "without further options",
+    ),
+    (script.CutShort("killed"), "while its calls were recorded the script was killed"),
+    (script.UnseenAt(CallName(1, "f"), OFF), "at call 1 (`f`) 0.5 off"),
+    (
+        script.UnlikeAgain(CallName(1, "f")),
+        "call 1 (`f`) gives something else in eager when it is run again",
+    ),
+    *(
+        (
+            script.OneSided(12, "output[0]", larger),
+            f"in 12 calls output[0] is {side} than eager's on equal inputs: rounding goes to both sides",
+        )
+        for larger, side in ((True, "larger"), (False, "smaller"))
+    ),
     (script.ComparisonsFail(1), "the script's own comparison fails with compilation off too"),
     (script.ComparisonsFail(3), "the script's own 3 comparisons fail with compilation off too"),
     (

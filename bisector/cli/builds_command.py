@@ -18,6 +18,7 @@ from bisector.core.model import Machine
 from bisector.core.notes import NoBuildAsked
 from bisector.core.options import FIXED, Question
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import BuildsAlone
 from bisector.core.verdict import VerdictClass, decided
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.runner.journal import Journal
@@ -168,7 +169,7 @@ def run(folder: RunDirectory, asked: Question, progress: Progress) -> Result:
         target=asked.target,
         run=folder.path.name,
         environment=environment.describe(Machine(environment.version("torch"))),
-        verdict=decided(VerdictClass.UNRESOLVED, "the builds alone were asked"),
+        verdict=decided(VerdictClass.UNRESOLVED, BuildsAlone()),
         builds=found.result,
         stopped_because=found.reason or None,
     )

@@ -16,6 +16,7 @@ from bisector.core.options import Options, Question
 from bisector.core.other_calls import AlsoDiverges, Relation
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.report.document_json import to_json
+from bisector.report.reasons import words
 from bisector.runner import rundir
 from bisector.session import pipeline
 from bisector.session.build_question import check_packages, checked
@@ -49,7 +50,7 @@ def run_pipeline(run: rundir.RunDirectory, options: Options, given: Mapping[str,
     """Runs or goes on with the command of these options; returns the exit status."""
     lines = given.get("json_lines", False)
     with Display(given["quiet"], given["verbose"], given["no_color"], options.budget_s, lines) as display:
-        session = Session(run, options, display.progress)
+        session = Session(run, options, display.progress, words)
         result: Result | None = None
         try:
             result = PIPELINES[options.command](session)

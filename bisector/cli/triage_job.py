@@ -23,6 +23,7 @@ from bisector.core.options import Options
 from bisector.core.outcome import OF_STATUS, Outcome
 from bisector.errors import AnotherHead, NumbisectError
 from bisector.report.document_json import to_json
+from bisector.report.reasons import words
 from bisector.report.result import document_of
 from bisector.runner.rundir import RunDirectory
 from bisector.session import pipeline
@@ -60,10 +61,10 @@ def _session(run: RunDirectory, options: Options) -> Session:
     """With what earlier looks asked, unless they were made elsewhere: on another machine of a cluster, or
     before a file next to the target was edited."""
     try:
-        return Session(run, options, _say)
+        return Session(run, options, _say, words)
     except AnotherHead:
         run.start_over()
-        return Session(run, options, _say)
+        return Session(run, options, _say, words)
 
 
 def _say(stage: str, text: str) -> None:
@@ -76,7 +77,7 @@ def _judged(looked: Looked, result: Result, default: Measurement) -> Looked:
         looked,
         outcome=OF_STATUS[result.status],
         verdict=verdict.kind.value,
-        reason=verdict.reason,
+        reason=words(verdict.reason),
         signature=_signature(result.answer),
         patterns=tuple(sorted({pattern(decision.id) for decision in default.decisions})),
         probes=_run(result.probes),
@@ -133,7 +134,7 @@ def _after(looked: Looked, answer: Answer, known: Cause | None) -> Looked:
         known=known is not None,
         explained=True,
         verdict=answer.classified.kind.value,
-        reason=answer.classified.reason,
+        reason=words(answer.classified.reason),
         run=run,
         repro=answer.repro and f"{run}/{answer.repro}",
         n_ops=answer.minimal.n_ops if answer.minimal is not None else None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from .criterion import DTYPE_TOLERANCES, Criterion
 from .dtypes import EPS
 from .evidence import Evidence
 from .far_elements import FAR, FEW, NOTICED, far_steps
+from .leaning import Leaning
 from .model import Measurement, OutputMeasurement, Tolerance, family
 
 # An error twice the other's is the margin of torch._dynamo.utils.same (multiplier 2) for "worse". It is
@@ -35,16 +35,6 @@ LEAST_DRAWS = 8
 # by one such run in four.
 WIDE_DRAWS = 2
 NOT_MET = 0.75
-
-
-class Leaning(enum.Enum):
-    """Which of the two is farther from the reference."""
-
-    WORSE = "farther from"
-    BETTER = "closer to"
-    ALIKE = "about as far as eager from"
-    ROUNDS = "no farther than rounding explains from"  # farther than eager is, or nearer
-    INCONCLUSIVE = "not known to be farther from or closer to"
 
 
 def is_exact(output: OutputMeasurement) -> bool:

@@ -20,6 +20,7 @@ from .model import Measurement, OutputMeasurement, ProbeResult
 from .notes import Note
 from .other_calls import AlsoDiverges, Relation
 from .protocol import HooksTested
+from .reasons import Told
 from .reproduced import Reproduced, WrittenTest
 from .script_tried import ScriptTried, UnderFix
 from .search.graded import Graded
@@ -105,7 +106,7 @@ class Answer:
     @property
     def classified(self) -> Verdict:
         """The verdict; of what never came to one, that it is unresolved."""
-        return decided(VerdictClass.UNRESOLVED, "") if self.verdict is None else self.verdict
+        return decided(VerdictClass.UNRESOLVED, Told("")) if self.verdict is None else self.verdict
 
     @property
     def outputs(self) -> tuple[OutputMeasurement, ...]:

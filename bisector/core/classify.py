@@ -10,14 +10,25 @@ from .evidence import Evidence
 from .judge import judge
 from .model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from .outcome import Outcome
+from .reasons import (
+    AllAgree,
+    DrawsBeyond,
+    DrawsOthers,
+    EagerDiffers,
+    EagerDiffersAt,
+    EagerDraws,
+    OfOutput,
+    Reason,
+    RunsDiffer,
+    ShapeMoves,
+    Together,
+    Told,
+    WrongInEveryRun,
+)
 from .trace import Trace
 from .value_verdict import ValueVerdict, mended
 from .verdict import Rule, Verdict, VerdictClass, decided
 
-DRAWS_OTHERS = (
-    "compiled uses another random stream than eager; with eager's (fallback_random) every output agrees"
-)
-EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
 # What kind of divergence is no matter of accuracy: eager says what the program means.
 PLAINLY_WRONG = (DivergenceKind.SHAPE, DivergenceKind.DTYPE, DivergenceKind.ALIAS)
 
@@ -29,15 +40,15 @@ def classify(
     nudges. own_random: the compile was set to draw random numbers as eager does (fallback_random)."""
     default = judge(evidence.default, criterion)
     if default.outcome is Outcome.UNRESOLVED:
-        return decided(VerdictClass.UNRESOLVED, default.reason)
+        return decided(VerdictClass.UNRESOLVED, Told(default.reason))
     if (steady := _steady_alone(evidence, criterion, default.signatures)) is not None:
         return classify(steady, criterion, own_random, followed)
     raised, undeclared = evidence.default.raises, None
     if default.signatures and {s.path for s in default.signatures} <= set(evidence.undeclared_paths):
-        reason = evidence.undeclared
-        undeclared = decided(VerdictClass.UNDEFINED, reason, Rule.DECLARATION, default.signatures)
+        declared = Told(evidence.undeclared)
+        undeclared = decided(VerdictClass.UNDEFINED, declared, Rule.DECLARATION, default.signatures)
     if raised and default.outcome is Outcome.FAIL:
-        raises = default.reason.partition(": ")[2]
+        raises = Told(default.reason.partition(": ")[2])
         return undeclared or decided(VerdictClass.RAISES, raises, signatures=default.signatures)
     if not raised:
         unsteady = _eager_differs(evidence, criterion, default.signatures)
@@ -45,33 +56,28 @@ def classify(
         if unsteady is not None:
             return unsteady
     if default.outcome is Outcome.PASS:
-        agrees = default.reason if raised else "every output agrees within tolerance"
+        agrees = Told(default.reason) if raised else AllAgree()
         return decided(VerdictClass.AGREES, agrees, compared=default.compared)
     # Where both draw the same numbers, what else differs is judged as in a call that draws nothing.
     if not own_random and (beyond := next(iter(evidence.outside.items()), None)) is not None:
-        reason = f"{beyond[0]}: {beyond[1]} elements that compiled draws lie beyond all that eager draws"
-        return decided(VerdictClass.UNRESOLVED, reason, Rule.DRAWN_ALIKE, default.signatures)
+        return decided(VerdictClass.UNRESOLVED, DrawsBeyond(*beyond), Rule.DRAWN_ALIKE, default.signatures)
     if evidence.alike is not None and judge(evidence.alike, criterion).outcome is Outcome.PASS:
-        return decided(VerdictClass.RANDOM, DRAWS_OTHERS, Rule.DRAWN_ALIKE, default.signatures)
+        return decided(VerdictClass.RANDOM, DrawsOthers(), Rule.DRAWN_ALIKE, default.signatures)
     if _is_unsteady(evidence.again, criterion) and not own_random:
-        reason = (
-            "eager draws random numbers and differs from itself; torch.compile draws others. "
-            "With `-c fallback_random=True` both draw the same"
-        )
-        return decided(VerdictClass.NONDETERMINISTIC, reason, Rule.DRAWN_ALIKE, default.signatures)
+        return decided(VerdictClass.NONDETERMINISTIC, EagerDraws(), Rule.DRAWN_ALIKE, default.signatures)
     if undeclared is not None:
         return undeclared
     for output in evidence.default.outputs:
         found = criterion.divergence(output)
         if found is not None and found[0] is DivergenceKind.SHAPE:
-            shapes = f"{output.path}: {found[1]}"
+            shapes = OfOutput(output.path, Told(found[1]))
             if (shape := _by_shape(evidence, criterion, output, shapes, default.signatures)) is not None:
                 return shape
         if found is not None and found[0] in PLAINLY_WRONG:
-            reason = f"{output.path}: {found[1]}"
+            reason = OfOutput(output.path, Told(found[1]))
             return decided(VerdictClass.COMPILED_WORSE, reason, Rule.KIND, default.signatures)
     if all(signature.kind is DivergenceKind.STRIDE for signature in default.signatures):
-        return decided(VerdictClass.COMPILED_WORSE, default.reason, Rule.KIND, default.signatures)
+        return decided(VerdictClass.COMPILED_WORSE, Told(default.reason), Rule.KIND, default.signatures)
     return ValueVerdict(evidence, criterion, default.signatures, followed).verdict()
 
 
@@ -83,21 +89,21 @@ def _by_shape(
     evidence: Evidence,
     criterion: Criterion,
     output: OutputMeasurement,
-    shapes: str,
+    shapes: Reason,
     signatures: tuple[Signature, ...],
 ) -> Verdict | None:
     """Where how many elements an output has hangs on its values: on casts that are not executed, or on
-    rounding. None where neither changes it. shapes: how the two shapes differ, in words."""
-    if (how := mended(output, evidence, criterion)) is not None:
-        kind, why, rule = VerdictClass.ELIDED_ROUNDING, how, Rule.CASTS
+    rounding. None where neither changes it. shapes: how the two shapes differ."""
+    why: Reason | None = mended(output, evidence, criterion)
+    if why is not None:
+        kind, rule = VerdictClass.ELIDED_ROUNDING, Rule.CASTS
     elif moved := max(map(_elements_more, evidence.nudged_at(output.path)), default=0):
         far = _elements_more(output) > MOVES_AS_MANY * moved
         kind = VerdictClass.UNRESOLVED if far else VerdictClass.AMPLIFIED_ROUNDING
-        why = f"one ulp at each node changes that of eager's own output by {moved} elements"
-        rule = Rule.ROUNDING
+        why, rule = ShapeMoves(moved), Rule.ROUNDING
     else:
         return None
-    return decided(kind, f"{shapes}; {why}", rule, signatures)
+    return decided(kind, Together((shapes, why)), rule, signatures)
 
 
 def _elements_more(output: OutputMeasurement) -> int:
@@ -130,9 +136,8 @@ def _eager_differs(
         return None
     named = next(iter(evidence.undefined.items()), None)
     if named is not None:
-        reason = f"{EAGER_DIFFERS}: `{named[0]}` is {named[1]}"
-        return decided(VerdictClass.UNDEFINED, reason, Rule.UNDEFINED_NODE, signatures)
-    return decided(VerdictClass.NONDETERMINISTIC, EAGER_DIFFERS, Rule.EAGER_REPEATED, signatures)
+        return decided(VerdictClass.UNDEFINED, EagerDiffersAt(*named), Rule.UNDEFINED_NODE, signatures)
+    return decided(VerdictClass.NONDETERMINISTIC, EagerDiffers(), Rule.EAGER_REPEATED, signatures)
 
 
 def _compiled_differs(
@@ -157,15 +162,11 @@ def _compiled_differs(
     if not flipped and not (far and diverges):
         return None
     figures = {"runs": float(repeated.runs), "unlike_first": float(repeated.unlike)}
-    unlike = f"of {repeated.runs} runs {repeated.unlike} gave other bits than the first"
     if not flipped and (wrong := _wrong_in_every_run(evidence, criterion, signatures, followed)):
-        reason = f"{wrong}; its runs differ from each other too ({unlike}), and none agrees with eager"
-        return decided(VerdictClass.COMPILED_WORSE, reason, Rule.EVERY_RUN, signatures, figures)
+        every = WrongInEveryRun(wrong, repeated.runs, repeated.unlike)
+        return decided(VerdictClass.COMPILED_WORSE, every, Rule.EVERY_RUN, signatures, figures)
     agreeing = flipped if diverges else repeated.runs - flipped
-    reason = (
-        f"the compiled program differs from itself on the same inputs: {unlike}, and {agreeing} agree with "
-        "eager"
-    )
+    reason = RunsDiffer(repeated.runs, repeated.unlike, agreeing)
     return decided(VerdictClass.NONDETERMINISTIC, reason, Rule.COMPILED_REPEATED, signatures, figures)
 
 
@@ -174,12 +175,12 @@ def _wrong_in_every_run(
     criterion: Criterion,
     signatures: tuple[Signature, ...],
     followed: Trace | None,
-) -> str:
-    """How the first run is wrong, where all are by more than rounding; else empty."""
+) -> Reason | None:
+    """How the first run is wrong, where all are by more than rounding; else None."""
     assert evidence.repeated is not None
     runs = [evidence.default, *(other.against_eager for other in evidence.repeated.others)]
     found = [ValueVerdict(replace(evidence, default=run), criterion, signatures, followed) for run in runs]
-    return found[0].verdict().reason if all(one.is_wrong for one in found) else ""
+    return found[0].verdict().reason if all(one.is_wrong for one in found) else None
 
 
 def _is_unsteady(eager_again: Measurement | None, criterion: Criterion) -> bool:

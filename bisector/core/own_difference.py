@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from .notes import CallName
 from .program import CompiledCall, EffectKind, PlainRun
+from .reasons import Reason, Together
+from .script_reasons import (
+    CallLeaves,
+    ComparisonsFail,
+    EndsAlike,
+    PassesPutBack,
+    SidesDiffer,
+    StatusAlike,
+)
 from .verdict import Rule, Verdict, VerdictClass, decided
 
-MOST_NAMED = 3  # tensors of one call
-# What a call does that a second call then meets, and what to change. Of several the first that is the reason:
-# a module in training draws too, and what it changes says more.
-_ADVICE = {
-    EffectKind.MUTATES: ("changes {} in place", "give each side a copy of its own"),
-    EffectKind.MAKES_LAZY: (
-        "makes the parameters of a lazy module, which are drawn then",
-        "call it once before anything is compared",
-    ),
-    EffectKind.CHANGES_STATE: ("changes {}", "give each side a module of its own, or call `eval()`"),
-    EffectKind.DRAWS: ("draws random numbers", "seed before each side, or call `eval()`"),
-}
-NOT_FOUND = "what makes its two sides differ was not found"
+# What a call does that a second call then meets. Of several the first that is the reason: a module in
+# training draws too, and what it changes says more.
+_TRIED = (EffectKind.MUTATES, EffectKind.MAKES_LAZY, EffectKind.CHANGES_STATE, EffectKind.DRAWS)
 Trial = Callable[[EffectKind], PlainRun]  # the script with compilation off, what calls do so put back
 
 
@@ -34,52 +34,42 @@ def own_difference(eager: PlainRun, trial: Trial) -> Verdict | None:
     says = _says(eager)
     if says is None and all(eager.agreed):
         return None
-    tried = list[str]()
+    tried = list[CallLeaves]()
     for kind, call in _candidates(eager):
-        does, change = _ADVICE[kind]
-        effect = f"call {call.index + 1} (`{call.entry}`) {does.format(_names(call, kind))}"
+        leaves = CallLeaves(CallName(call.index + 1, call.entry), kind, _names(call, kind))
         if _passes(eager, trial(kind)):
-            passes = f"{effect}: where that is put back before each call it passes; {change}"
-            reason = f"{says or _answers(eager)}; {passes}"
+            fails = says or ComparisonsFail(eager.agreed.count(False))
+            reason = Together((fails, PassesPutBack(leaves)))
             return decided(VerdictClass.OWN_DIFFERENCE, reason, rule=Rule.PUT_BACK)
-        tried.append(effect)
+        tried.append(leaves)
     if says is None:
         return None
-    looked_at = f" ({', and '.join(tried)}, which does not explain it)" if tried else ""
-    return decided(VerdictClass.OWN_DIFFERENCE, f"{says}; {NOT_FOUND}{looked_at}", rule=Rule.SCRIPT)
+    unexplained = Together((says, SidesDiffer(tuple(tried))))
+    return decided(VerdictClass.OWN_DIFFERENCE, unexplained, rule=Rule.SCRIPT)
 
 
-def _says(eager: PlainRun) -> str | None:
+def _says(eager: PlainRun) -> Reason | None:
     """How the script says that its sides differ; None where it does not."""
     if eager.refuted:
-        several = "comparison fails" if eager.refuted == 1 else f"{eager.refuted} comparisons fail"
-        return f"the script's own {several} with compilation off too"
-    if (eager.ended or "").startswith("AssertionError"):
-        return f"the script ends with compilation off too: {eager.ended}"
+        return ComparisonsFail(eager.refuted)
+    if eager.ended is not None and eager.ended.startswith("AssertionError"):
+        return EndsAlike(eager.ended)
     if eager.ended is None and eager.status:
-        return f"the script ends with status {eager.status} with compilation off too"
+        return StatusAlike(eager.status)
     return None
-
-
-def _answers(eager: PlainRun) -> str:
-    failed = eager.agreed.count(False)
-    several = "comparison fails" if failed == 1 else f"{failed} comparisons fail"
-    return f"the script's own {several} with compilation off too"
 
 
 def _candidates(eager: PlainRun) -> Iterator[tuple[EffectKind, CompiledCall]]:
     """Each thing that a call does, with the first call that does it."""
-    for kind in _ADVICE:
+    for kind in _TRIED:
         for call in eager.calls:
             if any(effect.kind is kind for effect in call.effects):
                 yield kind, call
                 break
 
 
-def _names(call: CompiledCall, kind: EffectKind) -> str:
-    names = sorted(effect.name for effect in call.effects if effect.kind is kind)
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return " and ".join(names[:MOST_NAMED]) + more
+def _names(call: CompiledCall, kind: EffectKind) -> tuple[str, ...]:
+    return tuple(sorted(effect.name for effect in call.effects if effect.kind is kind))
 
 
 def _passes(eager: PlainRun, tried: PlainRun) -> bool:

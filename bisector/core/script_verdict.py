@@ -20,69 +20,54 @@ from .criterion import EXACT, Criterion
 from .evidence import FALLBACK_RANDOM, Evidence
 from .judge import judge
 from .model import DivergenceKind, OutputMeasurement, family
+from .notes import CallName
 from .outcome import Outcome
 from .program import Carrier, CompiledCall, PlainRun
+from .reasons import Reason, Together, Told
+from .script_reasons import (
+    AddsUp,
+    AgreesBeside,
+    AsksCompiling,
+    AutogradShows,
+    BetweenCalls,
+    CallNotReached,
+    CannotTell,
+    DivergesAt,
+    DynamoShows,
+    EagerNotBeside,
+    GivenOtherwise,
+    HangsOnTime,
+    LosesTangents,
+    MoreThanRounding,
+    NoSecondRun,
+    NotByUnsteadiness,
+    NotFollowed,
+    NotKnownSteady,
+    OnEqualInputs,
+    OneSided,
+    OtherwiseLaid,
+    RaisesThere,
+    RightUnknown,
+    RoundsAlike,
+    SaysAtTimes,
+    SaysByNeither,
+    SaysByTime,
+    SaysGrown,
+    ScriptDrawsOthers,
+    SteadyBesides,
+    SuddenlyOff,
+    TwoRunsDiffer,
+    UnlikeAgain,
+    UnseenAt,
+)
 from .shown import ScriptResult, shown
 from .verdict import Rule, Verdict, VerdictClass, decided
 
-UNSTEADY = "two runs of the script with compilation off differ"
 # The settings with which compiled draws from the streams that eager draws from.
 DRAWS_ALIKE = (FALLBACK_RANDOM, "dynamo.use_numpy_random_stream")
-DRAWS_OTHERS = (
-    "compiled draws from another random stream than eager; where it draws from eager's "
-    f"({' and '.join(DRAWS_ALIKE)}) the script agrees"
-)
-ROUNDED = "so they do with compilation off where each operation is moved by some steps of its dtype"
-NOT_BY_ROUNDING = (
-    "small differences of the values make it, and with compilation off it does not come of moving each "
-    "operation of the calls by some steps of its dtype: they are not known to be rounding"
-)
-GROWS = (
-    "at each call up to this one eager, run on the inputs of the compiled call, gives the same, and with "
-    "compilation off the script comes to the same inputs where each call gives what it gave compiled: small "
-    f"differences add up from call to call; {ROUNDED}"
-)
-HANGS_ON_TIME = (
-    "what a call is given hangs on how long earlier calls take: with compilation off the script comes to the "
-    "same inputs where each call gives what it gave compiled and takes as long"
-)
-OTHERWISE_LAID = (
-    "with compilation off the script comes to the same where each call gives what it gave compiled and this "
-    "lies in memory as it lay there: the strides of an output are others than eager's"
-)
-SAYS_GROWN = (
-    "each call agrees on equal inputs, and with compilation off the script says the same where each call "
-    f"gives what it gave compiled: small differences of the values make that of it; {ROUNDED}"
-)
-SAYS_TIME = (
-    "what it says hangs on how long its calls take: with compilation off it says the same where each call "
-    "gives what it gave compiled and takes as long"
-)
-NEITHER = (
-    "with compilation off the script does not say so where each call gives what it gave compiled, laid out "
-    "so, and takes as long: neither values nor strides nor time make the difference, but what else the calls "
-    "do, such as a side effect that is lost"
-)
-UNSTEADY_WORDS = "all values of its calls are bit-equal, and with compilation off it says the same at times"
-ASKS = (
-    "the script asks whether it is compiled (`is_compiling`) and does something else then: told so with "
-    "compilation off too, it gives the same"
-)
 # Rungs that compute with eager's own kernels, one operation at a time.
 BY_EAGERS_KERNELS = ("eager", "aot_eager")
-LAYERS = {
-    "eager": "Dynamo's graphs, run op by op, already show it: its tracing or its guards cause it, or what "
-    "happens between the calls",
-    "aot_eager": "it shows without Inductor, with AOTAutograd alone",
-}
-NO_TANGENTS = (
-    "forward-mode differentiation is lost: a kernel that Inductor makes carries no tangents, where eager's "
-    "operations do"
-)
-BETWEEN = (
-    "no captured call diverges by itself: it arises between graphs, from call to call, in the state that a "
-    "call leaves behind, or from what the tolerance allows"
-)
+LAYERS = {"eager": DynamoShows(), "aot_eager": AutogradShows()}
 
 
 @dataclass(frozen=True)
@@ -90,17 +75,17 @@ class EqualInputs:
     """The first call of the script that differs from eager on equal inputs.
 
     place: that call, with its evidence; None where there is none up to the call that diverges, or it is not
-    known. unknown: why it is not, empty where it is. channel: what carried the difference to the call that
+    known. unknown: why it is not, None where it is. channel: what carried the difference to the call that
     diverges, where no call made it, or to what the script says outside its calls; None where that was not
     asked.
     """
 
     place: CompiledCall | None = None
-    unknown: str = ""
+    unknown: Reason | None = None
     channel: Channel | None = None
 
 
-NOT_ASKED = EqualInputs(unknown="eager was not run on the inputs that the compiled calls had")
+NOT_ASKED = EqualInputs(unknown=EagerNotBeside())
 
 
 def first_unequal(
@@ -110,23 +95,24 @@ def first_unequal(
     same inputs. diverging: what the script shows without that, at one of its calls or outside all of them."""
     calls = compiled.calls if diverging.call is None else compiled.calls[: diverging.call + 1]
     if len(calls) <= (diverging.call or 0):
-        return EqualInputs(unknown="with eager run beside it the script did not come to that call")
+        return EqualInputs(unknown=CallNotReached())
     for call in calls:
-        name = f"call {call.index + 1} (`{call.entry}`)"
+        name = _named(call)
         if call.beside is None:
-            return EqualInputs(unknown=f"at {name} {call.beside_unseen or RAISES}")
+            unseen = Told(call.beside_unseen) if call.beside_unseen else RaisesThere()
+            return EqualInputs(unknown=UnseenAt(name, unseen))
         if call.beside.default.error is not None:
-            return EqualInputs(unknown=f"at {name} {call.beside.default.error}")
+            return EqualInputs(unknown=UnseenAt(name, Told(call.beside.default.error)))
         again = control.calls[call.index].beside if call.index < len(control.calls) else None
         if again is None or judge(again.default, criterion).outcome is not Outcome.PASS:
-            return EqualInputs(unknown=f"{name} gives something else in eager when it is run again")
+            return EqualInputs(unknown=UnlikeAgain(name))
         if judge(call.beside.default, criterion).outcome is not Outcome.PASS:
             return EqualInputs(call)
         if call.beside_unseen:
-            return EqualInputs(unknown=f"at {name} {call.beside_unseen}")
+            return EqualInputs(unknown=UnseenAt(name, Told(call.beside_unseen)))
     found = shown(PlainRun(control.calls[: len(calls)], status=0), PlainRun(calls, status=0), criterion)
     if diverging.call is not None and found.call != diverging.call:
-        return EqualInputs(unknown="with eager run beside it the script does not diverge at that call")
+        return EqualInputs(unknown=AgreesBeside())
     return _no_rounding(calls)
 
 
@@ -139,19 +125,18 @@ def _no_rounding(calls: Sequence[CompiledCall]) -> EqualInputs:
     """What the calls differ by on equal inputs, though each is within the tolerance: a place where it is more
     than rounding makes, or why it is not known to be rounding. Rounding goes to both sides, and by about what
     one ulp at each operation makes."""
-    to_a_side = Counter[tuple[str, str]]()
+    to_a_side = Counter[tuple[str, bool]]()
     for call in calls:
         for output in call.beside.default.outputs if call.beside is not None else ():
             assert call.beside is not None
             if is_beyond_local(output, call.beside):
                 return EqualInputs(call)
             share = output.rises / output.n_diff if output.n_diff and not is_exact(output) else 0.5
-            side = "larger" if share >= MOSTLY else "smaller" if share <= 1 - MOSTLY else ""
-            to_a_side[output.path, side] += bool(side)
-    for (path, side), count in to_a_side.items():
+            if not 1 - MOSTLY < share < MOSTLY:
+                to_a_side[output.path, share >= MOSTLY] += 1
+    for (path, larger), count in to_a_side.items():
         if count >= ONE_SIDED:
-            one_sided = f"in {count} calls {path} is {side} than eager's on equal inputs"
-            return EqualInputs(unknown=f"{one_sided}: rounding goes to both sides")
+            return EqualInputs(unknown=OneSided(count, path, larger))
     return EqualInputs()
 
 
@@ -164,7 +149,7 @@ class ScriptRuns:
     run with it. exact: all values of all calls were seen, and are bit-equal. equal: what eager gives on the
     inputs of the compiled calls. same_random: what the script shows where both draw from the same random
     streams; None where no call draws. as_if_compiling: what it shows where `is_compiling` is true with
-    compilation off too; None where it does not ask. steady: what differs compiled, in a sentence, and not
+    compilation off too; None where it does not ask. steady: what differs compiled and not
     between two runs with compilation off that differ elsewhere.
     """
 
@@ -176,7 +161,7 @@ class ScriptRuns:
     same_random: ScriptResult | None = None
     rung: PlainRun | None = None
     as_if_compiling: ScriptResult | None = None
-    steady: str = ""
+    steady: Reason | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -190,11 +175,11 @@ class ScriptRuns:
         return self.as_if_compiling is not None and self.as_if_compiling.outcome is Outcome.PASS
 
     @property
-    def layer(self) -> str:
-        """What the first rung that shows it says, in a sentence."""
+    def layer(self) -> Reason:
+        """What the first rung that shows it says."""
         if self.first_bad == INDUCTOR and family(self.shown.path) == "tangent":
-            return NO_TANGENTS
-        return LAYERS.get(self.first_bad or "", BETWEEN)
+            return LosesTangents()
+        return LAYERS.get(self.first_bad or "", BetweenCalls())
 
     @property
     def by_eagers_kernels(self) -> bool:
@@ -229,40 +214,44 @@ def _is_more_than_rounding(output: OutputMeasurement) -> bool:
 def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
     """The verdict where the script diverges or it is not known whether it does."""
     if runs.again is not None and runs.again.outcome is Outcome.FAIL:
-        reason = f"{UNSTEADY} ({runs.again.reason})"
+        unsteady = TwoRunsDiffer(runs.again.reason)
         place = runs.equal.place
         if place is not None and place.beside is not None:
             kind, why, rule = _by_place(runs, place, place.beside, criterion)
             if kind is VerdictClass.COMPILED_WORSE:
-                return decided(kind, f"{why}; {reason}, which does not explain it", rule=rule)
-        if runs.steady:
-            return decided(VerdictClass.UNRESOLVED, f"{runs.steady}; but {reason}", rule=Rule.SCRIPT)
-        return decided(VerdictClass.NONDETERMINISTIC, reason, rule=Rule.SCRIPT)
+                return decided(kind, NotByUnsteadiness(why, unsteady), rule=rule)
+        if runs.steady is not None:
+            besides = SteadyBesides(runs.steady, unsteady)
+            return decided(VerdictClass.UNRESOLVED, besides, rule=Rule.SCRIPT)
+        return decided(VerdictClass.NONDETERMINISTIC, unsteady, rule=Rule.SCRIPT)
     if runs.shown.outcome is Outcome.UNRESOLVED:
-        return cannot_tell(runs.shown.reason)
-    at = f"the script diverges at {runs.shown.reason}"
+        return cannot_tell(Told(runs.shown.reason))
+    at = DivergesAt(runs.shown.reason)
     if runs.again is None or runs.again.outcome is Outcome.UNRESOLVED:
-        why = "no second run was made" if runs.again is None else runs.again.reason
-        return cannot_tell(f"{at}; whether that is steady is not known: {why}")
+        unknown = NoSecondRun() if runs.again is None else Told(runs.again.reason)
+        return cannot_tell(NotKnownSteady(at, unknown))
     if runs.differs_by_asking:
-        return decided(VerdictClass.OWN_DIFFERENCE, f"{at}; {ASKS}", rule=Rule.ASKS_COMPILING)
+        return decided(
+            VerdictClass.OWN_DIFFERENCE, Together((at, AsksCompiling())), rule=Rule.ASKS_COMPILING
+        )
     if runs.same_random is not None and runs.same_random.outcome is Outcome.PASS:
-        return decided(VerdictClass.RANDOM, f"{at}; {DRAWS_OTHERS}", rule=Rule.DRAWN_ALIKE)
+        draws = ScriptDrawsOthers(DRAWS_ALIKE)
+        return decided(VerdictClass.RANDOM, Together((at, draws)), rule=Rule.DRAWN_ALIKE)
     kind, why, rule = _classified(runs, criterion)
     if kind in ROUNDING and runs.first_bad == BY_EAGERS_KERNELS[0]:
         if runs.by_eagers_kernels:
-            kind, why, rule = VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS
+            kind, why, rule = _suddenly(runs)
         else:
-            kind, why, rule = _not_known(runs, ROUNDS_ALIKE)
-    return decided(kind, f"{at}; {why}", rule=rule)
+            kind, why, rule = _not_known(runs, RoundsAlike())
+    return decided(kind, Together((at, why)), rule=rule)
 
 
-def cannot_tell(reason: str) -> Verdict:
+def cannot_tell(why: Reason) -> Verdict:
     """Where nothing that was seen diverges, and something was not seen."""
-    return decided(VerdictClass.UNRESOLVED, f"cannot tell: {reason}", rule=Rule.SCRIPT)
+    return decided(VerdictClass.UNRESOLVED, CannotTell(why), rule=Rule.SCRIPT)
 
 
-_Classified = tuple[VerdictClass, str, Rule]
+_Classified = tuple[VerdictClass, Reason, Rule]
 
 
 def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
@@ -272,24 +261,25 @@ def _classified(runs: ScriptRuns, criterion: Criterion) -> _Classified:
         return _by_place(runs, runs.equal.place, runs.equal.place.beside, criterion)
     channel = runs.equal.channel
     if channel is not None and channel.carrier is Carrier.LAYOUT:
-        return VerdictClass.COMPILED_WORSE, f"{OTHERWISE_LAID}; {runs.layer}", Rule.KIND
+        return VerdictClass.COMPILED_WORSE, Together((OtherwiseLaid(), runs.layer)), Rule.KIND
     if runs.shown.call is None:
         return _outside_the_calls(runs)
-    if channel is not None and channel.carrier is not Carrier.UNKNOWN and not runs.equal.unknown:
+    if channel is not None and channel.carrier is not Carrier.UNKNOWN and runs.equal.unknown is None:
         return _by_channel(runs, channel)  # it may be time, which no rung tells
     if runs.by_eagers_kernels:
-        return VerdictClass.COMPILED_WORSE, f"{SUDDENLY}; {runs.layer}", Rule.EAGERS_KERNELS
-    if not runs.equal.unknown:
+        return _suddenly(runs)
+    if runs.equal.unknown is None:
         return _by_channel(runs, channel)
     if runs.shown.kind in PLAINLY_WRONG:
         return VerdictClass.COMPILED_WORSE, runs.layer, Rule.KIND
     return _not_known(runs, runs.equal.unknown)
 
 
-RAISES = "it raises, and gives nothing to compare"
+def _suddenly(runs: ScriptRuns) -> _Classified:
+    return VerdictClass.COMPILED_WORSE, Together((SuddenlyOff(), runs.layer)), Rule.EAGERS_KERNELS
+
+
 ROUNDING = (VerdictClass.AMPLIFIED_ROUNDING, VerdictClass.EQUALLY_ACCURATE)
-ROUNDS_ALIKE = "it is as small as rounding makes it, and eager's own kernels, which round alike, show it"
-SUDDENLY = "no call before it differs in a bit, and eager's own kernels, which round alike, show it"
 
 
 def _outside_the_calls(runs: ScriptRuns) -> _Classified:
@@ -298,16 +288,16 @@ def _outside_the_calls(runs: ScriptRuns) -> _Classified:
     if channel is None or channel.carrier is Carrier.UNKNOWN:
         return _not_followed(runs, channel)
     if channel.carrier is Carrier.TIME:
-        return VerdictClass.UNRESOLVED, SAYS_TIME, Rule.GROWTH
+        return VerdictClass.UNRESOLVED, SaysByTime(), Rule.GROWTH
     if channel.carrier is Carrier.OTHER:
         lost = runs.first_bad == BY_EAGERS_KERNELS[0]
         kind = VerdictClass.COMPILED_WORSE if lost else VerdictClass.UNRESOLVED
-        return kind, f"{NEITHER}; {runs.layer}", Rule.GROWTH
+        return kind, Together((SaysByNeither(), runs.layer)), Rule.GROWTH
     if runs.exact:
-        return VerdictClass.UNRESOLVED, f"{UNSTEADY_WORDS}; {runs.layer}", Rule.SCRIPT
-    if runs.equal.unknown:
+        return VerdictClass.UNRESOLVED, Together((SaysAtTimes(), runs.layer)), Rule.SCRIPT
+    if runs.equal.unknown is not None:
         return _not_known(runs, runs.equal.unknown)
-    return VerdictClass.AMPLIFIED_ROUNDING, SAYS_GROWN, Rule.GROWTH
+    return VerdictClass.AMPLIFIED_ROUNDING, SaysGrown(), Rule.GROWTH
 
 
 def _by_place(
@@ -321,39 +311,36 @@ def _by_place(
     # Eager's own kernels round the same: what is off by far more does not do what the program says.
     far = any(is_far(output, on_equal_inputs) for output in on_equal_inputs.default.outputs)
     if unproved and (runs.by_eagers_kernels or (far and runs.first_bad in BY_EAGERS_KERNELS)):
-        why = _at(place, runs.shown.call, "more than rounding explains")
-        return VerdictClass.COMPILED_WORSE, f"{why}; {runs.layer}", Rule.EAGERS_KERNELS
-    return found.kind, f"{_at(place, runs.shown.call, found.reason)}; {runs.layer}", found.rule
+        more = _at(place, runs.shown.call, MoreThanRounding())
+        return VerdictClass.COMPILED_WORSE, Together((more, runs.layer)), Rule.EAGERS_KERNELS
+    return found.kind, Together((_at(place, runs.shown.call, found.reason), runs.layer)), found.rule
 
 
 def _by_channel(runs: ScriptRuns, channel: Channel | None) -> _Classified:
     """Where each call agrees on equal inputs: by what carried the difference to the one that diverges."""
     if channel is not None and channel.carrier is Carrier.VALUES:
-        return VerdictClass.AMPLIFIED_ROUNDING, GROWS, Rule.GROWTH
+        return VerdictClass.AMPLIFIED_ROUNDING, AddsUp(), Rule.GROWTH
     if channel is not None and channel.carrier is Carrier.TIME:
-        return VerdictClass.UNRESOLVED, HANGS_ON_TIME, Rule.GROWTH
+        return VerdictClass.UNRESOLVED, HangsOnTime(), Rule.GROWTH
     if channel is None or channel.call is None:
         return _not_followed(runs, channel)
-    call = channel.call
-    where = f"call {call.index + 1} (`{call.entry}`) is given another {channel.at}"
-    why = (
-        f"each call up to this one agrees on equal inputs, and {where} than compiled where each call before "
-        "gives what it gave compiled: the difference does not come through what the calls give, but through "
-        f"what else they do, such as a side effect that is lost; {runs.layer}"
-    )
+    why = Together((GivenOtherwise(_named(channel.call), channel.at), runs.layer))
     lost = runs.first_bad in BY_EAGERS_KERNELS
     return VerdictClass.COMPILED_WORSE if lost else VerdictClass.UNRESOLVED, why, Rule.GROWTH
 
 
 def _not_followed(runs: ScriptRuns, channel: Channel | None) -> _Classified:
-    return _not_known(runs, "it was not followed from call to call" if channel is None else channel.unknown)
+    return _not_known(runs, NotFollowed() if channel is None else Told(channel.unknown))
 
 
-def _not_known(runs: ScriptRuns, why: str) -> _Classified:
+def _not_known(runs: ScriptRuns, why: Reason) -> _Classified:
     """Which of the two is right."""
-    return VerdictClass.UNRESOLVED, f"{runs.layer}; which is right is not known: {why}", Rule.SCRIPT
+    return VerdictClass.UNRESOLVED, RightUnknown(runs.layer, why), Rule.SCRIPT
 
 
-def _at(place: CompiledCall, diverging: int | None, reason: str) -> str:
-    where = "there" if place.index == diverging else f"at call {place.index + 1} (`{place.entry}`)"
-    return f"on equal inputs {where}: {reason}"
+def _at(place: CompiledCall, diverging: int | None, found: Reason) -> OnEqualInputs:
+    return OnEqualInputs(None if place.index == diverging else _named(place), found)
+
+
+def _named(call: CompiledCall) -> CallName:
+    return CallName(call.index + 1, call.entry)

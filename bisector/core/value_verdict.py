@@ -10,7 +10,6 @@ from .accuracy import (
     AMPLIFIED,
     WORSE,
     Drawn,
-    Leaning,
     gain,
     is_beyond_local,
     is_exact,
@@ -31,15 +30,35 @@ from .accuracy import (
 from .criterion import Criterion
 from .evidence import Evidence
 from .judge import judge
+from .leaning import Leaning
 from .model import DivergenceKind, OutputMeasurement, Signature
 from .outcome import Outcome
+from .reasons import OfOutput, Reason, Together
 from .trace import NodeTrace, Trace, amplified, amplifier, rounding_alone
+from .value_reasons import (
+    AtAStep,
+    BeyondNudges,
+    CastExplainsPart,
+    CastLeftOut,
+    EagerMoves,
+    ElementsDiffer,
+    Errors,
+    ErrorsByCasts,
+    FromUndefined,
+    Growth,
+    NearerOnOthers,
+    NearerTo,
+    NearerUnclear,
+    NodeDiffers,
+    NoReferenceToTell,
+    NoRoundingExplains,
+    NotFinite,
+    RoundingFallsShort,
+    RoundingGrows,
+    ShownBy,
+    UndefinedNode,
+)
 from .verdict import Rule, Verdict, VerdictClass, decided
-
-NARROWED = "a cast to a narrower dtype, which the program wrote, is not executed"
-NOT_EXECUTED = f"{NARROWED}; where it is, this output agrees"
-AS_WITHOUT = f"{NARROWED}; this output is that of eager without it"
-NO_MORE_THAN_ROUNDING = f"{NARROWED}; where it is, no more is left than rounding at each node makes"
 
 
 @dataclass(frozen=True)
@@ -80,17 +99,15 @@ class ValueVerdict:
             return others
         return self._by_casts(cast)
 
-    def _explained(self) -> dict[str, str]:
+    def _explained(self) -> dict[str, Reason]:
         """The outputs that differ where torch leaves a value undefined, and nowhere else, with the reason."""
-        found: dict[str, str] = {}
+        found: dict[str, Reason] = {}
         for path in self.paths if self.evidence.undefined else ():
             name, what = next(iter(self.evidence.undefined.items()))
             if path in self.evidence.undefined_paths:
-                depends = f"all elements that differ depend on `{name}`"
-                found[path] = f"{depends}, which is {what}: torch leaves that undefined"
+                found[path] = FromUndefined(name, what)
             elif (node := self._first_off(path)) is not None and node.name in self.evidence.undefined:
-                what = self.evidence.undefined[node.name]
-                found[path] = f"`{node.name}` ({node.op}) is {what}, which torch leaves undefined"
+                found[path] = UndefinedNode(node.name, node.op, self.evidence.undefined[node.name])
         return found
 
     def _first_off(self, path: str) -> NodeTrace | None:
@@ -98,7 +115,7 @@ class ValueVerdict:
         nodes = () if self.followed is None else self.followed.behind([path])
         return next((n for n in nodes if n.wrong or n.beyond), None)
 
-    def _undefined(self, explained: Mapping[str, str]) -> Verdict:
+    def _undefined(self, explained: Mapping[str, Reason]) -> Verdict:
         by_values = set(self.paths) <= set(self.evidence.undefined_paths)
         rule = Rule.UNDEFINED_VALUES if by_values else Rule.UNDEFINED_NODE
         return self._decided(VerdictClass.UNDEFINED, next(iter(explained.values())), rule)
@@ -124,7 +141,7 @@ class ValueVerdict:
     def nodes(self) -> tuple[NodeTrace, ...]:
         return () if self.followed is None else self.followed.behind(self.paths)
 
-    def _decided(self, kind: VerdictClass, reason: str, rule: Rule, **figures: float) -> Verdict:
+    def _decided(self, kind: VerdictClass, reason: Reason, rule: Rule, **figures: float) -> Verdict:
         return decided(kind, reason, rule, self.signatures, figures)
 
     def _by_node(self) -> Verdict | None:
@@ -132,10 +149,7 @@ class ValueVerdict:
         node = next((n for n in self.nodes if n.wrong), None)
         if node is None:
             return None
-        far = f"by {node.local_ulp:.3g} ulp" if math.isfinite(node.local_ulp) else "by more than any rounding"
-        own = node.eager_ulp
-        rounding = "" if own is None else f", of which eager's own rounding is {own:.3g}"
-        reason = f"on equal inputs `{node.name}` ({node.op}) differs from eager {far}{rounding}"
+        reason = NodeDiffers(node.name, node.op, node.local_ulp, node.eager_ulp)
         figures = {"local_ulp": node.local_ulp} | (
             {} if node.eager_ulp is None else {"eager_ulp": node.eager_ulp}
         )
@@ -144,21 +158,18 @@ class ValueVerdict:
     def _by_casts(self, cast: Mapping[str, OutputMeasurement]) -> Verdict:
         """cast: the outputs that they explain, one at least."""
         output = next(iter(cast.values()))
-        other, errors = self.evidence.widest_at(output.path), ""
+        other = self.evidence.widest_at(output.path)
+        how = self._mended(output) or CastLeftOut(ShownBy.ROUNDING_LEFT)
+        reason: Reason = OfOutput(output.path, how)
         if other is not None and is_known(output):
-            errors = f" (rms error with the casts {_errors_of(output)}; without any {_errors_of(other)})"
-        how = self._mended(output) or NO_MORE_THAN_ROUNDING
-        reason = f"{output.path}: {how}{errors}"
+            reason = ErrorsByCasts(output.path, how, _errors_of(output), _errors_of(other))
         return self._decided(VerdictClass.ELIDED_ROUNDING, reason, Rule.CASTS, **_figures(output))
 
     def _left_by_casts(self, output: OutputMeasurement) -> Verdict:
         """Of an output that differs less, and still does, where the casts are executed."""
         executed = self.evidence.executed_at(output.path)
-        left = "" if executed is None else f", by up to {executed.max_abs:.3g}"
-        reason = (
-            f"{output.path}: {NARROWED}; where it is, this output still differs{left}, which one ulp at each "
-            f"node may make: whether rounding is all of it is not known"
-        )
+        left = None if executed is None else executed.max_abs
+        reason = OfOutput(output.path, CastExplainsPart(left))
         return self._decided(VerdictClass.UNRESOLVED, reason, Rule.CASTS, **_figures(output))
 
     def _cast(self) -> dict[str, OutputMeasurement]:
@@ -182,7 +193,7 @@ class ValueVerdict:
                 found[output.path] = output
         return found
 
-    def _mended(self, output: OutputMeasurement) -> str | None:
+    def _mended(self, output: OutputMeasurement) -> CastLeftOut | None:
         return mended(output, self.evidence, self.criterion)
 
     def _left(self, output: OutputMeasurement) -> OutputMeasurement | None:
@@ -223,22 +234,17 @@ class ValueVerdict:
     def _without_rounding(self, output: OutputMeasurement) -> Verdict:
         """Of an output whose dtype has no rounding, and whose differences none before it explains: those at
         elements that no rounding moves are none; where it moves them all, but less far, it is not known."""
-        differ = f"{output.path}: {output.n_diff} of {output.numel} elements differ"
-        how_many = f"{differ}; {output.dtype} has no rounding"
+        differ = ElementsDiffer(output.path, output.n_diff, output.numel)
         if (how := self._mended(output)) is not None:
-            return self._decided(VerdictClass.ELIDED_ROUNDING, f"{differ}; {how}", Rule.CASTS)
+            return self._decided(VerdictClass.ELIDED_ROUNDING, Together((differ, how)), Rule.CASTS)
         figures = {"n_diff": float(output.n_diff)}
         if output.unexplained is not None:
             figures |= {"unexplained": float(output.unexplained), "unmoved": float(output.unmoved or 0)}
         if output.unmoved is None or is_unmoved(output, self.evidence):
-            which = "them" if output.unmoved in (None, output.n_diff) else f"{output.unmoved} of them"
-            reason = f"{how_many}, and none before it explains {which}"
-            return self._decided(VerdictClass.COMPILED_WORSE, reason, Rule.EXACT_DTYPE, **figures)
-        reason = (
-            f"{how_many}, and the rounding before it, which moves this output in eager too, does not come as "
-            f"far at {output.unexplained} of them"
-        )
-        return self._decided(VerdictClass.UNRESOLVED, reason, Rule.EXACT_DTYPE, **figures)
+            none = NoRoundingExplains(differ, output.dtype, output.unmoved)
+            return self._decided(VerdictClass.COMPILED_WORSE, none, Rule.EXACT_DTYPE, **figures)
+        short = RoundingFallsShort(differ, output.dtype, output.unexplained or 0)
+        return self._decided(VerdictClass.UNRESOLVED, short, Rule.EXACT_DTYPE, **figures)
 
     def _by_accuracy(self, kind: VerdictClass, output: OutputMeasurement, found: Leaning) -> Verdict:
         """With the errors on other inputs, where they tell it and those on these inputs do not."""
@@ -250,7 +256,7 @@ class ValueVerdict:
         if found is Leaning.ALIKE and drawn is None and leaning_here(output) is not Leaning.ALIKE:
             found = Leaning.ROUNDS
         return self._decided(
-            kind, _errors(output, found, drawn), Rule.ACCURACY, **_figures(output), **_figures_of(drawn)
+            kind, _nearer(output, found, drawn), Rule.ACCURACY, **_figures(output), **_figures_of(drawn)
         )
 
     def _leaning(self, output: OutputMeasurement, chance: bool) -> Leaning:
@@ -285,23 +291,19 @@ class ValueVerdict:
                 return any(n.local_ulp > 0 for n in nodes if n.arises)
         return is_explained(output, self.evidence)
 
-    def _by_rounding(self, outputs: Sequence[OutputMeasurement], amplified_by: str | None) -> Verdict:
+    def _by_rounding(self, outputs: Sequence[OutputMeasurement], amplified_by: Reason | None) -> Verdict:
         """Outputs of which accuracy cannot tell whether eager or compiled is better."""
         known = [o for o in outputs if is_known(o) and not is_exact(o)]
         if amplified_by is not None and (known or all(is_few(o) or is_exact(o) for o in outputs)):
             return self._decided(VerdictClass.AMPLIFIED_ROUNDING, amplified_by, Rule.ROUNDING)
         if all(is_exact(o) for o in outputs):
-            reason = f"{outputs[0].path} comes from rounded values that lie at a step"
-            return self._decided(VerdictClass.AMPLIFIED_ROUNDING, reason, Rule.ROUNDING)
+            step = AtAStep(outputs[0].path)
+            return self._decided(VerdictClass.AMPLIFIED_ROUNDING, step, Rule.ROUNDING)
         if not known:
             return self._without_reference(outputs)
         unclear = next((o for o in known if not self._is_as_accurate(o)), None)
         if unclear is not None:
-            doubt = "too few to tell" if is_few(unclear) else "and it is not clear"
-            reason = (
-                f"{unclear.path}: {unclear.n_diff} elements differ, {doubt} which run is nearer to the "
-                f"float64 reference (rms error {_errors_of(unclear)})"
-            )
+            reason = NearerUnclear(unclear.path, unclear.n_diff, is_few(unclear), _errors_of(unclear))
             return self._decided(VerdictClass.UNRESOLVED, reason, Rule.ACCURACY, **_figures(unclear))
         return self._by_accuracy(VerdictClass.EQUALLY_ACCURATE, known[0], Leaning.ALIKE)
 
@@ -311,13 +313,9 @@ class ValueVerdict:
         known = (o for o in outputs if not is_few(o) or o.n_diff == o.numel)
         if (far := next((o for o in known if is_far(o, self.evidence)), None)) is not None:
             moved = max(moved_by_ulps(far, self.evidence))
-            reason = (
-                f"{far.path}: off by up to {far.max_abs:.3g}, where one ulp at each operation moves eager by "
-                f"{moved:.3g}: more than rounding explains"
-            )
+            reason = BeyondNudges(far.path, far.max_abs, moved)
             return self._decided(VerdictClass.COMPILED_WORSE, reason, Rule.BEYOND_NUDGES)
-        reason = "diverges; there is no float64 reference to tell which is right"
-        return self._decided(VerdictClass.UNRESOLVED, reason, Rule.NO_REFERENCE)
+        return self._decided(VerdictClass.UNRESOLVED, NoReferenceToTell(), Rule.NO_REFERENCE)
 
     def _is_as_accurate(self, output: OutputMeasurement) -> bool:
         """Whether the two errors are about equal, here or over other inputs, or nothing but rounding arises.
@@ -328,7 +326,7 @@ class ValueVerdict:
             return True
         return self._rounds_well or leaning(output, self.evidence.redrawn, False) is Leaning.ALIKE
 
-    def _amplified_by(self, sensitive: str | None) -> str | None:
+    def _amplified_by(self, sensitive: Reason | None) -> Reason | None:
         """Why this is amplified rounding, None where it is not. Where the nodes were followed they tell; else
         one ulp at each node, which shows what could be, not what was."""
         is_amplified = None if self.followed is None else amplified(self.followed, self.paths)
@@ -338,15 +336,13 @@ class ValueVerdict:
             return None
         nodes = self.nodes
         most = max(n.local_ulp for n in nodes)
-        text = f"at each node by itself the two runs differ by rounding alone (at most {most:.3g} ulp)"
         grows = amplifier(nodes)
-        if grows is None:
-            return f"{text}, which grows from node to node"
-        how = f"{grows.gain:.3g} times" if math.isfinite(grows.gain or 0.0) else "without bound"
-        return f"{text}; it grows most at `{grows.name}` ({grows.op}), {how}"
+        if grows is None or grows.gain is None:
+            return RoundingGrows(most, None)
+        return RoundingGrows(most, Growth(grows.name, grows.op, grows.gain))
 
-    def _sensitive(self) -> str | None:
-        """A sentence where one ulp at each node moves eager itself about as far as compiled is, None where it
+    def _sensitive(self) -> Reason | None:
+        """A reason where one ulp at each node moves eager itself about as far as compiled is, None where it
         does not."""
         ours = {o.path: o for o in self.outputs if not self._is_beyond_moves(o)}
         for measurement in self.evidence.nudged:
@@ -354,10 +350,7 @@ class ValueVerdict:
             paths = {s.path for s in moved.signatures} & set(ours)
             for output in measurement.outputs if moved.outcome is Outcome.FAIL else ():
                 if output.path in paths and gain(output) > AMPLIFIED:
-                    return (
-                        f"one ulp at each node moves {output.path} of eager itself beyond tolerance "
-                        f"({output.n_diff} of {output.numel} elements, up to {output.max_abs:.3g})"
-                    )
+                    return EagerMoves(output.path, output.n_diff, output.numel, output.max_abs)
         return None
 
     def _is_beyond_moves(self, output: OutputMeasurement) -> bool:
@@ -366,32 +359,30 @@ class ValueVerdict:
         return is_beyond_local(output, self.evidence)
 
 
-def mended(output: OutputMeasurement, evidence: Evidence, criterion: Criterion) -> str | None:
+def mended(output: OutputMeasurement, evidence: Evidence, criterion: Criterion) -> CastLeftOut | None:
     """How the casts of the program make the difference: an output agrees where each is executed, or with
     eager without them; None where neither is so."""
     executed, left_out = evidence.executed_at(output.path), evidence.left_out_at(output.path)
     if executed is not None and criterion.divergence(executed) is None:
-        return NOT_EXECUTED
-    return AS_WITHOUT if left_out is not None and criterion.divergence(left_out) is None else None
+        return CastLeftOut(ShownBy.EXECUTED)
+    without = left_out is not None and criterion.divergence(left_out) is None
+    return CastLeftOut(ShownBy.LEFT_OUT) if without else None
 
 
-def _errors(output: OutputMeasurement, how: Leaning, drawn: Drawn | None) -> str:
-    text = f"{output.path}: compiled is {how.value} the float64 reference"
-    if output.reference_nonfinite_compiled or output.reference_nonfinite_eager:
-        return (
-            f"{text}: {output.reference_nonfinite_compiled} elements are not finite where it is "
-            f"(eager: {output.reference_nonfinite_eager})"
-        )
+def _nearer(output: OutputMeasurement, how: Leaning, drawn: Drawn | None) -> Reason:
+    compiled, eager = output.reference_nonfinite_compiled, output.reference_nonfinite_eager
+    if compiled or eager:
+        return NotFinite(output.path, how, compiled, eager)
     if drawn is not None:
-        return (
-            f"{text} over {len(drawn.outputs)} other inputs (rms error {drawn.compiled:.3g}, eager "
-            f"{drawn.eager:.3g}); which of the two is nearer on these is chance"
-        )
-    return f"{text} (rms error {_errors_of(output)})"
+        others = Errors(drawn.compiled, drawn.eager)
+        return NearerOnOthers(output.path, how, len(drawn.outputs), others)
+    return NearerTo(output.path, how, _errors_of(output))
 
 
-def _errors_of(output: OutputMeasurement) -> str:
-    return f"{output.rms_error_compiled:.3g}, eager {output.rms_error_eager:.3g}"
+def _errors_of(output: OutputMeasurement) -> Errors:
+    """Of an output that has a reference."""
+    assert output.rms_error_compiled is not None and output.rms_error_eager is not None
+    return Errors(output.rms_error_compiled, output.rms_error_eager)
 
 
 def _figures_of(drawn: Drawn | None) -> dict[str, float]:

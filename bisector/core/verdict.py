@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from .compared import Compared, must_prove
 from .model import Signature
+from .reasons import Reason
 
 
 class VerdictClass(enum.Enum):
@@ -85,14 +86,14 @@ BY_VALUES = frozenset({
 
 @dataclass(frozen=True)
 class Verdict:
-    """The class, why in a sentence, and the signatures of what diverges (empty where nothing does).
+    """The class, why, and the signatures of what diverges (empty where nothing does).
 
     rule: what decided. figures: the numbers that it decided by, by name. compared: what the two runs were
     compared in; an agreement without it is no verdict (NothingCompared).
     """
 
     kind: VerdictClass
-    reason: str
+    reason: Reason
     signatures: tuple[Signature, ...] = ()
     rule: Rule = Rule.MEASURED
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -107,7 +108,7 @@ class Verdict:
 
 def decided(
     kind: VerdictClass,
-    reason: str,
+    reason: Reason,
     rule: Rule = Rule.MEASURED,
     signatures: tuple[Signature, ...] = (),
     figures: Mapping[str, float] | None = None,

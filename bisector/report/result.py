@@ -28,6 +28,7 @@ from bisector.core.trace import NodeTrace
 from . import document as parts
 from .document import VERSION, Document
 from .notes import words
+from .reasons import words as words_of_reason
 
 _SAME_CAUSE = {Relation.SAME: True, Relation.ANOTHER: False, Relation.UNKNOWN: None}
 SHOWN_LINES = 40  # of the difference between the code of two cases; a longer one is in its file alone
@@ -97,7 +98,7 @@ def _verdict(answer: Answer) -> parts.VerdictPart:
     verdict = answer.classified
     return parts.VerdictPart(
         class_=verdict.kind,
-        reason=verdict.reason,
+        reason=words_of_reason(verdict.reason),
         rule=verdict.rule,
         figures=verdict.figures,
         proof=_proof(answer),

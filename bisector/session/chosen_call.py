@@ -20,7 +20,9 @@ from bisector.core.notes import (
     UnjudgedWithSeed,
 )
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import Reason
 from bisector.core.recorded import Recorded
+from bisector.core.script_reasons import CutShort, FailsInEager, LaterCallsUnseen
 from bisector.core.script_verdict import DRAWS_ALIKE, NOT_ASKED, script_verdict
 from bisector.core.shown import ScriptResult
 from bisector.core.verdict import VerdictClass
@@ -87,7 +89,7 @@ def _seen(session: Session) -> Seen:
     if unsteady or _diverges(chosen):
         return Seen(chosen)
     if not is_a_script(session, hello):
-        return Seen(chosen, unseen=_unseen(hello) if session.options.call is None else "")
+        return Seen(chosen, unseen=_unseen(hello) if session.options.call is None else None)
     session.progress("capture", "no captured call diverges; running the script with and without compilation")
     seen = seen_in_script(session, chosen)
     diverging = seen.witness.shown.call if seen.witness is not None else None
@@ -167,15 +169,13 @@ def _unsteady(
     return Seen(chosen, witness, criterion, again, equal, steady=steady)
 
 
-def _unseen(hello: Recorded) -> str:
+def _unseen(hello: Recorded) -> Reason | None:
     """Why it is not known that the target agrees, though its recorded calls do."""
     if hello.eager_disagrees:
-        made = "the difference is made before any backend (by Dynamo, or by the script itself)"
-        return f"the script's own comparison fails although every graph ran in eager: {made}"
+        return FailsInEager()
     if hello.skipped_calls:
-        only = "all calls are compared where the script is run without further options"
-        return f"{hello.skipped_calls} later calls of the same graphs were not looked at; {only}"
-    return f"while its calls were recorded the script was {hello.cut_short}" if hello.cut_short else ""
+        return LaterCallsUnseen(hello.skipped_calls)
+    return CutShort(hello.cut_short) if hello.cut_short else None
 
 
 def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:

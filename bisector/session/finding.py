@@ -14,8 +14,9 @@ from bisector.core.model import Measurement
 from bisector.core.notes import Note
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine, complaint
+from bisector.core.reasons import Reason, Together
+from bisector.core.script_reasons import CallGivesNothing, RecordedAgree, SaysAlike
 from bisector.core.script_verdict import (
-    BETWEEN,
     NOT_ASKED,
     EqualInputs,
     ScriptRuns,
@@ -50,8 +51,8 @@ class Seen:
     equal: EqualInputs = NOT_ASKED
     same_random: ScriptResult | None = None
     as_if_compiling: ScriptResult | None = None
-    steady: str = ""
-    unseen: str = ""
+    steady: Reason | None = None
+    unseen: Reason | None = None
 
     def runs(self, witness: Witness) -> ScriptRuns:
         """What the script's runs show, for the verdict."""
@@ -68,13 +69,13 @@ class Seen:
 class Finding:
     """A verdict, with what it is about.
 
-    outcome: of compiled against eager. ended: why the run ends with the verdict, None where there is a
+    outcome: of compiled against eager. ended: whether the run ends with the verdict, there being no
     divergence to work on. default: how the default compile stands to eager.
     """
 
     verdict: Verdict
     outcome: Outcome
-    ended: str | None
+    ended: bool
     default: Measurement
     notes: tuple[Note, ...]
     first_bad_backend: str | None = None
@@ -138,9 +139,9 @@ def _found(session: Session, seen: Seen) -> Finding:
     finding = of_call(seen.chosen)
     if seen.witness is not None:
         return of_script(session, finding, seen, seen.witness)
-    if seen.unseen and finding.outcome is Outcome.PASS:
-        verdict = cannot_tell(f"the calls that were looked at agree; {seen.unseen}")
-        return replace(finding, verdict=verdict, outcome=Outcome.UNRESOLVED, ended=verdict.reason)
+    if seen.unseen is not None and finding.outcome is Outcome.PASS:
+        verdict = cannot_tell(Together((RecordedAgree(), seen.unseen)))
+        return replace(finding, verdict=verdict, outcome=Outcome.UNRESOLVED, ended=True)
     return finding
 
 
@@ -148,7 +149,7 @@ def of_call(chosen: Divergence) -> Finding:
     """What the call by itself shows."""
     verdict, outcome = chosen.verdict, chosen.default.outcome
     settled = verdict.kind in (VerdictClass.AGREES, VerdictClass.NONDETERMINISTIC)
-    ended = verdict.reason if settled or outcome is Outcome.UNRESOLVED else None
+    ended = settled or outcome is Outcome.UNRESOLVED
     if verdict.kind is VerdictClass.NONDETERMINISTIC:
         outcome = Outcome.UNRESOLVED
     return Finding(verdict, outcome, ended, chosen.evidence.default, tuple(chosen.notes))
@@ -159,21 +160,21 @@ def of_script(session: Session, of_calls: Finding, seen: Seen, witness: Witness)
     runs = seen.runs(witness)
     if runs.differs_by_asking:
         asks = script_verdict(runs, seen.criterion)
-        return replace(of_calls, verdict=asks, outcome=Outcome.PASS, ended=asks.reason)
+        return replace(of_calls, verdict=asks, outcome=Outcome.PASS, ended=True)
     if runs.outcome is Outcome.PASS:
         return of_calls if of_calls.outcome is not Outcome.PASS else _agreeing(session, of_calls, witness)
     verdict = script_verdict(runs, seen.criterion)
     if (error := seen.chosen.evidence.default.error) is not None:
-        verdict = replace(verdict, reason=f"{verdict.reason}; the call by itself gives no values ({error})")
+        verdict = replace(verdict, reason=Together((verdict.reason, CallGivesNothing(error))))
     if runs.outcome is not Outcome.FAIL:
         # A call of a script that differs from itself may be wrong on equal inputs; no cause is searched.
         wrong = verdict.kind is VerdictClass.COMPILED_WORSE
         outcome = Outcome.FAIL if wrong else runs.outcome
-        return replace(of_calls, verdict=verdict, outcome=outcome, ended=verdict.reason)
+        return replace(of_calls, verdict=verdict, outcome=outcome, ended=True)
     return ScriptFinding(
         verdict,
         runs.outcome,
-        ended=BETWEEN,
+        ended=True,
         default=Measurement(outputs=outputs_of(witness.eager, witness.compiled, seen.equal.place)),
         notes=(*of_calls.notes, *((witness.rung_unknown,) if witness.rung_unknown is not None else ())),
         first_bad_backend=witness.first_bad_backend,
@@ -188,20 +189,20 @@ def _agreeing(session: Session, of_calls: Finding, witness: Witness) -> Finding:
     it says of itself, which is what its author may ask about."""
     own = script_of(session).own_difference(witness.eager)
     if own is not None:
-        return replace(of_calls, verdict=own, ended=own.reason)
+        return replace(of_calls, verdict=own, ended=True)
     verdict = of_calls.verdict
     if verdict.kind is not VerdictClass.AGREES:
         return of_calls
-    printed = complaint(witness.eager)
-    too = f"; the script prints `{printed}` with compilation off too" if printed else ""
-    verdict = replace(verdict, reason=f"{verdict.reason}{too}", compared=witness.shown.compared)
+    verdict = replace(verdict, compared=witness.shown.compared)
+    if printed := complaint(witness.eager):
+        verdict = replace(verdict, reason=Together((verdict.reason, SaysAlike(printed))))
     return replace(of_calls, verdict=verdict)
 
 
 def with_nodes(session: Session, judged: Judged) -> Judged:
     """With what the nodes say of differing values, where the run goes no further than the verdict."""
     chosen, finding = judged.chosen, judged.finding
-    of_values = chosen.verdict.rule in BY_VALUES and finding.ended is None
+    of_values = chosen.verdict.rule in BY_VALUES and not finding.ended
     if not of_values or isinstance(chosen, DivergingScript) or not chosen.call.can_be_followed:
         return judged
     try:

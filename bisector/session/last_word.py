@@ -56,7 +56,8 @@ class LastWord:
         agreed = sum(run.agreed) if all(run.agreed) else 0
         own = self._script.own_difference(eager)
         remaining = shown.reason if shown.diverges and self._mends_some(shown, run, eager) else ""
-        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, own.reason if own else "", remaining)
+        differs = self.session.words(own.reason) if own else ""
+        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, differs, remaining)
 
     def _mends_some(self, shown: ScriptResult, run: PlainRun, eager: PlainRun) -> bool:
         """Whether what still differs is a part of what differs without the fix; the script's own comparisons

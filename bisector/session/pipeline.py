@@ -55,7 +55,7 @@ def begin(session: Session) -> Judged:
     found = judge_seen(session, seen)
     verdict = found.finding.verdict
     session.known = lambda: found.answer
-    session.progress("verdict", f"{verdict.kind.value}: {verdict.reason}")
+    session.progress("verdict", f"{verdict.kind.value}: {session.words(verdict.reason)}")
     return found
 
 
@@ -75,7 +75,7 @@ def explain(session: Session, belongs: Belongs | None) -> tuple[Result, Cause | 
     answer, chosen = judged.answer, judged.chosen
     if isinstance(judged.finding, ScriptFinding) and belongs is None:
         return _explained(session, _of_the_script(session, chosen, judged.finding)), None
-    if judged.finding.ended is not None:
+    if judged.finding.ended:
         return _ended(session, judged), None
     try:
         known = belongs(chosen.study, answer.default) if belongs is not None else None
@@ -227,7 +227,7 @@ def flags(session: Session) -> Result:
     found = begin(session)
     if (other := session.options.against) is not None:
         return _against(session, found, other)
-    if found.finding.ended is not None:
+    if found.finding.ended:
         return _ended(session, found)
     found = with_nodes(session, found)
     explanation = _explanation(session, found.chosen, found.answer)

@@ -32,7 +32,7 @@ from bisector.core.verdict import VerdictClass
 from . import fixes
 from .plain_runs import SCRIPT, PendingRun
 from .repro_writers import ReproWriter
-from .run import Session
+from .run import Session, Words
 
 MOST_FIXES = 3  # tried in the repro; each takes two fresh processes
 
@@ -43,11 +43,11 @@ OWN_HEADER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
 
 def written(
-    writer: ReproWriter, shown: ReproPlan, answer: Answer, decisions: Sequence[DecisionId]
+    writer: ReproWriter, shown: ReproPlan, answer: Answer, decisions: Sequence[DecisionId], words: Words
 ) -> Repro | Failed:
-    """The repro. decisions: IDs whose nodes a reader must find in the function."""
+    """The repro. decisions: IDs whose nodes a reader must find in the function. words: as of Session."""
     spec = ScriptSpec(
-        header=tuple(header(answer, shown.fix)),
+        header=tuple(header(answer, shown.fix, words)),
         decisions=tuple(decisions),
         criterion=writer.criterion_of(shown.case),
         fix=shown.fix.plain if shown.fix else None,
@@ -70,11 +70,11 @@ def _exception(default: Measurement) -> str:
     return exception.partition(":")[0].partition(" ")[0]
 
 
-def header(answer: Answer, fix: Fix | None) -> list[str]:
-    """The comment: what was found, and where it was seen."""
+def header(answer: Answer, fix: Fix | None, words: Words) -> list[str]:
+    """The comment: what was found, and where it was seen. words: as of Session."""
     lines = [TITLE]
     if answer.verdict is not None:
-        lines.append(f"Verdict: {answer.verdict.kind.value}; {answer.verdict.reason}.")
+        lines.append(f"Verdict: {answer.verdict.kind.value}; {words(answer.verdict.reason)}.")
     for found, confirmed in answer.causes:
         if confirmed:
             lines.append(f"Cause: {' together with '.join(found.members)}")
@@ -138,7 +138,7 @@ def start_early(
         return None
     shown = ReproPlan(case, expressible[0])
     with session.clock.stage("minimize"):
-        answered = written(writer, shown, answer, decisions)
+        answered = written(writer, shown, answer, decisions, session.words)
         return None if isinstance(answered, Failed) else start(session, shown, answered)
 
 
@@ -199,7 +199,8 @@ class _Attempts:
 
     def attempt(self, shown: ReproPlan) -> Reproduced | Next:
         """Write one repro and run it both ways."""
-        answered = written(self.writer, shown, self.answer, named(self.answer, shown.fix))
+        decisions = named(self.answer, shown.fix)
+        answered = written(self.writer, shown, self.answer, decisions, self.session.words)
         if isinstance(answered, Failed):
             return self._give_up(ReproNotWritten(self.writer.of, answered.reason), Next.FIX)
         program = _code(answered.text)

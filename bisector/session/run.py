@@ -21,6 +21,7 @@ from bisector.core.model import Base, Json, Measurement
 from bisector.core.options import Options
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import PROBES, Failed, Request, RunProbe, RunVerdict
+from bisector.core.reasons import Reason
 from bisector.core.recorded import RecordedCall
 from bisector.core.shares import Shares
 from bisector.core.trace import Reach
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 PROBE_S = 120.0  # for a probe of a graph of few calls
 Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
+Words = Callable[[Reason], str]
 
 
 class Clock:
@@ -96,11 +98,16 @@ Foreseen = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
 
 @dataclass
 class Session:
-    """One run: where it writes, what it was asked, and how it tells of its progress."""
+    """One run: where it writes, what it was asked, and how it tells of its progress.
+
+    words: of the reason of a verdict, for the progress, the comment on top of a repro and what the script
+    says of itself under a fix. They are the report's, which no stage imports; the command gives them.
+    """
 
     run: RunDirectory
     options: Options
     progress: Progress
+    words: Words
 
     def __post_init__(self) -> None:
         if not environment.has_gpu():

@@ -26,10 +26,11 @@ from bisector.core.printed import (
     without,
 )
 from bisector.core.program import Carrier, EffectKind, Mode, PlainRun
+from bisector.core.reasons import Reason
+from bisector.core.script_reasons import LineDiffers, NotByRounding, PlaceDiffers
 from bisector.core.script_verdict import (
     DRAWS_ALIKE,
     NOT_ASKED,
-    NOT_BY_ROUNDING,
     EqualInputs,
     first_unequal,
 )
@@ -180,20 +181,20 @@ class Script:
         modes = (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
         control, compiled = self.runs.run_all([replace(self.runs.asked(mode), until=last) for mode in modes])
         found = first_unequal(control, compiled, witness.shown, criterion)
-        if found.place is not None or found.unknown:
+        if found.place is not None or found.unknown is not None:
             return replace(found, channel=carried)
         carried = carried if last is None else self._channel_to_call(last)
         if carried is not None and carried.carrier is Carrier.VALUES:
             return EqualInputs(unknown=self._not_by_rounding(witness, criterion), channel=carried)
         return replace(found, channel=carried)
 
-    def _not_by_rounding(self, witness: Witness, criterion: Criterion) -> str:
-        """Why it is not known that rounding makes what the script shows; empty where it does."""
+    def _not_by_rounding(self, witness: Witness, criterion: Criterion) -> Reason | None:
+        """Why it is not known that rounding makes what the script shows; None where it does."""
         last = witness.shown.call
         asked = replace(self.runs.asked(Mode.EAGER_AGAIN), until=last)
         runs = (self.runs.run(replace(asked, rounded=seed)) for seed in range(ROUNDED_RUNS))
         made = is_made_by_rounding(witness.eager, witness.compiled, runs, criterion, witness.lines, last)
-        return "" if made else NOT_BY_ROUNDING
+        return None if made else NotByRounding()
 
     def _channel_to_call(self, last: int) -> Channel:
         """What carries the difference to a call, where no call up to it makes one on equal inputs. last: its
@@ -226,18 +227,18 @@ class Script:
         asked = replace(self.runs.asked(Mode.COMPILED), compiling=True)
         return self._with_lines(eager, self.runs.run(asked), asked, criterion)[0]
 
-    def steady(self, witness: Witness, criterion: Criterion) -> str:
+    def steady(self, witness: Witness, criterion: Criterion) -> Reason | None:
         """Of a script that differs from itself with compilation off: what differs compiled, both times, and
-        not there; empty where nothing does."""
+        not there; None where nothing does."""
         eager, compiled = witness.eager, witness.compiled
         again = self.runs.run(self.runs.asked(Mode.EAGER_AGAIN))
         second = self.runs.run(self.runs.asked(Mode.COMPILED, again=True))
         both = differing_places(eager, compiled, criterion) & differing_places(eager, second, criterion)
         if places := sorted(both - differing_places(eager, again, criterion)):
-            return f"{places[0]} differs compiled, and not from run to run"
+            return PlaceDiffers(places[0])
         lines = compare_lines(eager, compiled, moving((eager, again), (compiled, second)))
         far = [line.number for line in lines if not line.exactly]
-        return f"{differing_line(far[0], eager, compiled)}, in both runs" if far else ""
+        return LineDiffers(differing_line(far[0], eager, compiled)) if far else None
 
     def draws(self, witness: Witness) -> bool:
         """Whether a call up to that at which the script diverges draws random numbers."""

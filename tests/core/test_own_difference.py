@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.core.own_difference import NOT_FOUND, Trial, own_difference
+from bisector.core.own_difference import Trial, own_difference
 from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
+from bisector.core.script_reasons import SidesDiffer
 from bisector.core.verdict import Rule, Verdict, VerdictClass
+from bisector.report.reasons import words
 
 MUTATES = Effect(EffectKind.MUTATES, "argument 0")
 STATE = Effect(EffectKind.CHANGES_STATE, "`bn.running_mean`")
@@ -30,6 +32,7 @@ def mended_by(*kinds: EffectKind) -> Trial:
 
 
 EVERY = tuple(EffectKind)
+NOT_FOUND = words(SidesDiffer(()))
 
 
 def told(eager: PlainRun, mended: Collection[EffectKind] = EVERY) -> Verdict | None:
@@ -59,7 +62,7 @@ def test_what_a_call_does_is_the_reason_once_putting_it_back_makes_the_script_pa
     verdict = told(run(*effects))
     assert verdict is not None
     assert (verdict.kind, verdict.rule) == (VerdictClass.OWN_DIFFERENCE, Rule.PUT_BACK)
-    assert verdict.reason == (
+    assert words(verdict.reason) == (
         "the script's own comparison fails with compilation off too; "
         f"call 2 (`step`) {why}: where that is put back before each call it passes; {change}"
     )
@@ -67,12 +70,12 @@ def test_what_a_call_does_is_the_reason_once_putting_it_back_makes_the_script_pa
 
 def test_what_does_not_explain_it_is_no_reason_and_the_next_is_tried() -> None:
     verdict = told(run(STATE, DRAWS), [EffectKind.DRAWS])
-    assert verdict is not None and "draws random numbers: where that is put back" in verdict.reason
+    assert verdict is not None and "draws random numbers: where that is put back" in words(verdict.reason)
     verdict = told(run(STATE, DRAWS), [])
     assert verdict is not None and verdict.rule is Rule.SCRIPT
-    assert NOT_FOUND in verdict.reason and "give each side" not in verdict.reason
+    assert NOT_FOUND in words(verdict.reason) and "give each side" not in words(verdict.reason)
     verdict = told(run(), [])
-    assert verdict is not None and verdict.reason.endswith(NOT_FOUND)
+    assert verdict is not None and words(verdict.reason).endswith(NOT_FOUND)
 
 
 def test_a_comparison_that_answers_may_be_meant_so() -> None:
@@ -95,7 +98,8 @@ def test_a_script_that_ends_otherwise_where_something_is_put_back_does_not_pass(
 def test_a_script_that_ends_with_compilation_off_too_is_told_so() -> None:
     verdict = told(run(MUTATES, agreed=(), ended="AssertionError: 0.5"))
     assert verdict is not None
-    assert verdict.reason.startswith("the script ends with compilation off too: AssertionError: 0.5; call 2")
+    ends = "the script ends with compilation off too: AssertionError: 0.5; call 2"
+    assert words(verdict.reason).startswith(ends)
 
 
 def test_a_script_that_does_not_fail_has_no_difference_of_its_own() -> None:
@@ -107,4 +111,4 @@ def test_a_script_that_does_not_fail_has_no_difference_of_its_own() -> None:
 def test_an_exit_status_counts_as_an_assertion_does() -> None:
     verdict = told(PlainRun(status=1))
     assert verdict is not None
-    assert verdict.reason == f"the script ends with status 1 with compilation off too; {NOT_FOUND}"
+    assert words(verdict.reason) == f"the script ends with status 1 with compilation off too; {NOT_FOUND}"

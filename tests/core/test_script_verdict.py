@@ -11,13 +11,14 @@ from bisector.core.channel import Channel, to_call, to_words
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import Evidence
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement
+from bisector.core.notes import CallName
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.program import Carrier, CompiledCall, PlainRun
+from bisector.core.reasons import Told
+from bisector.core.script_reasons import NotByRounding, RoundsAlike, UnlikeAgain
 from bisector.core.script_verdict import (
     NOT_ASKED,
-    NOT_BY_ROUNDING,
-    ROUNDS_ALIKE,
     EqualInputs,
     ScriptRuns,
     cannot_tell,
@@ -26,6 +27,7 @@ from bisector.core.script_verdict import (
 )
 from bisector.core.shown import ScriptResult
 from bisector.core.verdict import Rule, VerdictClass
+from bisector.report.reasons import words
 from tests.core.measurements import AGREES, SCRIPT_AGREES, measured, off_by, output
 
 CRITERION = Criterion()
@@ -51,6 +53,10 @@ def unequal(*evidence: Evidence | None, control: PlainRun = CONTROL) -> EqualInp
     return first_unequal(control, calls(*evidence, outputs=(off_by(1.0),)), FAILS, CRITERION)
 
 
+def unknown(found: EqualInputs) -> str:
+    return "" if found.unknown is None else words(found.unknown)
+
+
 WRONG = beside(replace(off_by(0.5, n_diff=90), rms_error_eager=0.0, rms_error_compiled=0.5))
 
 
@@ -70,8 +76,8 @@ def several(count: int, **fields: Any) -> EqualInputs:
 
 def test_small_differences_that_go_to_one_side_each_time_are_no_rounding() -> None:
     found = several(12, rises=1)
-    assert found.place is None and "in 12 calls output[0] is larger than eager's" in found.unknown
-    assert "smaller" in several(12, rises=0).unknown
+    assert found.place is None and "in 12 calls output[0] is larger than eager's" in unknown(found)
+    assert "smaller" in unknown(several(12, rises=0))
     assert several(11, rises=1) == EqualInputs(), "by chance"
 
 
@@ -100,7 +106,7 @@ def test_a_call_beside_which_eager_did_not_run_proves_no_growth() -> None:
     compiled = calls(EQUAL, EQUAL, EQUAL, outputs=(off_by(1.0),))
     compiled = replace(compiled, calls=(one, *compiled.calls[1:]))
     found = first_unequal(CONTROL, compiled, FAILS, CRITERION)
-    assert found.unknown == "at call 1 (`step`) eager does not run a second time on its inputs: no"
+    assert unknown(found) == "at call 1 (`step`) eager does not run a second time on its inputs: no"
 
 
 def test_a_call_of_which_not_all_was_compared_proves_no_growth() -> None:
@@ -108,21 +114,21 @@ def test_a_call_of_which_not_all_was_compared_proves_no_growth() -> None:
     partly = replace(compiled.calls[1], beside_unseen="output[0] is too large to keep")
     compiled = replace(compiled, calls=(compiled.calls[0], partly, compiled.calls[2]))
     found = first_unequal(CONTROL, compiled, FAILS, CRITERION)
-    assert found.place is None and "too large to keep" in found.unknown
+    assert found.place is None and "too large to keep" in unknown(found)
 
 
 def test_a_function_that_gives_something_else_when_eager_runs_it_again_is_not_blamed() -> None:
     control = calls(EQUAL, beside(off_by(0.5)), EQUAL)
     found = unequal(EQUAL, WRONG, EQUAL, control=control)
-    assert found.unknown == "call 2 (`step`) gives something else in eager when it is run again"
+    assert unknown(found) == "call 2 (`step`) gives something else in eager when it is run again"
     assert unequal(EQUAL, EQUAL, EQUAL, control=control) == found, "it agrees there with what is not eager"
 
 
 def test_a_script_that_diverges_no_more_beside_eager_proves_nothing() -> None:
     compiled = calls(EQUAL, EQUAL, EQUAL, outputs=(output(),))
-    assert "does not diverge" in first_unequal(CONTROL, compiled, FAILS, CRITERION).unknown
+    assert "does not diverge" in unknown(first_unequal(CONTROL, compiled, FAILS, CRITERION))
     early = calls(EQUAL, EQUAL, outputs=(output(),))
-    assert "did not come to that call" in first_unequal(CONTROL, early, FAILS, CRITERION).unknown
+    assert "did not come to that call" in unknown(first_unequal(CONTROL, early, FAILS, CRITERION))
 
 
 def runs(
@@ -151,19 +157,19 @@ def test_rounding_is_said_only_where_growth_is_proved(first: str | None) -> None
     carried = EqualInputs(channel=VALUES)
     found = script_verdict(runs(first=first, equal=carried), CRITERION)
     if first == "eager":  # its kernels round alike
-        assert found.kind is VerdictClass.UNRESOLVED and ROUNDS_ALIKE in found.reason
+        assert found.kind is VerdictClass.UNRESOLVED and words(RoundsAlike()) in words(found.reason)
     else:
         assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
-    for unknown in (None, HIDDEN):
-        assert kind(runs(first=first, equal=EqualInputs(channel=unknown))) is VerdictClass.UNRESOLVED
-    moved_otherwise = EqualInputs(unknown=NOT_BY_ROUNDING, channel=VALUES)
-    for unknown in (NOT_ASKED, EqualInputs(unknown="at call 1 nothing was seen"), moved_otherwise):
+    for hidden in (None, HIDDEN):
+        assert kind(runs(first=first, equal=EqualInputs(channel=hidden))) is VerdictClass.UNRESOLVED
+    moved_otherwise = EqualInputs(unknown=NotByRounding(), channel=VALUES)
+    for equal in (NOT_ASKED, EqualInputs(unknown=Told("at call 1 nothing was seen")), moved_otherwise):
         for shown in (FAILS, replace(FAILS, call=None)):
-            if shown.call is None and unknown.channel is None:
+            if shown.call is None and equal.channel is None:
                 continue
-            found = script_verdict(runs(shown, first=first, equal=unknown), CRITERION)
+            found = script_verdict(runs(shown, first=first, equal=equal), CRITERION)
             assert found.kind is VerdictClass.UNRESOLVED
-            assert unknown.unknown in found.reason
+            assert unknown(equal) in words(found.reason)
 
 
 PARTED = Channel(Carrier.OTHER, CompiledCall(1, "step"), "argument[0]")
@@ -178,9 +184,9 @@ def test_what_does_not_come_through_the_values_of_the_calls_is_no_rounding(
 ) -> None:
     found = script_verdict(runs(first=first, equal=EqualInputs(channel=PARTED)), CRITERION)
     assert (found.kind, found.rule) == (expected, Rule.GROWTH)
-    assert "call 2 (`step`) is given another argument[0]" in found.reason
+    assert "call 2 (`step`) is given another argument[0]" in words(found.reason)
     found = script_verdict(runs(first=first, equal=EqualInputs(channel=TIME)), CRITERION)
-    assert found.kind is VerdictClass.UNRESOLVED and "how long earlier calls take" in found.reason
+    assert found.kind is VerdictClass.UNRESOLVED and "how long earlier calls take" in words(found.reason)
 
 
 def test_values_that_lie_otherwise_in_memory_are_of_another_kind() -> None:
@@ -189,7 +195,7 @@ def test_values_that_lie_otherwise_in_memory_are_of_another_kind() -> None:
     for shown in (FAILS, printed):
         found = script_verdict(runs(shown, first="inductor", equal=laid, exact=True), CRITERION)
         assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
-        assert "the strides of an output are others than eager's" in found.reason
+        assert "the strides of an output are others than eager's" in words(found.reason)
 
 
 def test_the_channel_is_what_carries_a_difference_up_to_the_call_that_diverges() -> None:
@@ -217,7 +223,7 @@ def rung(*outputs: OutputMeasurement) -> PlainRun:
     return PlainRun(tuple(CompiledCall(i, "step", (one,)) for i, one in enumerate(outputs)), status=0)
 
 
-AGAIN = EqualInputs(unknown="call 1 (`step`) gives something else in eager when it is run again")
+AGAIN = EqualInputs(unknown=UnlikeAgain(CallName(1, "step")))
 
 
 @pytest.mark.parametrize(
@@ -242,10 +248,10 @@ def test_what_eagers_own_kernels_make_at_once_is_no_rounding(
 def test_what_a_call_that_raises_leaves_behind_is_no_rounding_either() -> None:
     lost = replace(off_by(1.0), dtype="int64", path="state[_attempts]")
     one = CompiledCall(0, "step", (lost,), raised="LinAlgError: not positive")
-    unknown = unequal(None, control=calls(None)).unknown
-    assert unknown == "with eager run beside it the script did not come to that call"
+    not_reached = unequal(None, control=calls(None))
+    assert unknown(not_reached) == "with eager run beside it the script did not come to that call"
     first = first_unequal(CONTROL, PlainRun((one,) * 3, status=0), FAILS, CRITERION)
-    assert first.unknown == "at call 1 (`step`) it raises, and gives nothing to compare"
+    assert unknown(first) == "at call 1 (`step`) it raises, and gives nothing to compare"
     asked = runs(first="eager", equal=first, rung=PlainRun((one,), status=0))
     assert kind(asked) is VerdictClass.COMPILED_WORSE
     nothing = PlainRun((replace(one, outputs=()),), status=0)
@@ -255,7 +261,7 @@ def test_what_a_call_that_raises_leaves_behind_is_no_rounding_either() -> None:
 def test_the_place_makes_the_class() -> None:
     found = script_verdict(runs(equal=at(WRONG)), CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.ACCURACY)
-    assert "on equal inputs there: output[0]: compiled is farther" in found.reason
+    assert "on equal inputs there: output[0]: compiled is farther" in words(found.reason)
     alike = beside(replace(off_by(0.5, n_diff=90), rms_error_eager=0.5, rms_error_compiled=0.5))
     assert kind(runs(equal=at(alike))) is VerdictClass.EQUALLY_ACCURATE
 
@@ -270,7 +276,7 @@ def test_a_script_that_agrees_where_both_draw_alike_uses_another_random_stream()
 def test_a_place_before_the_call_that_diverges_is_named() -> None:
     before = EqualInputs(CompiledCall(0, "first", beside=WRONG))
     found = script_verdict(runs(equal=before), CRITERION)
-    assert "on equal inputs at call 1 (`first`): output[0]" in found.reason
+    assert "on equal inputs at call 1 (`first`): output[0]" in words(found.reason)
 
 
 @pytest.mark.parametrize(
@@ -329,9 +335,8 @@ def test_what_is_printed_is_wrong_where_neither_values_nor_time_make_it_and_dyna
     assert kind(asked).value == expected
     if expected == "amplified-rounding":
         assert kind(replace(asked, exact=True)) is VerdictClass.UNRESOLVED, "no value could carry it"
-        assert kind(replace(asked, equal=EqualInputs(unknown="it was not seen", channel=VALUES))).value == (
-            "unresolved"
-        )
+        unseen = EqualInputs(unknown=Told("it was not seen"), channel=VALUES)
+        assert kind(replace(asked, equal=unseen)) is VerdictClass.UNRESOLVED
         wrong = EqualInputs(CompiledCall(0, "step", beside=WRONG), channel=VALUES)
         assert kind(replace(asked, equal=wrong)) is VerdictClass.COMPILED_WORSE
 
@@ -352,15 +357,16 @@ UNKNOWN = ScriptResult(Outcome.UNRESOLVED, "compiled, the script was stopped, it
 
 def test_what_was_not_seen_is_cannot_tell() -> None:
     found = script_verdict(runs(UNKNOWN), CRITERION)
-    assert found == cannot_tell("compiled, the script was stopped, its time being up")
-    assert found.reason.startswith("cannot tell: ")
+    assert found == cannot_tell(Told("compiled, the script was stopped, its time being up"))
+    assert words(found.reason).startswith("cannot tell: ")
     assert runs(UNKNOWN).outcome is Outcome.UNRESOLVED
 
 
 def test_a_divergence_that_is_not_known_to_be_steady_is_cannot_tell() -> None:
     asked = runs(again=UNKNOWN)
     assert asked.outcome is Outcome.UNRESOLVED
-    assert script_verdict(asked, CRITERION).reason.startswith("cannot tell: the script diverges at call 3")
+    said = words(script_verdict(asked, CRITERION).reason)
+    assert said.startswith("cannot tell: the script diverges at call 3")
 
 
 def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
@@ -368,9 +374,9 @@ def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
     assert asked.outcome is Outcome.UNRESOLVED
     assert kind(asked) is VerdictClass.NONDETERMINISTIC
     wrong = script_verdict(replace(asked, equal=at(WRONG)), CRITERION)
-    assert wrong.kind is VerdictClass.COMPILED_WORSE and "which does not explain it" in wrong.reason
-    also = script_verdict(replace(asked, steady="line 2 of its output: it prints `1`"), CRITERION)
-    assert also.kind is VerdictClass.UNRESOLVED and also.reason.startswith("line 2 of its output")
+    assert wrong.kind is VerdictClass.COMPILED_WORSE and "which does not explain it" in words(wrong.reason)
+    also = script_verdict(replace(asked, steady=Told("line 2 of its output: it prints `1`")), CRITERION)
+    assert also.kind is VerdictClass.UNRESOLVED and words(also.reason).startswith("line 2 of its output")
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
@@ -393,6 +399,6 @@ def test_of_a_tangent_that_a_kernel_does_not_carry_no_formula_and_no_graph_break
     by_inductor = ScriptRuns(lost, SCRIPT_AGREES, "inductor", exact=False)
     found = script_verdict(by_inductor, CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
-    assert "carries no tangents" in found.reason and "between graphs" not in found.reason
+    assert "carries no tangents" in words(found.reason) and "between graphs" not in words(found.reason)
     above = script_verdict(replace(by_inductor, first_bad="aot_eager"), CRITERION)
-    assert "carries no tangents" not in above.reason
+    assert "carries no tangents" not in words(above.reason)

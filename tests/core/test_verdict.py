@@ -26,9 +26,11 @@ from bisector.core.model import (
     Signature,
 )
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import AllAgree, Told
 from bisector.core.shown import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import EXPERIMENTS, NoExperiment, Rule, Verdict, VerdictClass, decided
+from bisector.report.reasons import words
 from tests.core.helpers import ends
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
@@ -61,14 +63,13 @@ FAR_MOVED = off_by(0.5, n_diff=100)  # four million ulp of float32: beyond what 
 
 
 def test_outputs_that_agree_need_no_reference() -> None:
-    reason = "every output agrees within tolerance"
-    assert verdict(AGREES) == Verdict(VerdictClass.AGREES, reason, compared=Compared(values=1))
+    assert verdict(AGREES) == Verdict(VerdictClass.AGREES, AllAgree(), compared=Compared(values=1))
 
 
 def test_an_agreement_without_what_was_compared_cannot_be_put_together() -> None:
     for compared in (None, Compared(), Compared(values=3, unseen=("output[1] was not looked at",))):
         with pytest.raises(NothingCompared):
-            Verdict(VerdictClass.AGREES, "agrees", compared=compared)
+            Verdict(VerdictClass.AGREES, AllAgree(), compared=compared)
         with pytest.raises(NothingCompared):
             ProbeResult(Outcome.PASS, "agrees", compared=compared)
         with pytest.raises(NothingCompared):
@@ -85,7 +86,7 @@ def test_runs_of_which_nothing_or_not_all_was_compared_do_not_agree() -> None:
 
 def test_a_compile_that_crashes_is_unresolved_with_its_reason() -> None:
     found = verdict(CRASH)
-    assert (found.kind, found.reason, found.signatures) == (VerdictClass.UNRESOLVED, CRASH.error, ())
+    assert (found.kind, words(found.reason), found.signatures) == (VerdictClass.UNRESOLVED, CRASH.error, ())
 
 
 def test_a_divergence_keeps_its_signatures() -> None:
@@ -102,7 +103,7 @@ def test_eager_that_draws_is_nondeterministic_unless_compile_draws_the_same() ->
     default, again = measured(diverging(0.0, 1.0)), measured(FAR_MOVED)
     told = verdict(default, again=again)
     assert told.kind is VerdictClass.NONDETERMINISTIC
-    assert "fallback_random" in told.reason
+    assert "fallback_random" in words(told.reason)
     assert verdict(default, again=again, own_random=True).kind is VerdictClass.COMPILED_WORSE
 
 
@@ -148,7 +149,7 @@ def test_where_one_ulp_moves_eager_as_far_a_few_times_the_error_is_chance(
 ) -> None:
     found = verdict(measured(diverging(eager, compiled)), nudged=measured(FAR_MOVED))
     assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
-    assert "one ulp at each node" in found.reason
+    assert "one ulp at each node" in words(found.reason)
 
 
 def test_an_error_of_another_order_is_no_chance_though_eager_is_sensitive() -> None:
@@ -221,7 +222,7 @@ def test_errors_that_are_alike_over_all_draws_are_equally_accurate_though_not_he
     alike = draws(*[(1.0, 0.2), (0.2, 1.0)] * 12)
     found = verdict(measured(diverging(0.0, 4.0, **FEW)), redrawn=alike)
     assert found.kind is VerdictClass.EQUALLY_ACCURATE
-    assert found.reason == (
+    assert words(found.reason) == (
         "output[0]: compiled is about as far as eager from the float64 reference over 24 other inputs "
         "(rms error 0.721, eager 0.721); which of the two is nearer on these is chance"
     )
@@ -232,7 +233,7 @@ def test_elements_that_are_not_finite_tell_more_than_other_inputs() -> None:
     default = measured(diverging(0.0, 0.0, reference_nonfinite_compiled=2, **FEW))
     found = verdict(default, redrawn=draws(*[(0.1, 4.0)] * 24))
     assert found.kind is VerdictClass.COMPILED_WORSE
-    assert found.reason == (
+    assert words(found.reason) == (
         "output[0]: compiled is farther from the float64 reference: 2 elements are not finite where it is "
         "(eager: 0)"
     )
@@ -272,7 +273,7 @@ def test_draws_beyond_all_that_eager_draws_are_not_another_random_stream() -> No
     assert verdict(default, **drawn).kind is VerdictClass.RANDOM
     found = verdict(default, outside={"output[0]": 36}, **drawn)
     assert (found.kind, found.rule) == (VerdictClass.UNRESOLVED, Rule.DRAWN_ALIKE)
-    assert "36 elements that compiled draws lie beyond" in found.reason
+    assert "36 elements that compiled draws lie beyond" in words(found.reason)
     wrong = verdict(measured(diverging(1e-8, 3e-4)), outside={"output[0]": 36}, own_random=True)
     assert wrong.kind is VerdictClass.COMPILED_WORSE, "eager's random numbers are not among what differs"
 
@@ -313,7 +314,7 @@ def test_integers_have_no_rounding() -> None:
     wrong = diverging(3.0, 3.0, dtype="int64", n_diff=90, unexplained=88, unmoved=88)
     found = verdict(measured(wrong), nudged=measured(off_by(1.0, dtype="int64", n_diff=2)))
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EXACT_DTYPE)
-    assert found.reason.endswith("int64 has no rounding, and none before it explains 88 of them")
+    assert words(found.reason).endswith("int64 has no rounding, and none before it explains 88 of them")
 
 
 def test_an_index_that_rounding_moves_less_far_is_neither_rounding_nor_known_to_be_wrong() -> None:
@@ -384,7 +385,7 @@ def test_an_operator_that_writes_undeclared_makes_nobody_wrong_where_it_moves_al
     told = "the operator own.bump writes into `x`, which its schema says it only reads"
     found = verdict(default, undeclared=told, undeclared_paths=(path,))
     assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION)
-    assert found.reason.startswith(told)
+    assert words(found.reason).startswith(told)
     assert verdict(default, undeclared=told).kind is VerdictClass.COMPILED_WORSE
 
 
@@ -452,7 +453,7 @@ def test_an_output_that_undefined_values_do_not_explain_is_judged_apart() -> Non
     undefined = {"undefined": {"to": "a cast of 770 to int8"}, "undefined_paths": ("output[0]",)}
     found = verdict(measured(codes, peak), **undefined)
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EXACT_DTYPE)
-    assert found.reason.startswith("output[1]: 1 of 1 elements differ")
+    assert words(found.reason).startswith("output[1]: 1 of 1 elements differ")
     assert [signature.path for signature in found.signatures] == ["output[1]"], "the search is about that one"
     assert verdict(measured(codes), **undefined).kind is VerdictClass.UNDEFINED
 
@@ -484,7 +485,7 @@ def test_runs_that_differ_from_each_other_and_are_all_wrong_are_a_steady_diverge
     found = verdict(measured(diverging(0.0, 1.0)), repeated=wrong_again(0.0, 0.5))
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EVERY_RUN)
     assert found.figures == {"runs": 64.0, "unlike_first": 63.0}
-    assert found.reason.endswith(
+    assert words(found.reason).endswith(
         "its runs differ from each other too (of 64 runs 63 gave other bits than the first), and none agrees "
         "with eager"
     )
@@ -496,7 +497,7 @@ def test_runs_that_differ_from_each_other_by_rounding_prove_nothing() -> None:
     for first, others in [((1.0, 1.0), (0.9, 1.0)), ((0.0, 1.0), (1.0, 1.0)), ((1.0, 1.0), (0.0, 1.0))]:
         found = verdict(measured(diverging(*first)), repeated=wrong_again(*others))
         assert (found.kind, found.rule) == (VerdictClass.NONDETERMINISTIC, Rule.COMPILED_REPEATED)
-        assert "of 64 runs 63 gave other bits than the first, and 0 agree with eager" in found.reason
+        assert "of 64 runs 63 gave other bits than the first, and 0 agree with eager" in words(found.reason)
 
 
 def test_without_a_reference_varying_runs_are_wrong_where_one_ulp_leaves_eager_in_place() -> None:
@@ -515,10 +516,10 @@ def test_runs_that_differ_from_each_other_within_the_tolerance_are_alike() -> No
 def test_one_run_of_many_that_agrees_or_diverges_is_enough_to_doubt_all() -> None:
     diverging_once = verdict(AGREES, repeated=runs_again(1, off=1e-2, moved=1e-2))
     assert diverging_once.kind is VerdictClass.NONDETERMINISTIC
-    assert "63 agree with eager" in diverging_once.reason
+    assert "63 agree with eager" in words(diverging_once.reason)
     agreeing_once = verdict(measured(diverging(0.0, 1.0)), repeated=runs_again(1, off=1e-9, moved=1e-2))
     assert agreeing_once.kind is VerdictClass.NONDETERMINISTIC
-    assert "1 agree with eager" in agreeing_once.reason
+    assert "1 agree with eager" in words(agreeing_once.reason)
     assert verdict(AGREES, repeated=runs_again(9, off=1e-9, moved=1e-2)).kind is VerdictClass.AGREES
 
 
@@ -547,7 +548,7 @@ def test_an_element_that_is_infinite_where_the_reference_is_not_is_worse() -> No
     wrong = diverging(0.0, 0.0, n_diff=1, nonfinite_mismatches=1, reference_nonfinite_compiled=1)
     found = verdict(measured(wrong))
     assert found.kind is VerdictClass.COMPILED_WORSE
-    assert "not finite" in found.reason
+    assert "not finite" in words(found.reason)
     right = replace(wrong, reference_nonfinite_compiled=0, reference_nonfinite_eager=1)
     assert verdict(measured(right)).kind is VerdictClass.COMPILED_BETTER
 
@@ -567,7 +568,7 @@ def test_a_wrong_shape_or_dtype_needs_no_reference_to_be_worse(wrong: dict[str, 
 def test_without_a_reference_nobody_is_right() -> None:
     found = verdict(measured(diverging(None, None)), nudged=measured(off_by(1e-4)))
     assert found.kind is VerdictClass.UNRESOLVED
-    assert "no float64 reference" in found.reason
+    assert "no float64 reference" in words(found.reason)
     assert found.signatures
 
 
@@ -623,7 +624,7 @@ def ends_in(beyond: bool, difference: float) -> Trace:
 def test_rounding_at_every_node_that_grows_is_amplified_rounding_without_any_nudge() -> None:
     found = verdict(measured(diverging(0.9, 1.0)), followed=ends_in(False, 0.5))
     assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
-    assert "at most 9 ulp" in found.reason and "`ceil` (aten.ceil), 3e+05 times" in found.reason
+    assert "at most 9 ulp" in words(found.reason) and "`ceil` (aten.ceil), 3e+05 times" in words(found.reason)
 
 
 def test_more_than_rounding_at_a_node_is_no_amplified_rounding_though_nudges_move_eager() -> None:
@@ -637,7 +638,7 @@ def test_an_error_larger_than_eagers_that_rounding_explains_is_not_said_to_be_as
     own = diverging(1e-7, 3e-7, steps_error_eager=0.5, steps_error_compiled=1.5)
     found = verdict(measured(own), followed=ends_in(False, 2e-6), criterion=Criterion((0.0, 0.0)))
     assert found.kind is VerdictClass.EQUALLY_ACCURATE
-    assert found.reason == (
+    assert words(found.reason) == (
         "output[0]: compiled is no farther than rounding explains from the float64 reference "
         "(rms error 3e-07, eager 1e-07)"
     )
@@ -666,7 +667,7 @@ def test_a_class_is_given_by_an_experiment_that_shows_it_alone() -> None:
         if kind is VerdictClass.AGREES or rule in EXPERIMENTS[kind]:
             continue
         with pytest.raises(NoExperiment):
-            decided(kind, "so", rule)
+            decided(kind, Told("so"), rule)
     assert EXPERIMENTS.keys() == set(VerdictClass)
 
 

@@ -15,6 +15,7 @@ from bisector.core.model import Machine
 from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
 from bisector.core.recorded import Recorded
 from bisector.errors import CannotWrite, MissingTool, OutOfTime
+from bisector.report.reasons import words
 from bisector.runner import lab as labs
 from bisector.runner import rundir
 from bisector.runner.journal import Journal
@@ -143,7 +144,7 @@ def test_a_script_for_the_cpu_needs_a_compiler_on_a_machine_with_a_gpu_too(
     run = rundir.create(options.target, str(tmp_path / "run"), wire.dump_command(options))
     monkeypatch.setenv("CXX", str(tmp_path / "none"))
     with pytest.raises(MissingTool, match=r"no C\+\+ compiler"):
-        session = Session(run, options, lambda stage, text: None)
+        session = Session(run, options, lambda stage, text: None, words)
         try:
             begin(session)
         finally:

@@ -23,6 +23,7 @@ from bisector.inductor.execute import measured, prepare
 from bisector.inductor.following.follow import trace
 from bisector.inductor.repeats import DISTINCT
 from bisector.inductor.undefined import OTHERS, ChangedCalls, UndefinedCalls
+from bisector.report.reasons import words
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 
@@ -71,7 +72,7 @@ def test_a_program_that_is_off_in_some_of_its_runs_is_told_from_one_that_is_off_
     evidence = collect(call, WHOLE, None)
     assert evidence.repeated is not None and evidence.repeated.unlike > 0
     found = told(evidence)
-    assert found.kind is VerdictClass.NONDETERMINISTIC, found.reason
+    assert found.kind is VerdictClass.NONDETERMINISTIC, words(found.reason)
     assert found.figures["runs"] == evidence.repeated.runs == 64
 
 
@@ -81,7 +82,7 @@ def test_a_program_that_gives_other_wrong_values_in_each_run_diverges_steadily(t
     evidence = collect(call_of(tmp_path, "return x.sin() * 2", "x = torch.rand(8)", racing), WHOLE, None)
     assert evidence.repeated is not None and evidence.repeated.unlike == 63
     found = told(evidence)
-    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EVERY_RUN), found.reason
+    assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.EVERY_RUN), words(found.reason)
 
 
 @pytest.mark.usefixtures("racing")
@@ -92,7 +93,7 @@ def test_a_run_that_gives_the_first_result_again_is_counted_with_the_first(tmp_p
     assert evidence.repeated is not None
     assert (evidence.repeated.runs, evidence.repeated.unlike) == (64, 10)
     assert len(evidence.repeated.others) == DISTINCT
-    assert "of 64 runs 10 gave other bits than the first, and 54 agree" in told(evidence).reason
+    assert "of 64 runs 10 gave other bits than the first, and 54 agree" in words(told(evidence).reason)
 
 
 def test_a_program_that_is_off_in_all_its_runs_is_steady(tmp_path: Path) -> None:
@@ -106,7 +107,8 @@ def test_a_program_that_raises_where_its_operations_are_moved_cannot_be_told(tmp
     body = "return torch.arange(16.0)[(x * 16).long()]"  # a step upwards is an index out of range
     found = told(collect(call_of(tmp_path, body, "x = torch.full((64,), 1 - 2**-24)"), WHOLE, None))
     assert found.kind is VerdictClass.UNRESOLVED
-    assert found.reason.startswith("eager fails where each operation is moved by a step of its dtype: Index")
+    moved = "eager fails where each operation is moved by a step of its dtype: Index"
+    assert words(found.reason).startswith(moved)
 
 
 def test_an_input_that_one_of_two_runs_wrote_into_is_compared_with_what_it_was(tmp_path: Path) -> None:
@@ -254,10 +256,10 @@ def test_an_operator_that_writes_into_what_it_says_it_reads_is_named(
     call = call_of(tmp_path, body, "x = torch.ones(8)", BUMP.format(name=name, mutates=mutates))
     found = told(collect(call, WHOLE, None))
     if mutates:
-        assert found.kind is VerdictClass.AGREES, found.reason
+        assert found.kind is VerdictClass.AGREES, words(found.reason)
         return
     assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION)
-    assert found.reason.startswith("the operator numbisect_tests.bump_undeclared writes into `x`")
+    assert words(found.reason).startswith("the operator numbisect_tests.bump_undeclared writes into `x`")
 
 
 def test_an_undeclared_write_that_nothing_reads_excuses_nothing(tmp_path: Path) -> None:
@@ -265,7 +267,7 @@ def test_an_undeclared_write_that_nothing_reads_excuses_nothing(tmp_path: Path) 
     body = "z = bump(x * 2)\nreturn torch.relu(z) * 3"
     call = call_of(tmp_path, body, "x = torch.ones(8)", bug + BUMP.format(name="bump_unread", mutates=()))
     found = told(collect(call, WHOLE, None))
-    assert found.kind is VerdictClass.COMPILED_WORSE, found.reason
+    assert found.kind is VerdictClass.COMPILED_WORSE, words(found.reason)
 
 
 FLIP = """
@@ -293,10 +295,10 @@ def test_an_operator_whose_fake_kernel_describes_another_layout_is_named(
     )
     found = told(collect(call, WHOLE, None))
     if real is None:
-        assert found.kind is VerdictClass.AGREES, found.reason
+        assert found.kind is VerdictClass.AGREES, words(found.reason)
         return
-    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION), found.reason
-    assert found.reason == (
+    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION), words(found.reason)
+    assert words(found.reason) == (
         f"the operator numbisect_tests.{name} gives {real}, which its fake kernel describes as float32[6, 4] "
         "with strides [4, 1]: mend that kernel (`register_fake`)"
     )
@@ -326,7 +328,7 @@ def test_such_an_operator_is_named_within_a_function_of_its_own_and_a_branch(
 ) -> None:
     given = FLIP.format(name=name, gives="x.t().contiguous().t() * 2 + x.stride(0)") + WITHIN
     found = told(collect(call_of(tmp_path, body, inputs, given), WHOLE, None))
-    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION), found.reason
+    assert (found.kind, found.rule) == (VerdictClass.UNDEFINED, Rule.DECLARATION), words(found.reason)
 
 
 @pytest.mark.parametrize(
@@ -341,4 +343,4 @@ def test_random_numbers_that_eager_never_draws_are_not_another_stream(
     tmp_path: Path, body: str, expected: VerdictClass
 ) -> None:
     found = told(collect(call_of(tmp_path, body, "x = torch.zeros(1)"), WHOLE, None))
-    assert found.kind is expected, found.reason
+    assert found.kind is expected, words(found.reason)

@@ -24,6 +24,7 @@ from bisector.inductor.capture.load import LoadOptions, load
 from bisector.inductor.capture.record import Call
 from bisector.inductor.following import taps
 from bisector.inductor.following.follow import trace
+from bisector.report.reasons import words
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 
@@ -471,4 +472,4 @@ def test_a_layer_norm_in_bfloat16_that_compiled_computes_in_float32_is_better(tm
     inputs = "torch.manual_seed(0)\nx = torch.randn(64, 256, dtype=torch.bfloat16) * 3 + 1"
     call = call_of(tmp_path, body, inputs)
     verdict = classified(call, followed(call))
-    assert verdict.kind is VerdictClass.COMPILED_BETTER, verdict.reason
+    assert verdict.kind is VerdictClass.COMPILED_BETTER, words(verdict.reason)

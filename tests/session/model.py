@@ -32,6 +32,7 @@ from bisector.core.shares import Carried, Part, Parts, Shares
 from bisector.core.shown import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
+from bisector.report.reasons import words
 from bisector.request_json import load_request
 from bisector.runner import lab, rundir
 from bisector.session import environment, last_word
@@ -271,7 +272,7 @@ def modelled(
     asked_for = Options(str(script), **{"jobs": 2, **options})
     run = rundir.RunDirectory(folder / "run")
     run.path.mkdir(exist_ok=True)
-    session = Session(run, asked_for, lambda stage, text: None)
+    session = Session(run, asked_for, lambda stage, text: None, words)
     try:
         yield session
     finally:

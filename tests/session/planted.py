@@ -13,6 +13,7 @@ from pathlib import Path
 from bisector import wire
 from bisector.core.model import Candidate, ProbeResult
 from bisector.core.options import Options
+from bisector.report.reasons import words
 from bisector.runner import rundir
 from bisector.session.run import Session
 from bisector.session.study import Study
@@ -59,7 +60,7 @@ def studied(
     script.write_text(program)
     options = Options(str(script), jobs=jobs, rtol=tolerance, atol=tolerance)
     run = rundir.create(str(script), str(folder / "run"), wire.dump_command(options))
-    session = Session(run, options, lambda stage, text: None)
+    session = Session(run, options, lambda stage, text: None, words)
     try:
         yield session, session.study(session.lab.hello().calls[0])
     finally:

@@ -13,8 +13,10 @@ from bisector.core.criterion import Criterion
 from bisector.core.fix import Fix, SetFlags
 from bisector.core.outcome import Outcome
 from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
+from bisector.core.reasons import Told
 from bisector.core.shown import ScriptResult
 from bisector.core.verdict import Rule, Verdict, VerdictClass
+from bisector.report.reasons import words
 from bisector.session import last_word
 from tests.core.measurements import SCRIPT_AGREES, off_by, output
 
@@ -27,7 +29,7 @@ REASON = "the script's own comparison fails with compilation off too; call 1 (`n
 
 
 def own(eager: PlainRun) -> Verdict | None:
-    return Verdict(VerdictClass.OWN_DIFFERENCE, REASON, rule=Rule.SCRIPT) if eager.refuted else None
+    return Verdict(VerdictClass.OWN_DIFFERENCE, Told(REASON), rule=Rule.SCRIPT) if eager.refuted else None
 
 
 def asked(
@@ -51,6 +53,7 @@ def asked(
     session: Any = SimpleNamespace(
         clock=SimpleNamespace(exhausted=lambda: next(left, "the budget is spent")),
         progress=lambda stage, text: None,
+        words=words,
     )
     answer = Answer("script.py", "run", {}, fixes=FIXES)
     return answer.with_script(last_word.LastWord(session, Criterion()).ask(answer))

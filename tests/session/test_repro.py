@@ -23,6 +23,7 @@ from bisector.core.repro_file import DIFFERS, usage
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search_notes import NotFailingAsTest, ReproAgrees, ReproOf
 from bisector.errors import CannotWrite
+from bisector.report.reasons import words
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
 from bisector.session import repro
@@ -59,6 +60,7 @@ def session(tmp_path: Path) -> Iterator[Any]:
         clock=SimpleNamespace(stage=lambda name: contextlib.nullcontext()),
         timeout_s=60.0,
         progress=lambda *said: None,
+        words=words,
         plain=PlainRuns(journal),
     )
     journal.close()
@@ -104,7 +106,7 @@ def repro_of(
         ran.append(shown)
         return real(session, shown, answered)
 
-    def written(writer: Any, shown: ReproPlan, answer: Any, decisions: Any) -> Repro:
+    def written(writer: Any, shown: ReproPlan, answer: Any, decisions: Any, said: Any) -> Repro:
         return Repro(says(shown), "def fn(): ...")
 
     monkeypatch.setattr(repro, "written", written)
@@ -162,7 +164,7 @@ def test_the_header_and_the_function_speak_of_the_same_decisions() -> None:
     assert named(answer, None) == ["vec:a@x", "fma:b@y"]
     (denied,) = from_repairs([(fix, judged(Outcome.PASS))])
     assert named(answer, denied) == [*members]
-    said = "\n".join(header(answer, denied))
+    said = "\n".join(header(answer, denied, words))
     assert all(member in said for member in named(answer, denied))
 
 

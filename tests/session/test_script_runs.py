@@ -11,6 +11,7 @@ import pytest
 
 from bisector.core.bundle_layout import CASE, DESCRIPTION
 from bisector.core.program import Mode
+from bisector.report.reasons import words
 from bisector.runner.rundir import RunDirectory
 from bisector.session import script_runs
 from bisector.session.run import Session
@@ -32,7 +33,8 @@ def run_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path]
         with modelled(Model(1, (), lambda allowed, calls: True), tmp_path, monkeypatch) as known:
             run = RunDirectory(tmp_path / "of-target")
             run.path.mkdir()
-            session = Session(run, replace(known.options, target=str(target)), lambda stage, text: None)
+            options = replace(known.options, target=str(target))
+            session = Session(run, options, lambda stage, text: None, words)
             monkeypatch.setattr(script_runs.processes, "start", start)
             with pytest.raises(Begun) as begun:
                 session.script_runs.run(session.script_runs.asked(Mode.EAGER))

@@ -14,6 +14,7 @@ from bisector.core import protocol as asked
 from bisector.core.answer import Answer
 from bisector.core.criterion import Criterion
 from bisector.core.program import PROGRAM
+from bisector.core.reasons import Told
 from bisector.core.recorded import Recorded
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.runner.lab import Lab
@@ -25,7 +26,7 @@ from tests.session.model import REPRO, Model, modelled, output
 
 FMA, INLINE, VEC = "g1/fma:add@c1", "g1/inline:aten.mul@c1", "g1/vec:sin@c2"
 ENVIRONMENT = {"torch": "2", "cxx": "g++", "cpu": "a", "isa": "b"}
-VERDICT = Verdict(VerdictClass.COMPILED_WORSE, "the script says so", rule=Rule.SCRIPT)
+VERDICT = Verdict(VerdictClass.COMPILED_WORSE, Told("the script says so"), rule=Rule.SCRIPT)
 ASKED_OF_A_SCRIPT = {
     asked.RunProbe, asked.RunVerdict, asked.SelfTest, asked.ReadFlags, asked.FindFormulas, asked.DigestCode,
 }  # fmt: skip

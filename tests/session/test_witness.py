@@ -24,9 +24,10 @@ from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun
-from bisector.core.script_verdict import NOT_BY_ROUNDING
+from bisector.core.script_reasons import NotByRounding
 from bisector.core.shown import ScriptResult
 from bisector.processes import Started
+from bisector.report.reasons import words
 from bisector.runner.journal import Journal
 from bisector.session import script_runs
 from bisector.session.script_runs import ScriptRuns
@@ -175,7 +176,7 @@ def test_rounding_explains_what_a_script_says_where_eager_moved_by_rounding_says
     shown = ScriptResult(Outcome.FAIL, "line 1 of its output")
     eager, compiled = (program.runs.written[which] for which in (EAGER_RUN, COMPILED))
     found = program.equal_inputs(Witness(eager, compiled, shown, (PrintedLine(0),)), CRITERION)
-    assert found.unknown == ("" if rounded == "loss 0.9" else NOT_BY_ROUNDING)
+    assert found.unknown == (None if rounded == "loss 0.9" else NotByRounding())
     assert program.asked.count(AGAIN) == (1 if rounded == "loss 0.9" else ROUNDED_RUNS)
 
 
@@ -201,7 +202,8 @@ def test_what_a_script_of_which_two_runs_differ_says_otherwise_each_time_is_name
 
     def steady(second: PlainRun) -> str:
         program = script({EAGER_RUN: off, COMPILED: on, AGAIN: second})
-        return str(program.steady(program.witness(CRITERION), CRITERION))
+        found = program.steady(program.witness(CRITERION), CRITERION)
+        return "" if found is None else words(found)
 
     assert steady(again).startswith("line 1 of its output: it prints `1 at 0.2`")
     assert not steady(replace(again, printed=("2 at 0.7",)))

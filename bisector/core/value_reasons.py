@@ -86,6 +86,12 @@ class CastExplainsPart(Reason):
     left: float | None
 
 
+@dataclass(frozen=True)
+class OtherwiseWithoutCasts(Reason):
+    """Where the cast that is left out is executed, the output agrees; eager without it differs from compiled
+    too, and there is no float64 run."""
+
+
 # -- without rounding ---------------------------------------------------------------------------------------
 
 

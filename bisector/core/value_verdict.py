@@ -53,6 +53,7 @@ from .value_reasons import (
     NoReferenceToTell,
     NoRoundingExplains,
     NotFinite,
+    OtherwiseWithoutCasts,
     RoundingFallsShort,
     RoundingGrows,
     ShownBy,
@@ -90,6 +91,8 @@ class ValueVerdict:
         if others is not None and others.kind is VerdictClass.COMPILED_WORSE:
             return others
         for output in cast.values():
+            if self._is_otherwise_without(output):
+                return self._otherwise_without(output)
             # The largest differences are those of one element only where there is one: of many, the casts
             # may hide one that is wrong, which the largest move at another element covers.
             shown = self._mended(output) is not None or self._leaves_explained(output)
@@ -172,6 +175,19 @@ class ValueVerdict:
         reason = OfOutput(output.path, CastExplainsPart(left))
         return self._decided(VerdictClass.UNRESOLVED, reason, Rule.CASTS, **_figures(output))
 
+    def _is_otherwise_without(self, output: OutputMeasurement) -> bool:
+        """Whether no float64 run tells, and compiled is not eager without the casts: what goes wrong for
+        values that no cast has rounded is mended by casts that are executed. Of codes a few flip anyway."""
+        left_out = self.evidence.left_out_at(output.path)
+        found = None if left_out is None else self.criterion.divergence(left_out)
+        if left_out is None or found is None or found[0] is not DivergenceKind.VALUE:
+            return False
+        return left_out.n_diff * 2 > output.n_diff if is_exact(output) else not is_known(output)
+
+    def _otherwise_without(self, output: OutputMeasurement) -> Verdict:
+        reason = OfOutput(output.path, OtherwiseWithoutCasts())
+        return self._decided(VerdictClass.UNRESOLVED, reason, Rule.CASTS)
+
     def _cast(self) -> dict[str, OutputMeasurement]:
         """The outputs that casts explain, by path: where all casts are executed, or compiled is held to eager
         without them, they agree or differ by rounding. Where there are float64 runs, such an output is
@@ -235,7 +251,12 @@ class ValueVerdict:
         """Of an output whose dtype has no rounding, and whose differences none before it explains: those at
         elements that no rounding moves are none; where it moves them all, but less far, it is not known."""
         differ = ElementsDiffer(output.path, output.n_diff, output.numel)
-        if (how := self._mended(output)) is not None:
+        how = self._mended(output)
+        if how is None and self._leaves_explained(output):
+            how = CastLeftOut(ShownBy.ROUNDING_LEFT)
+        if how is not None:
+            if self._is_otherwise_without(output):
+                return self._otherwise_without(output)
             return self._decided(VerdictClass.ELIDED_ROUNDING, Together((differ, how)), Rule.CASTS)
         figures = {"n_diff": float(output.n_diff)}
         if output.unexplained is not None:

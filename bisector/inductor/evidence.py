@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -83,7 +83,7 @@ def collect(call: Call, case: Case, train: bool | None) -> Evidence:
         drawn_as_eager = compiled_measurement(subject, Candidate.with_flags({FALLBACK_RANDOM: True}), eager)
     executed = None
     if more.differs and casts:
-        executed = _with_casts_executed(subject, eager, default, steady.moves)
+        executed = _with_casts_executed(subject, eager, default, steady.moves, casts)
     default = replace(default, seconds=time.perf_counter() - started)
     evidence = steady.evidence(default, reference.notes, looked.coarsest)
     other_layouts = _other_layouts(default) if steady.undeclared else ()
@@ -118,13 +118,16 @@ class GraphAgain:
 
 
 def _with_casts_executed(
-    subject: Subject, eager: Outputs, default: Measurement, moves: Moves
+    subject: Subject, eager: Outputs, default: Measurement, moves: Moves, casts: Collection[str]
 ) -> Measurement | None:
-    """The compile in which no rounding to a narrower dtype is left out; None where none is seen to be."""
-    casts = {decision.id for decision in default.decisions if decision.kind == kinds.CAST.name}
-    if not casts:
+    """The compile in which no rounding to a narrower dtype is left out, nor a cast replaced by a pattern;
+    None where none is seen to be. casts: the nodes of those that the program wrote."""
+    made = [decision.id for decision in default.decisions]
+    left_out = {one for one in made if one.kind == kinds.CAST.name}
+    left_out |= {one for one in made if one.kind == kinds.MATCH.name and one.forward_node in casts}
+    if not left_out:
         return None
-    return compiled_measurement(subject, Candidate.deny(casts), eager, moves.at_each_element())
+    return compiled_measurement(subject, Candidate.deny(left_out), eager, moves.at_each_element())
 
 
 def _nudges(outputs: Outputs) -> int:

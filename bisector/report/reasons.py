@@ -130,6 +130,14 @@ def _(reason: values.CastLeftOut) -> str:
 
 
 @words.register
+def _(reason: values.OtherwiseWithoutCasts) -> str:
+    return (
+        f"{_NARROWED}; where it is, this output agrees, but eager without it differs from compiled too: "
+        f"whether the cast is all of it is not known"
+    )
+
+
+@words.register
 def _(reason: values.ErrorsByCasts) -> str:
     casts, without = _errors(reason.with_casts), _errors(reason.without_any)
     errors = f"(rms error with the casts {casts}; without any {without})"

@@ -411,6 +411,19 @@ def test_without_a_reference_a_cast_that_is_left_out_is_shown_by_running_with_or
 
 
 @pytest.mark.parametrize(
+    ("dtype", "flips", "expected"),
+    [("float32", 1, "unresolved"), ("int32", 1, "elided-rounding"), ("int32", 60, "unresolved")],
+)
+def test_what_executed_casts_mend_is_not_known_to_be_theirs_where_eager_without_them_is_another(
+    dtype: str, flips: int, expected: str
+) -> None:
+    """As a sine that is wrong for values which no cast has rounded."""
+    default = measured(off_by(1.0, dtype=dtype, n_diff=60))
+    left_out = measured(off_by(1.0, dtype=dtype, n_diff=flips))
+    assert verdict(default, executed=AGREES, left_out=left_out).kind.value == expected
+
+
+@pytest.mark.parametrize(
     ("unexplained", "expected"), [(0, "elided-rounding"), (1, "compiled-worse"), (None, "compiled-worse")]
 )
 def test_what_executed_casts_leave_is_rounding_where_rounding_moves_each_such_element_as_far(

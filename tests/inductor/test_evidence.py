@@ -344,3 +344,20 @@ def test_random_numbers_that_eager_never_draws_are_not_another_stream(
 ) -> None:
     found = told(collect(call_of(tmp_path, body, "x = torch.zeros(1)"), WHOLE, None))
     assert found.kind is expected, words(found.reason)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return x.half().bfloat16().float()",  # a pattern pass replaces one of the two casts
+        "return x - x.half().float(), x.view(torch.int32)",  # there is no float64 run
+    ],
+)
+def test_casts_are_executed_and_left_out_whatever_takes_them_away(
+    body: str, tmp_path: Path, compiler: None
+) -> None:
+    evidence = collect(call_of(tmp_path, body, "torch.manual_seed(0)\nx = torch.randn(64)"), WHOLE, None)
+    assert evidence.default.outputs[0].n_diff > 0
+    for measurement in (evidence.executed, evidence.left_out):
+        assert measurement is not None
+        assert measurement.outputs[0].n_diff == 0

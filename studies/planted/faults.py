@@ -411,8 +411,8 @@ FAULTS = (
         "result.json has a flag's default for the value that was tried, and the reverse",
         WRITERS,
         "report/result.py",
-        '        "default": trial.default,\n        "tried": trial.value,\n',
-        '        "default": trial.value,\n        "tried": trial.default,\n',
+        "        default=trial.default,\n        tried=trial.value,\n",
+        "        default=trial.value,\n        tried=trial.default,\n",
         ("tests/replay/test_flags.py", _SCRIPTS, _REPLAYED),
     ),
     # -- the journal and resume --------------------------------------------------------------------------
@@ -462,8 +462,8 @@ FAULTS = (
         "the fix on top of the page may be one that was not confirmed",
         PAGE,
         "report/page.py",
-        'if fix["confirmed"] and fix["paste"]), None)',
-        'if fix["paste"]), None)',
+        "if fix.confirmed and fix.paste), None)",
+        "if fix.paste), None)",
         ("tests/report/test_page.py",),
     ),
     Fault(

@@ -174,7 +174,7 @@ def test_the_version_is_that_of_the_project() -> None:
 
 # -- options ----------------------------------------------------------------------------------------------
 
-OPTION = re.compile(r"(?<![\w-])-{1,2}[a-z][a-z-]*")
+OPTION = re.compile(r"(?<![\w-])-{1,2}[a-z][a-z0-9-]*")
 CLI_PAGE = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
 TAKES_THE_TABLE = ("minimize", "flags", "check")  # the page says so above its table of options
 

@@ -438,6 +438,15 @@ def test_what_executed_casts_leave_is_rounding_where_rounding_moves_each_such_el
     assert found.kind.value == expected
 
 
+def test_of_many_elements_that_executed_casts_leave_none_is_forgiven_as_missed() -> None:
+    """However few: an element that is wrong is as one that a run missed."""
+    widest = measured(diverging(3e-4, 1e-8))
+    left = measured(off_by(0.3, n_diff=16_000, unexplained=1, unmoved=1))
+    default = measured(diverging(1e-8, 3e-4))
+    found = verdict(default, widest=widest, executed=left, nudged=measured(off_by(1e-3)))
+    assert found.kind is VerdictClass.COMPILED_WORSE
+
+
 @pytest.mark.parametrize("executed", [None, CRASH, measured(off_by(1.0))])
 def test_a_cast_is_not_said_to_be_left_out_where_executing_it_does_not_mend_the_output(
     executed: Measurement | None

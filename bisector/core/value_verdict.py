@@ -95,8 +95,7 @@ class ValueVerdict:
                 return self._otherwise_without(output)
             # The largest differences are those of one element only where there is one: of many, the casts
             # may hide one that is wrong, which the largest move at another element covers.
-            shown = self._mended(output) is not None or self._leaves_explained(output)
-            if output.numel > 1 and not shown:
+            if output.numel > 1 and self._cast_left_out(output) is None:
                 return self._left_by_casts(output)
         if others is not None and others.kind is VerdictClass.UNRESOLVED:
             return others
@@ -162,7 +161,7 @@ class ValueVerdict:
         """cast: the outputs that they explain, one at least."""
         output = next(iter(cast.values()))
         other = self.evidence.widest_at(output.path)
-        how = self._mended(output) or CastLeftOut(ShownBy.ROUNDING_LEFT)
+        how = self._cast_left_out(output) or CastLeftOut(ShownBy.ROUNDING_LEFT)
         reason: Reason = OfOutput(output.path, how)
         if other is not None and is_known(output):
             reason = ErrorsByCasts(output.path, how, _errors_of(output), _errors_of(other))
@@ -196,7 +195,7 @@ class ValueVerdict:
         for output in self.outputs:
             if is_exact(output):
                 continue
-            shown = self._mended(output) is not None or self._leaves_explained(output)
+            shown = self._cast_left_out(output) is not None
             other = self.evidence.widest_at(output.path)
             if not is_known(output):
                 told = shown
@@ -209,8 +208,11 @@ class ValueVerdict:
                 found[output.path] = output
         return found
 
-    def _mended(self, output: OutputMeasurement) -> CastLeftOut | None:
-        return mended(output, self.evidence, self.criterion)
+    def _cast_left_out(self, output: OutputMeasurement) -> CastLeftOut | None:
+        """What shows that casts make the difference of an output; None where nothing does."""
+        if (how := mended(output, self.evidence, self.criterion)) is not None:
+            return how
+        return CastLeftOut(ShownBy.ROUNDING_LEFT) if self._leaves_explained(output) else None
 
     def _left(self, output: OutputMeasurement) -> OutputMeasurement | None:
         """An output where every cast is executed, if it then differs by values alone."""
@@ -252,10 +254,7 @@ class ValueVerdict:
         """Of an output whose dtype has no rounding, and whose differences none before it explains: those at
         elements that no rounding moves are none; where it moves them all, but less far, it is not known."""
         differ = ElementsDiffer(output.path, output.n_diff, output.numel)
-        how = self._mended(output)
-        if how is None and self._leaves_explained(output):
-            how = CastLeftOut(ShownBy.ROUNDING_LEFT)
-        if how is not None:
+        if (how := self._cast_left_out(output)) is not None:
             if self._is_otherwise_without(output):
                 return self._otherwise_without(output)
             return self._decided(VerdictClass.ELIDED_ROUNDING, Together((differ, how)), Rule.CASTS)

@@ -77,15 +77,16 @@ def _(note: seen.SeveralTolerances) -> str:
 @words.register
 def _(note: seen.OneOfSeveralCalls) -> str:
     kept = f", of which {note.recorded} were recorded" if note.made > note.recorded else ""
-    this = _named(note.examined)
+    this = named(note.examined)
     calls = f"the script makes {note.made} calls of compiled graphs{kept}; this is {this}"
     if note.first is None:
         return calls
-    first = _named(note.first)
+    first = named(note.first)
     return f"{calls}; the first that diverges, each on the inputs that it has in eager, is {first}"
 
 
-def _named(call: seen.CallName) -> str:
+def named(call: seen.CallName) -> str:
+    """A call of the script, as a sentence names it."""
     return f"call {call.number} (`{call.entry}`)"
 
 
@@ -99,8 +100,8 @@ _RELATIONS = {
 @words.register
 def _(note: seen.OtherCallDiverges) -> str:
     call = note.call
-    named = _named(seen.CallName(call.number, call.entry))
-    diverges = f"{named} diverges too: {call.reason} ({_RELATIONS[call.cause]}"
+    this = named(seen.CallName(call.number, call.entry))
+    diverges = f"{this} diverges too: {call.reason} ({_RELATIONS[call.cause]}"
     if call.cause is Relation.SAME:
         return f"{diverges})"
     if note.every:

@@ -12,12 +12,12 @@ from bisector.core import reasons as why
 from bisector.core import script_reasons as script
 from bisector.core import value_reasons as values
 from bisector.core.leaning import Leaning
-from bisector.core.notes import CallName
 from bisector.core.program import EffectKind
 from bisector.core.reasons import Reason
 from bisector.core.value_reasons import ShownBy
 
 from . import script_reasons
+from .notes import named
 
 MOST_NAMED = 3  # tensors of one call
 EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
@@ -357,7 +357,7 @@ _ADVICE = {
 def _(reason: script.CallLeaves) -> str:
     names = " and ".join(reason.names[:MOST_NAMED])
     more = f" and {len(reason.names) - MOST_NAMED} more" if len(reason.names) > MOST_NAMED else ""
-    return f"{_named(reason.call)} {_ADVICE[reason.does][0].format(names + more)}"
+    return f"{named(reason.call)} {_ADVICE[reason.does][0].format(names + more)}"
 
 
 @words.register
@@ -380,18 +380,18 @@ def _(reason: script.RightUnknown) -> str:
 
 @words.register
 def _(reason: script.OnEqualInputs) -> str:
-    where = "there" if reason.call is None else f"at {_named(reason.call)}"
+    where = "there" if reason.call is None else f"at {named(reason.call)}"
     return f"on equal inputs {where}: {words(reason.found)}"
 
 
 @words.register
 def _(reason: script.UnseenAt) -> str:
-    return f"at {_named(reason.call)} {words(reason.why)}"
+    return f"at {named(reason.call)} {words(reason.why)}"
 
 
 @words.register
 def _(reason: script.UnlikeAgain) -> str:
-    return f"{_named(reason.call)} gives something else in eager when it is run again"
+    return f"{named(reason.call)} gives something else in eager when it is run again"
 
 
 @words.register
@@ -403,13 +403,9 @@ def _(reason: script.OneSided) -> str:
 
 @words.register
 def _(reason: script.GivenOtherwise) -> str:
-    given = f"{_named(reason.call)} is given another {reason.at} than compiled"
+    given = f"{named(reason.call)} is given another {reason.at} than compiled"
     return (
         f"each call up to this one agrees on equal inputs, and {given} where each call before gives what it "
         "gave compiled: the difference does not come through what the calls give, but through what else they "
         "do, such as a side effect that is lost"
     )
-
-
-def _named(call: CallName) -> str:
-    return f"call {call.number} (`{call.entry}`)"

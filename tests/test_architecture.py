@@ -18,7 +18,7 @@ MODULES = {
 
 # What each stage may import beside itself.
 EVERYWHERE = ("core", "errors", "processes", "request_json", "tracing", "wire")
-WIRING = ("session", "cli", "__main__")  # these alone join stages; a later one may import an earlier one
+WIRING = ("explain", "cli", "__main__")  # these alone join stages; a later one may import an earlier one
 WORKER = "inductor"  # runs in its own process; the others start it and speak with it
 ATTACHED = "attached"  # runs in the user's process, beside torch, and writes with the worker's own means
 WORKER_LIBRARIES = {"torch", "triton"}
@@ -81,7 +81,7 @@ def may_import(importer: str, imported_stage: str) -> bool:
     if importer in WIRING:
         earlier = WIRING[: WIRING.index(importer)]
         # What finds the answer knows nothing of how it is shown.
-        unseen = ("report",) if importer == "session" else ()
+        unseen = ("report",) if importer == "explain" else ()
         return imported_stage in earlier or imported_stage not in (WORKER, ATTACHED, *WIRING, *unseen)
     if (importer, imported_stage) in ((ATTACHED, WORKER), ("", ATTACHED)):
         return True
@@ -119,7 +119,7 @@ def test_the_check_sees_the_modules() -> None:
         ("bisector.runner.worker_client", "import torch._inductor.config"),
         ("bisector.report.html", "import triton"),
         ("bisector.cli.main", "def late():\n    import torch"),
-        ("bisector.session", "import bisector.inductor.serving.worker"),
+        ("bisector.explain", "import bisector.inductor.serving.worker"),
         ("bisector.subject.script", "from bisector.inductor import capture"),
         ("bisector.runner.worker_client", "from bisector.subject import script"),
         ("bisector.report.html", "from bisector.runner.journal import Journal"),
@@ -132,11 +132,11 @@ def test_the_check_sees_the_modules() -> None:
         ("bisector.cli.commands", "from bisector.attached import direct"),
         ("bisector.inductor.probing", "from .serving.holders import Holders"),
         ("bisector.inductor.capture.load", "from .. import serving"),
-        ("bisector.session", "from bisector import cli"),
-        ("bisector.session.explanation", "from bisector.report import words"),
-        ("bisector.session.triage.driver", "from bisector.report import words"),
-        ("bisector.session.run", "from bisector.cli import display"),
-        ("bisector.runner.worker_client", "from bisector import session"),
+        ("bisector.explain", "from bisector import cli"),
+        ("bisector.explain.explanation", "from bisector.report import words"),
+        ("bisector.explain.triage.driver", "from bisector.report import words"),
+        ("bisector.explain.run", "from bisector.cli import display"),
+        ("bisector.runner.worker_client", "from bisector import explain"),
         ("bisector.errors", "from bisector.core import model"),
         ("bisector", "from bisector.core import model"),
     ],
@@ -154,7 +154,7 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
         ("bisector.runner.worker_client", "import subprocess, os\nfrom bisector.errors import WorkerLost"),
         ("bisector.report.html", "print(open('page'))\nfrom bisector import __version__"),
         ("bisector.cli.output", "from bisector import errors, report, runner, subject\nimport rich"),
-        ("bisector.cli.main", "import click\nfrom bisector import session\nfrom bisector.report import html"),
+        ("bisector.cli.main", "import click\nfrom bisector import explain\nfrom bisector.report import html"),
     ],
 )
 def test_what_the_arrows_allow_is_not_found(module: str, source: str) -> None:

@@ -21,14 +21,14 @@ from bisector.core.outcome import Outcome
 from bisector.core.reasons import BuildsAlone
 from bisector.core.verdict import VerdictClass, decided
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
+from bisector.explain import environment
+from bisector.explain.build_question import question
+from bisector.explain.builds.bisection import Found
+from bisector.explain.builds.build_test import BuildTest, TriedBuild
+from bisector.explain.builds.search import Progress, Search, Searched
+from bisector.explain.run import Clock, keep_script
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory, create
-from bisector.session import environment
-from bisector.session.build_question import question
-from bisector.session.builds.bisection import Found
-from bisector.session.builds.build_test import BuildTest, TriedBuild
-from bisector.session.builds.search import Progress, Search, Searched
-from bisector.session.run import Clock, keep_script
 
 from .display import Display
 from .output import shown_path, written

@@ -22,7 +22,7 @@ from bisector.core.criterion import DTYPE_TOLERANCES
 from bisector.core.dtypes import CODES, INTEGERS
 from bisector.core.options import Against, Options
 from bisector.errors import BadOption
-from bisector.session.build_question import of_range
+from bisector.explain.build_question import of_range
 
 FAMILIES = ("inductor", "functorch", "dynamo", "backends", "env")
 _KEYS: dict[str, Any] = {

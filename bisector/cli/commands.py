@@ -15,13 +15,13 @@ from bisector.core.budget import BudgetSpent
 from bisector.core.options import Options, Question
 from bisector.core.other_calls import AlsoDiverges, Relation
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
+from bisector.explain import pipeline
+from bisector.explain.build_question import check_packages, checked
+from bisector.explain.run import Session
+from bisector.explain.triage.store import is_triage
 from bisector.report.document_json import to_json
 from bisector.report.reasons import words
 from bisector.runner import rundir
-from bisector.session import pipeline
-from bisector.session.build_question import check_packages, checked
-from bisector.session.run import Session
-from bisector.session.triage.store import is_triage
 from bisector.subject.targets import recognise
 
 from .command_line import parse_options

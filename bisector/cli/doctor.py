@@ -15,9 +15,9 @@ from rich.table import Table
 from bisector import processes, wire
 from bisector.core.kinds import KINDS
 from bisector.core.protocol import HooksTested
+from bisector.explain import environment
+from bisector.explain.build_question import INSTALL, missing_packages
 from bisector.report.literal import on_page
-from bisector.session import environment
-from bisector.session.build_question import INSTALL, missing_packages
 
 from .display import to_stdout
 

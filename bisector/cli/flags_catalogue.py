@@ -14,9 +14,9 @@ from rich.text import Text
 from bisector import processes
 from bisector.core.flags import Flag
 from bisector.errors import BadOption, MissingTool
+from bisector.explain.environment import IMPORT_S
+from bisector.explain.flags.curated import BACKENDS, catalogue, families
 from bisector.report.literal import on_page
-from bisector.session.environment import IMPORT_S
-from bisector.session.flags.curated import BACKENDS, catalogue, families
 
 from .display import to_stdout
 from .output import width, write_json

@@ -10,8 +10,8 @@ from bisector.core.decision import DecisionId
 from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS, Kind
 from bisector.errors import BadOption
+from bisector.explain.flags.curated import BACKENDS, catalogue
 from bisector.report.words import CLASS_SENTENCES, conjunction, short_decision
-from bisector.session.flags.curated import BACKENDS, catalogue
 
 from .display import to_stdout
 from .output import width

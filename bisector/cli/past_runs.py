@@ -10,11 +10,11 @@ from typing import Any
 
 from bisector.core.own_folders import PAGE
 from bisector.errors import BadTarget
+from bisector.explain.triage.store import is_triage
 from bisector.report.blocks import Detail
 from bisector.report.document import Document
 from bisector.report.document_json import from_json, to_json
 from bisector.runner import rundir
-from bisector.session.triage.store import is_triage
 
 from .display import to_stdout
 from .output import as_markdown, as_page, as_text

@@ -19,15 +19,15 @@ from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.own_folders import PAGE, TRIAGE_OPTIONS
 from bisector.errors import INTERRUPTED, BadOption, BadTarget
+from bisector.explain import environment
+from bisector.explain.run import Clock
+from bisector.explain.triage.driver import LocalPool, Pool, Progress, Triage, job_command, now
+from bisector.explain.triage.failure import Cluster, Looked, clustered
+from bisector.explain.triage.on_ray import RayPool
+from bisector.explain.triage.store import Store
 from bisector.report import triage as report
 from bisector.report.rendered import printable
 from bisector.runner.head import head_of
-from bisector.session import environment
-from bisector.session.run import Clock
-from bisector.session.triage.driver import LocalPool, Pool, Progress, Triage, job_command, now
-from bisector.session.triage.failure import Cluster, Looked, clustered
-from bisector.session.triage.on_ray import RayPool
-from bisector.session.triage.store import Store
 from bisector.subject.targets import Skipped, found
 
 from .command_line import parse_options

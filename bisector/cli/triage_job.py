@@ -22,16 +22,16 @@ from bisector.core.model import Candidate, Measurement
 from bisector.core.options import Options
 from bisector.core.outcome import OF_STATUS, Outcome
 from bisector.errors import AnotherHead, NumbisectError
+from bisector.explain import pipeline
+from bisector.explain.run import Session
+from bisector.explain.search_order import PLACE
+from bisector.explain.study import Study
+from bisector.explain.triage.failure import Looked
+from bisector.explain.triage.store import RUN
 from bisector.report.document_json import to_json
 from bisector.report.reasons import words
 from bisector.report.result import document_of
 from bisector.runner.rundir import RunDirectory
-from bisector.session import pipeline
-from bisector.session.run import Session
-from bisector.session.search_order import PLACE
-from bisector.session.study import Study
-from bisector.session.triage.failure import Looked
-from bisector.session.triage.store import RUN
 
 from .output import write_reports
 

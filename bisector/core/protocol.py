@@ -1,7 +1,7 @@
 """What the command line's process asks of a worker, and what comes back: one frozen type for each.
 
 A request names its answer's type. The worker dispatches on the type of a request, the journal holds both as
-JSON (`bisector.wire`), and `session.study` makes nearly all of them. An answer may always be `Failed`.
+JSON (`bisector.wire`), and `explain.study` makes nearly all of them. An answer may always be `Failed`.
 """
 
 from __future__ import annotations

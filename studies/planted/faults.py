@@ -40,7 +40,7 @@ _VERDICT = "tests/core/test_verdict.py"
 _SCRIPTS = "tests/replay/test_scripts.py"
 _REPLAYED = "tests/replay/test_replayed.py"
 _TRUTHS = "tests/replay/test_truths.py"
-_PIPELINE = "tests/session/test_pipeline.py"
+_PIPELINE = "tests/explain/test_pipeline.py"
 _STATUS = "tests/faults/test_exit_status.py"
 
 FAULTS = (
@@ -211,7 +211,7 @@ FAULTS = (
         "inductor/hooks/guard.py",
         'DecisionId.of(KIND.name, call.name, f"call{call.number}")',
         'DecisionId.of(KIND.name, call.name, f"call{call.number - 1}")',
-        (_PROGRAM, "tests/session/test_script_search.py"),
+        (_PROGRAM, "tests/explain/test_script_search.py"),
     ),
     Fault(
         "each of torch's two caches is named as the other (cache)",
@@ -244,7 +244,7 @@ FAULTS = (
         "core/verdict.py",
         "Rule.CASTS, Rule.EXACT_DTYPE, Rule.ACCURACY, Rule.ROUNDING, Rule.NO_REFERENCE, Rule.BEYOND_NUDGES,",
         "Rule.CASTS, Rule.EXACT_DTYPE, Rule.ACCURACY, Rule.NO_REFERENCE, Rule.BEYOND_NUDGES,",
-        (_TRUTHS, _SCRIPTS, "tests/session/test_localisation.py"),
+        (_TRUTHS, _SCRIPTS, "tests/explain/test_localisation.py"),
     ),
     Fault(
         "ten times what rounding makes is far more than rounding makes",
@@ -345,7 +345,7 @@ FAULTS = (
     Fault(
         "minimize ends with 0 where fresh processes did not show what it found: 0 for 3",
         STATUSES,
-        "session/pipeline.py",
+        "explain/pipeline.py",
         "FOUND if proved.confirmed else UNCONFIRMED",
         "FOUND if found.confirmed else UNCONFIRMED",
         (_PIPELINE, _REPLAYED),
@@ -353,7 +353,7 @@ FAULTS = (
     Fault(
         "a search that Ctrl-C ends has the status of one that found nothing: 3 for 130",
         STATUSES,
-        "session/pipeline.py",
+        "explain/pipeline.py",
         "return _finish(session, session.known().stopped(STOPPED).proved(), INTERRUPTED)",
         "return _finish(session, session.known().stopped(STOPPED).proved(), UNCONFIRMED)",
         (_PIPELINE, "tests/faults/test_table.py"),
@@ -378,10 +378,10 @@ FAULTS = (
     Fault(
         "a repro of some graphs of a script compiles those after them",
         WRITERS,
-        "session/script_repro.py",
+        "explain/script_repro.py",
         "number = next(n for n, other in enumerate(known, 1) if other is compiling)",
         "number = next(n for n, other in enumerate(known) if other is compiling)",
-        ("tests/session/test_script_repro.py",),
+        ("tests/explain/test_script_repro.py",),
     ),
     Fault(
         "a repro in pytest puts back the first of its settings alone",
@@ -489,7 +489,7 @@ FAULTS = (
         "core/fix_source.py",
         "                return node.lineno",
         "                return first",
-        ("tests/session/test_script_repro.py", _SCRIPTS),
+        ("tests/explain/test_script_repro.py", _SCRIPTS),
     ),
     Fault(
         "a flag is switched by `True` in the shell, where torch reads 1",
@@ -539,6 +539,6 @@ FAULTS = (
         "core/search/sets.py",
         "mirrored = not (causes.unexplained or repairs.unresolved or repairs.unexpected)",
         "mirrored = not (causes.unexplained or repairs.unresolved)",
-        ("tests/core/test_sets.py", "tests/session/test_planted_sets.py"),
+        ("tests/core/test_sets.py", "tests/explain/test_planted_sets.py"),
     ),
 )

@@ -30,7 +30,7 @@ from bisector.builds import index
 from bisector.builds.environments import Environments
 from bisector.builds.predicate import Interpreter
 from bisector.core.kinds import KINDS
-from bisector.session import environment
+from bisector.explain import environment
 from tests.known import KNOWN, has_the_known_answer
 
 ROOT = Path(__file__).resolve().parents[2]

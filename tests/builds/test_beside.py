@@ -11,7 +11,7 @@ import pytest
 from bisector import wire
 from bisector.core.options import Options
 from bisector.errors import BadOption
-from bisector.session.build_question import of_range
+from bisector.explain.build_question import of_range
 
 GIVEN = {"builds": None, "index_urls": (), "pytorch_repo": None, "cpu_stubs": False}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.session.build_question import PACKAGES
+from bisector.explain.build_question import PACKAGES
 
 # Runs the command in an environment that lacks them.
 WITHOUT = f"""

@@ -17,7 +17,7 @@ from bisector.cli.flags_catalogue import CatalogueFilter, rows
 from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
-from bisector.session.flags.curated import catalogue, families
+from bisector.explain.flags.curated import catalogue, families
 
 FAMILIES = {
     "fma", "unroll", "rematerialization", "pattern passes", "precision casts", "reductions",

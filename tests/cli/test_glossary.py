@@ -8,8 +8,8 @@ from bisector.cli.glossary import explain
 from bisector.core.flags import Flag
 from bisector.core.kinds import KINDS
 from bisector.errors import BadOption
+from bisector.explain.flags.curated import catalogue
 from bisector.report.words import CLASS_SENTENCES
-from bisector.session.flags.curated import catalogue
 
 
 def said(word: str | None, capsys: pytest.CaptureFixture[str]) -> str:

@@ -11,11 +11,11 @@ import pytest
 from bisector import wire
 from bisector.cli import builds_command, commands, past_runs
 from bisector.core.options import Options, Question
+from bisector.explain.run import keep_script
 from bisector.runner import rundir
 from bisector.runner.rundir import RunDirectory
-from bisector.session.run import keep_script
+from tests.explain.model import Model, modelled
 from tests.report import samples
-from tests.session.model import Model, modelled
 
 STUDIED = "studied = 'größer'"
 GIVEN: dict[str, Any] = {"verbose": False, "no_color": True}

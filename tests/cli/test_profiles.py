@@ -14,7 +14,7 @@ from bisector.core.dtypes import CODES, INTEGERS
 from bisector.core.options import Options
 from bisector.core.recorded import RecordedCall
 from bisector.errors import BadOption
-from bisector.session.criteria import criterion_of_call
+from bisector.explain.criteria import criterion_of_call
 
 CALL = RecordedCall(0, 0, "f", 1, False, {"*": (0.5, 0.5)}, "digest", 1, ("cpu",), {}, "inductor")
 

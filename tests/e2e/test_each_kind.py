@@ -21,11 +21,11 @@ from bisector.core.decision import DecisionId
 from bisector.core.messages import LoadOptions, WorkerOptions
 from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
+from bisector.explain.culprit_search import decide
+from bisector.explain.search_order import finest
+from bisector.explain.study import Study
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
-from bisector.session.culprit_search import decide
-from bisector.session.search_order import finest
-from bisector.session.study import Study
 
 pytestmark = pytest.mark.usefixtures("warm_workers")
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from bisector.core.options import Options
-from bisector.session.triage.driver import job_command
-from bisector.session.triage.store import Store
+from bisector.explain.triage.driver import job_command
+from bisector.explain.triage.store import Store
 from bisector.subject.targets import Failure, found
 from tests.command import numbisect
 from tests.e2e.hostile import climbing_archive, huge_bundle, malicious_bundle

@@ -15,14 +15,14 @@ from bisector.core.model import Machine
 from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
 from bisector.core.recorded import Recorded
 from bisector.errors import CannotWrite, MissingTool, OutOfTime
+from bisector.explain import environment
+from bisector.explain.pipeline import begin
+from bisector.explain.run import Options, Session
 from bisector.report.reasons import words
 from bisector.runner import lab as labs
 from bisector.runner import rundir
 from bisector.runner.journal import Journal
 from bisector.runner.lab import Lab
-from bisector.session import environment
-from bisector.session.pipeline import begin
-from bisector.session.run import Options, Session
 
 NOTHING: dict[str, Any] = {"off": {}, "not_here": {}}
 HELLO = Recorded((), True, 0, "", 0, (), Machine("2"))

@@ -20,8 +20,8 @@ from bisector.core.model import Base, Candidate, Measurement
 from bisector.core.printed import PrintedLine
 from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
 from bisector.core.protocol import About, DigestCode, RunProbe
+from bisector.explain.script_runs import OFF, ROOT, WATCHED, read_run
 from bisector.runner.worker_client import Worker
-from bisector.session.script_runs import OFF, ROOT, WATCHED, read_run
 from tests.inductor.workers import answers, working
 
 pytest.importorskip("torch")

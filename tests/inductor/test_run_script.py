@@ -12,7 +12,7 @@ import pytest
 
 from bisector import processes, wire
 from bisector.core.program import Mode, PlainOptions, PlainRun
-from bisector.session.script_runs import OFF, ROOT, WATCHED, read_run
+from bisector.explain.script_runs import OFF, ROOT, WATCHED, read_run
 
 SAYS = """
 import atexit

@@ -15,10 +15,10 @@ from bisector.builds import driver
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.protocol import ScriptSpec
+from bisector.explain import script_repro
+from bisector.explain.run import keep_script
 from bisector.inductor.main_module import execute
 from bisector.runner.rundir import RunDirectory
-from bisector.session import script_repro
-from bisector.session.run import keep_script
 from bisector.subject.targets import source_of
 
 SAID = "größer"

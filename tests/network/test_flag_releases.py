@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from bisector.core.flags import Flag
+from bisector.explain.flags.curated import catalogue
 from bisector.inductor.flags.installed import of_settings
-from bisector.session.flags.curated import catalogue
 
 pytestmark = pytest.mark.network
 

@@ -23,10 +23,10 @@ import pytest
 
 from bisector import processes
 from bisector.core.protocol import TimeSlowdown
+from bisector.explain import environment, run
 from bisector.runner import lab
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import WITHIN
-from bisector.session import environment, run
 from tests.command import numbisect
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,9 +13,9 @@ from bisector import wire
 from bisector.core.messages import Reply
 from bisector.core.protocol import Record, RunProbe
 from bisector.core.recorded import Recorded
+from bisector.explain import pipeline
 from bisector.report import markdown, sections, terminal
 from bisector.report.document_json import from_json
-from bisector.session import pipeline
 from tests.known import KNOWN, TOLD
 
 from .__main__ import COST, SHIPPED

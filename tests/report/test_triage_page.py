@@ -12,8 +12,8 @@ import pytest
 
 from bisector.core.clusters import Cause
 from bisector.core.outcome import Outcome
+from bisector.explain.triage.failure import Looked
 from bisector.report import triage
-from bisector.session.triage.failure import Looked
 from tests.report.conftest import violations
 
 HOSTILE = "/in/<script>document.title='taken'</script>\x1b[31m\n# heading.py"

@@ -20,9 +20,9 @@ from bisector.core.outcome import Outcome
 from bisector.core.protocol import DescribeGraph, RunProbe
 from bisector.core.search.minimal import Inverted, MinimalSet, minimal_set
 from bisector.core.search.sets import SetsFound, all_sets
-from bisector.session.questions import Allowance, Denied, Enabled
-from bisector.session.rounds import in_rounds
-from bisector.session.study import Study
+from bisector.explain.questions import Allowance, Denied, Enabled
+from bisector.explain.rounds import in_rounds
+from bisector.explain.study import Study
 
 from .fake_lab import DIVERGES, FakeLab, bytes_that_differ
 

@@ -16,8 +16,8 @@ from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
 from bisector.core.reasons import Told
 from bisector.core.shown import ScriptResult
 from bisector.core.verdict import Rule, Verdict, VerdictClass
+from bisector.explain import last_word
 from bisector.report.reasons import words
-from bisector.session import last_word
 from tests.core.measurements import SCRIPT_AGREES, off_by, output
 
 FIXES = tuple((Fix(name, "flag", None, 1.0, 0.0, SetFlags({name: 1})), True) for name in ("first", "second"))

@@ -15,10 +15,10 @@ from bisector.core.judge import proof
 from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
 from bisector.core.search.sets import SetsFound
-from bisector.session.culprit_search import decide
+from bisector.explain.culprit_search import decide
 from tests.core.helpers import any_of, as_sets, ddmin
-from tests.session.model import Model, modelled
-from tests.session.planted import planted
+from tests.explain.model import Model, modelled
+from tests.explain.planted import planted
 
 pytestmark = pytest.mark.usefixtures("warm_workers")
 

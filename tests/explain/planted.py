@@ -13,10 +13,10 @@ from pathlib import Path
 from bisector import wire
 from bisector.core.model import Candidate, ProbeResult
 from bisector.core.options import Options
+from bisector.explain.run import Session
+from bisector.explain.study import Study
 from bisector.report.reasons import words
 from bisector.runner import rundir
-from bisector.session.run import Session
-from bisector.session.study import Study
 from tests.scripts.planted import PLANT
 
 

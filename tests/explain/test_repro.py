@@ -23,13 +23,10 @@ from bisector.core.repro_file import DIFFERS, usage
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search_notes import NotFailingAsTest, ReproAgrees, ReproOf
 from bisector.errors import CannotWrite
-from bisector.report.reasons import words
-from bisector.runner.journal import Journal
-from bisector.runner.rundir import RunDirectory
-from bisector.session import repro
-from bisector.session.fixes import from_repairs
-from bisector.session.plain_runs import SCRIPT, PendingRun, PlainRuns, ScriptEnd
-from bisector.session.repro import (
+from bisector.explain import repro
+from bisector.explain.fixes import from_repairs
+from bisector.explain.plain_runs import SCRIPT, PendingRun, PlainRuns, ScriptEnd
+from bisector.explain.repro import (
     Reproduced,
     ReproPlan,
     RunningRepro,
@@ -40,7 +37,10 @@ from bisector.session.repro import (
     header,
     named,
 )
-from bisector.session.repro_writers import GraphWriter
+from bisector.explain.repro_writers import GraphWriter
+from bisector.report.reasons import words
+from bisector.runner.journal import Journal
+from bisector.runner.rundir import RunDirectory
 from tests.core.measurements import judged
 
 SHOWN = ReproPlan(WHOLE, None)

@@ -11,9 +11,9 @@ from bisector.core.case import WHOLE
 from bisector.core.decision import DecisionId
 from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
-from bisector.session.culprit_search import decide
+from bisector.explain.culprit_search import decide
 from tests.core.helpers import as_sets
-from tests.session.planted import studied
+from tests.explain.planted import studied
 
 pytestmark = pytest.mark.usefixtures("warm_workers")
 

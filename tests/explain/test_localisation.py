@@ -16,8 +16,8 @@ from bisector.core.notes import Reported
 from bisector.core.protocol import DescribeGraph, Failed, RunTrace, Traced
 from bisector.core.search_notes import AgreesWhenWatched, NothingArises, NotMaterialized, Untraced
 from bisector.core.trace import NodeTrace, Reach, Trace
-from bisector.session.localisation import follow
-from tests.session.fake_lab import FakeLab
+from bisector.explain.localisation import follow
+from tests.explain.fake_lab import FakeLab
 
 OUT = OutputMeasurement(
     0, "output[0]", "float32", (8,), 8, n_diff=4, max_abs=1.0, scale=1.0, frontier=((1.0, 1.0),)

@@ -26,12 +26,12 @@ from bisector.core.printed import PrintedLine
 from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun
 from bisector.core.script_reasons import NotByRounding
 from bisector.core.shown import ScriptResult
+from bisector.explain import script_runs
+from bisector.explain.script_runs import ScriptRuns
+from bisector.explain.witness import Script, Witness
 from bisector.processes import Started
 from bisector.report.reasons import words
 from bisector.runner.journal import Journal
-from bisector.session import script_runs
-from bisector.session.script_runs import ScriptRuns
-from bisector.session.witness import Script, Witness
 from tests.core.measurements import AGREES as MEASURED
 from tests.core.measurements import off_by, output
 from tests.faults.waiting import until

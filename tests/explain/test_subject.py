@@ -14,10 +14,10 @@ from bisector.core.model import Machine, Measurement, ProbeResult
 from bisector.core.notes import CallName, NoReference, OneOfSeveralCalls, Reported
 from bisector.core.outcome import Outcome
 from bisector.core.recorded import Recorded, RecordedCall
-from bisector.session import subject
-from bisector.session.study import Study
+from bisector.explain import subject
+from bisector.explain.study import Study
 from tests.core.measurements import judged, off_by, output
-from tests.session.fake_lab import FakeLab, bytes_that_differ
+from tests.explain.fake_lab import FakeLab, bytes_that_differ
 
 
 def call(index: int) -> RecordedCall:

@@ -11,9 +11,9 @@ import pytest
 
 from bisector.core.case import WHOLE
 from bisector.core.model import Candidate
-from bisector.session.culprit_search import grade
+from bisector.explain.culprit_search import grade
+from tests.explain.planted import studied
 from tests.scripts.planted import TWO_CASTS
-from tests.session.planted import studied
 
 pytestmark = pytest.mark.usefixtures("warm_workers")
 

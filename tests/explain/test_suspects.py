@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisector.core.decision import DecisionId
 from bisector.core.model import DivergenceKind, Signature
 from bisector.core.trace import NodeTrace
-from bisector.session.search_order import Suspects, suspects
+from bisector.explain.search_order import Suspects, suspects
 
 IDS = [
     DecisionId.of("fma", "sub", "mul"),

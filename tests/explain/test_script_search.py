@@ -17,12 +17,12 @@ from bisector.core.program import PROGRAM
 from bisector.core.reasons import Told
 from bisector.core.recorded import Recorded
 from bisector.core.verdict import Rule, Verdict, VerdictClass
+from bisector.explain import pipeline, subject
+from bisector.explain.divergence import RUNS_OF_A_SCRIPT
+from bisector.explain.repro_writers import ScriptWriter
+from bisector.explain.run import Session
 from bisector.runner.lab import Lab
-from bisector.session import pipeline, subject
-from bisector.session.divergence import RUNS_OF_A_SCRIPT
-from bisector.session.repro_writers import ScriptWriter
-from bisector.session.run import Session
-from tests.session.model import REPRO, Model, modelled, output
+from tests.explain.model import REPRO, Model, modelled, output
 
 FMA, INLINE, VEC = "g1/fma:add@c1", "g1/inline:aten.mul@c1", "g1/vec:sin@c2"
 ENVIRONMENT = {"torch": "2", "cxx": "g++", "cpu": "a", "isa": "b"}

@@ -11,11 +11,11 @@ import pytest
 
 from bisector.core.bundle_layout import CASE, DESCRIPTION
 from bisector.core.program import Mode
+from bisector.explain import script_runs
+from bisector.explain.run import Session
 from bisector.report.reasons import words
 from bisector.runner.rundir import RunDirectory
-from bisector.session import script_runs
-from bisector.session.run import Session
-from tests.session.model import Model, modelled
+from tests.explain.model import Model, modelled
 
 
 class Begun(Exception):

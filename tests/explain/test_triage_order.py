@@ -13,10 +13,10 @@ from bisector.core.clusters import Cause
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.errors import BadOption, BadTarget
-from bisector.session.run import Clock
-from bisector.session.triage.driver import Triage
-from bisector.session.triage.failure import Looked, clustered
-from bisector.session.triage.store import Store
+from bisector.explain.run import Clock
+from bisector.explain.triage.driver import Triage
+from bisector.explain.triage.failure import Looked, clustered
+from bisector.explain.triage.store import Store
 from bisector.subject.targets import Failure, Target, TargetKind
 from tests.runner.test_head import HEAD
 

@@ -9,8 +9,8 @@ import pytest
 from bisector.core.decision import DecisionId
 from bisector.core.fix import Cost, Elsewhere, FallBack, Fix
 from bisector.core.protocol import TryOtherInputs
-from bisector.session.fixes import DRAWS, on_other_inputs, ranked
-from tests.session.test_elsewhere import Lab
+from bisector.explain.fixes import DRAWS, on_other_inputs, ranked
+from tests.explain.test_elsewhere import Lab
 
 VEC = frozenset({"vec"})
 CHEAP = Fix("inductor.f=1", "flag", {"inductor.f": 1}, 1e-6, 1.0, {"kind": "flags"}, kinds=VEC, program="a")

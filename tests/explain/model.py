@@ -32,11 +32,11 @@ from bisector.core.shares import Carried, Part, Parts, Shares
 from bisector.core.shown import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
 from bisector.errors import WorkerLost
+from bisector.explain import environment, last_word
+from bisector.explain.run import Session
 from bisector.report.reasons import words
 from bisector.request_json import load_request
 from bisector.runner import lab, rundir
-from bisector.session import environment, last_word
-from bisector.session.run import Session
 from tests.core.measurements import SCRIPT_AGREES
 
 CONTRACTION = "inductor.cpp.enable_floating_point_contract_flag"

@@ -9,8 +9,8 @@ from bisector import request_json
 from bisector.core.criterion import Criterion
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Signature
 from bisector.core.protocol import Request
+from bisector.explain.study import Study
 from bisector.runner.journal import key_of
-from bisector.session.study import Study
 
 Answers = Mapping[type[Request[Any]], Callable[[Any], Any]]
 

@@ -11,8 +11,8 @@ from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour
-from bisector.session.reduction import nearest
-from tests.session.planted import studied
+from bisector.explain.reduction import nearest
+from tests.explain.planted import studied
 
 pytestmark = pytest.mark.usefixtures("warm_workers")
 

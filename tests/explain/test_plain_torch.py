@@ -10,9 +10,9 @@ from bisector.core.decision import DecisionId
 from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
-from bisector.session.fixes import from_repairs, in_plain_torch
-from tests.session.planted import studied
-from tests.session.test_formulas import SUMMED
+from bisector.explain.fixes import from_repairs, in_plain_torch
+from tests.explain.planted import studied
+from tests.explain.test_formulas import SUMMED
 
 pytestmark = pytest.mark.usefixtures("warm_workers")
 

@@ -12,8 +12,8 @@ from bisector.core.model import Candidate, Measurement
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import DescribeGraph, Draw, Draws, Failed, RunTrace, Traced, TryOtherInputs
 from bisector.core.trace import NodeTrace, Trace
-from bisector.session.fixes import DRAWS, elsewhere
-from tests.session.fake_lab import FakeLab
+from bisector.explain.fixes import DRAWS, elsewhere
+from tests.explain.fake_lab import FakeLab
 
 Errors = dict[str, float]  # of each node that rounds otherwise than eager
 FIX = Candidate.with_flags({"inductor.f": 1})

@@ -10,7 +10,7 @@ import pytest
 from bisector.core.criterion import Criterion
 from bisector.core.model import Tolerance
 from bisector.core.options import Options
-from bisector.session.criteria import criterion_of_script
+from bisector.explain.criteria import criterion_of_script
 
 
 def criterion(*own: Tolerance, rtol: float | None = None) -> Criterion:

@@ -10,9 +10,9 @@ from bisector.core.case import WHOLE
 from bisector.core.flags import Flag, FlagWalk
 from bisector.core.model import Measurement
 from bisector.core.protocol import DigestCode, GeneratedCode, RunProbe, Setting
-from bisector.session.fixes import from_flags
-from bisector.session.flags.walk import walk
-from tests.session.fake_lab import DIVERGES, FakeLab, bytes_that_differ
+from bisector.explain.fixes import from_flags
+from bisector.explain.flags.walk import walk
+from tests.explain.fake_lab import DIVERGES, FakeLab, bytes_that_differ
 
 Flags = frozenset[str]
 FLAGS = [

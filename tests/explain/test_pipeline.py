@@ -18,12 +18,12 @@ from bisector.core.options import Against
 from bisector.core.outcome import Outcome
 from bisector.core.shown import ScriptResult
 from bisector.errors import BadOption
+from bisector.explain import pipeline
+from bisector.explain.run import Clock, Session
 from bisector.report import sections, sentences, terminal
 from bisector.report.document_json import from_json, to_json
 from bisector.report.result import document_of
-from bisector.session import pipeline
-from bisector.session.run import Clock, Session
-from tests.session.model import CONTRACTION, Model, killed, modelled, output
+from tests.explain.model import CONTRACTION, Model, killed, modelled, output
 
 pytestmark = pytest.mark.usefixtures("warm_workers")
 

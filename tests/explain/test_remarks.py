@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.search_notes import AllElementsNeeded, Dimension, SizeNotTried
-from bisector.session.conclusion import why_large
+from bisector.explain.conclusion import why_large
 
 
 def inputs(*shapes: tuple[int, ...]) -> GraphInfo:

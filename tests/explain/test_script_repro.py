@@ -19,9 +19,9 @@ from bisector.core.fix import SetFlags, UseBackend
 from bisector.core.fix_source import by_name, paste_lines
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import ScriptSpec
-from bisector.session.repro import OWN_HEADER
-from bisector.session.script_repro import COMPARED as DIFFERS
-from bisector.session.script_repro import Source, text
+from bisector.explain.repro import OWN_HEADER
+from bisector.explain.script_repro import COMPARED as DIFFERS
+from bisector.explain.script_repro import Source, text
 
 CALLS = """
 import torch

@@ -12,8 +12,8 @@ from bisector.core.flags import Contrast
 from bisector.core.model import Candidate, Measurement
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import RunProbe
-from bisector.session.flags.contrast import Between, contrast
-from tests.session.fake_lab import DIVERGES, FakeLab, bytes_that_differ
+from bisector.explain.flags.contrast import Between, contrast
+from tests.explain.fake_lab import DIVERGES, FakeLab, bytes_that_differ
 
 Settings = dict[str, Any]
 NAMES = [f"inductor.f{i}" for i in range(6)]

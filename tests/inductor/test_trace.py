@@ -257,11 +257,45 @@ def test_running_statistics_are_values_that_a_normalization_writes(tmp_path: Pat
     assert len(written) == 2 and set(written.values()) == {told.ends["output[0]"]}
 
 
-def test_what_draws_random_numbers_cannot_be_followed(tmp_path: Path) -> None:
-    body = "y = torch.nn.functional.dropout(x, 0.5)\nreturn y + 1"
-    call = call_of(tmp_path, body, "x = torch.rand(8)")
-    with pytest.raises(CannotAnswer, match="random"):
+DRAWS = (
+    "a = x * 3\ny = torch.nn.functional.dropout(a, 0.5)\nb = y * a\n"
+    "z = torch.rand_like(b)\nc = z * b\nreturn c.sum(0)"
+)
+AS_EAGER = "torch._inductor.config.fallback_random = True\n"
+
+
+def test_what_draws_other_random_numbers_than_eager_cannot_be_followed(tmp_path: Path) -> None:
+    with pytest.raises(CannotAnswer, match="it draws random numbers"):
+        trace(call_of(tmp_path, DRAWS, "x = torch.rand(16, 4)"), WHOLE, Candidate(), None, ())
+
+
+@pytest.mark.parametrize("where", ["a", "b", "c"])
+def test_between_draws_that_are_eagers_a_planted_error_is_found_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    call = call_of(tmp_path, DRAWS, f"{AS_EAGER}x = torch.rand(16, 4)")
+    plant(monkeypatch, where, lambda value: value * 1.001)
+    told = followed(call)
+    assert [n.name for n in told.nodes if n.arises] == [where]
+    assert all(n.wrong for n in told.nodes if n.name == where)
+
+
+def test_a_call_that_draws_other_numbers_is_not_blamed_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = call_of(tmp_path, DRAWS, f"{AS_EAGER}x = torch.rand(16, 4)")
+    plant(monkeypatch, "z", lambda value: torch.rand_like(value))
+    with pytest.raises(CannotAnswer, match="`z` draws random numbers, and draws others compiled"):
         trace(call, WHOLE, Candidate(), None, ())
+
+
+@pytest.mark.live
+def test_a_dropout_that_draws_as_eager_does_is_followed(tmp_path: Path) -> None:
+    body = "y = torch.nn.functional.dropout(x, 0.3)\ne = torch.erf(y * 0.5)\nreturn torch.ceil(e * 4096)"
+    told = followed(call_of(tmp_path, body, f"{AS_EAGER}x = torch.randn(1 << 16)"))
+    begins, grows = found(told)
+    assert begins is not None and grows is not None and grows.op == "aten.ceil"
+    assert amplified(told, PATHS) is True and not any(n.beyond for n in told.nodes)
 
 
 # -- gradients ------------------------------------------------------------------------------------------
@@ -303,6 +337,19 @@ def test_a_wrong_gradient_is_found_at_the_operation_whose_backward_pass_made_it(
     assert begins is not None and begins.name == f"bwd.{where}" and begins.beyond and begins.wrong
     assert begins.local == pytest.approx(1e-3, rel=0.1)
     assert [n.name for n in told.nodes if n.arises] == [begins.name]
+
+
+@pytest.mark.parametrize("where", ["a", "y", "b", "c"])
+def test_around_a_draw_that_is_eagers_a_wrong_gradient_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    call = call_of(tmp_path, DRAWS, f"{AS_EAGER}{LEAF}")
+    assert backward_of(call)[1] is None
+    plant(monkeypatch, where, scaled)
+    told, begins = backward_of(call)
+    assert begins is not None and begins.beyond
+    assert begins.wrong is (where != "y")  # what draws has no float64 run
+    assert [n.name for n in told.nodes if n.arises] == [f"bwd.{where}"]
 
 
 def test_a_gradient_of_a_value_that_two_operations_read_is_told_by_the_reader(

@@ -219,6 +219,7 @@ class Backward:
                 leaves[i] = value.requires_grad_()
             return value.clone() if i in self.values.written.get(n, ()) else value
 
+        self.following.draw_as_before(n)
         with torch.enable_grad():
             args, kwargs = map_arg((n.args, n.kwargs), leaf)
             result = getattr(self.following, n.op)(n.target, args, kwargs)

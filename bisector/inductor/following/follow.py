@@ -16,6 +16,7 @@ import torch
 import torch._inductor.config as inductor_config
 
 from ...core.case import Case
+from ...core.evidence import FALLBACK_RANDOM
 from ...core.model import Candidate
 from ...core.protocol import CannotAnswer, Traced
 from ...core.shares import Shares
@@ -62,11 +63,11 @@ def _followed(
     shares: Shares,
 ) -> Traced:
     values = taps.Values(subject.edited.gm)
-    torch_state.restore_rng(subject.call.state)
-    before = _generators()
-    eager = execute.run_again(subject, values.run)
-    if not all(torch.equal(a, b) for a, b in zip(before, _generators(), strict=False)):
+    eager = execute.run(subject, values.run)
+    if values.drawn and not _draws_as_eager(candidate):
         raise taps.NotTraced("it draws random numbers")
+    if not all(map(torch.equal, values.generators, torch_state.generators())):
+        raise taps.NotTraced("its backward pass draws random numbers")
     back = reach is Reach.BACKWARD and subject.train
     tapped = taps.tapped(subject, values, left_out, backward.to_follow(values) if back else ())
     compiled = _compiled(tapped.subject, candidate)
@@ -122,7 +123,7 @@ def _ends(subject: execute.Subject, values: taps.Values) -> Mapping[str, str]:
     return ends | {f"{MUTATED}{name}]": last[name] for name in inputs if name in last}
 
 
-def _generators() -> list[torch.Tensor]:
-    """States of the random generators of the CPU and of the GPUs that are in use."""
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    return [torch.get_rng_state(), *gpus]
+def _draws_as_eager(candidate: Candidate) -> bool:
+    """Whether the compiled program draws from the generators that eager draws from."""
+    own = getattr(inductor_config, "fallback_random", False)
+    return bool(dict(candidate.flags).get(FALLBACK_RANDOM, own))

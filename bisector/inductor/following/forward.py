@@ -14,7 +14,7 @@ from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
 from ...core.trace import NodeTrace
-from .. import naming, tensors
+from .. import naming, tensors, torch_state
 from ..dispatched_ops import DispatchedOps
 from ..equality import same
 from ..execute import NotCompiled
@@ -28,7 +28,7 @@ from . import local_error
 from . import local_error as gains
 from .injection import Errors
 from .local_error import Local
-from .taps import Tap, Values
+from .taps import NotTraced, Tap, Values
 
 MOST_ALONE = 4  # nodes that are compiled by themselves: a compile each
 ByItself = Callable[[torch.fx.GraphModule, list[Any]], Any]
@@ -111,6 +111,7 @@ class Following(torch.fx.Interpreter):
         moved = [i for i in held if not same(held[i], self.env[i])]
         pairs = [(held[i], _copied(self.env[i]) if written else self.env[i]) for i in moved]
         expected = self._on_compiled(n) if moved or self.separate_memory else None
+        self.draw_as_before(n)
         with DispatchedOps() as ops:
             result = super().run_node(n)
         self.ops[n] = self._maker_of(n) or ops
@@ -128,7 +129,13 @@ class Following(torch.fx.Interpreter):
         made = isinstance(source, torch.fx.Node) and source in self.values.makers
         return self.ops.get(source) if made and isinstance(source, torch.fx.Node) else None
 
+    def draw_as_before(self, n: torch.fx.Node) -> None:
+        """What the call draws next is what it drew in the run that `values` is of."""
+        if n in self.values.drawn:
+            torch_state.set_generators(self.values.drawn[n])
+
     def _on_compiled(self, n: torch.fx.Node) -> Any:
+        self.draw_as_before(n)
         args, kwargs = map_arg((n.args, n.kwargs), lambda i: self.compiled[i])
         # Values that were put in place are leaves, and may be written into all the same.
         with torch.no_grad() if n in self.values.written else nullcontext():
@@ -189,7 +196,10 @@ class Following(torch.fx.Interpreter):
             factor_eps(short_name(n.target), list(held.values())),
         )
         scale = local_error.scale_of(self.ops[n].basic, one.expected, list(held.values()))
-        return local_error.local(one.actual, one.expected, scale, asked)
+        found = local_error.local(one.actual, one.expected, scale, asked)
+        if found.beyond and n in self.values.drawn:
+            raise NotTraced(f"`{n.name}` draws random numbers, and draws others compiled")
+        return found
 
     def _gain(
         self, n: torch.fx.Node, eager: Any, shown: Sequence[_Shown], moved: Sequence[Any]
@@ -219,7 +229,9 @@ class Following(torch.fx.Interpreter):
         """The node as a function of its one tensor; None where it has several or one that is no float."""
         source = n.all_input_nodes[0]
         value = self.env[source]
-        if len(n.all_input_nodes) != 1 or n in self.values.written or not isinstance(value, torch.Tensor):
+        if len(n.all_input_nodes) != 1 or not isinstance(value, torch.Tensor):
+            return None
+        if n in self.values.written or n in self.values.drawn:
             return None
         if not value.is_floating_point():
             return None

@@ -16,7 +16,7 @@ import torch
 import torch.fx
 import torch.utils._pytree as pytree
 
-from .. import tensors
+from .. import tensors, torch_state
 from ..equality import same
 from ..execute import Outputs, Subject
 from ..graph import liveness
@@ -52,7 +52,8 @@ class Values(torch.fx.Interpreter):
     own: nodes with such a result; makers: of tuples of such tensors. written: what a call writes into;
     overwritten: the nodes into whose memory one may do so later. writers: by node, the calls that had written
     into what it reads; last: by node, the last call that writes into its memory. zeros: makes, by
-    differentiable node, what can be added to its value.
+    differentiable node, what can be added to its value. drawn: the states of the random generators before
+    each call that draws; generators: those after the last.
     """
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
@@ -65,6 +66,8 @@ class Values(torch.fx.Interpreter):
         self.writers: dict[torch.fx.Node, list[str]] = {}
         self.last: dict[torch.fx.Node, str] = {}
         self.zeros: dict[torch.fx.Node, Callable[[], torch.Tensor]] = {}
+        self.drawn: dict[torch.fx.Node, list[torch.Tensor]] = {}
+        self.generators: list[torch.Tensor] = []
         self._at: dict[int, list[torch.fx.Node]] = {}  # by memory, the nodes whose values have lain there
 
     def run_node(self, n: torch.fx.Node) -> Any:
@@ -72,7 +75,11 @@ class Values(torch.fx.Interpreter):
         earlier = [self.last[i] for i in n.all_input_nodes if i in self.last]
         targets = liveness.written(n) if n.op.startswith("call") else []
         before = [_Before(self.env.get(target)) for target in targets]
+        generators = torch_state.generators()
         result = super().run_node(n)
+        self.generators = torch_state.generators()
+        if not all(map(torch.equal, generators, self.generators)):
+            self.drawn[n] = generators
         leaves = pytree.tree_leaves(result)
         if n.op.startswith("call"):
             fresh = [v for v in leaves if _storage(v) not in {None, *storages}]

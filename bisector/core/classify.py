@@ -26,6 +26,7 @@ from .reasons import (
     WrongInEveryRun,
 )
 from .trace import Trace
+from .value_reasons import OtherwiseWithoutCasts
 from .value_verdict import ValueVerdict, mended
 from .verdict import Rule, Verdict, VerdictClass, decided
 
@@ -93,11 +94,19 @@ def _by_shape(
     signatures: tuple[Signature, ...],
 ) -> Verdict | None:
     """Where how many elements an output has hangs on its values: on casts that are not executed, or on
-    rounding. None where neither changes it. shapes: how the two shapes differ."""
+    rounding. None where neither changes it. shapes: how the two shapes differ.
+
+    What is wrong for values that no cast has rounded is mended by casts that are executed: compiled must
+    also have about as many elements as eager without them.
+    """
+    moved = max(map(_elements_more, evidence.nudged_at(output.path)), default=0)
     why: Reason | None = mended(output, evidence, criterion)
     if why is not None:
         kind, rule = VerdictClass.ELIDED_ROUNDING, Rule.CASTS
-    elif moved := max(map(_elements_more, evidence.nudged_at(output.path)), default=0):
+        left_out = evidence.left_out_at(output.path)
+        if left_out is not None and _elements_more(left_out) > MOVES_AS_MANY * moved:
+            kind, why = VerdictClass.UNRESOLVED, OtherwiseWithoutCasts()
+    elif moved:
         far = _elements_more(output) > MOVES_AS_MANY * moved
         kind = VerdictClass.UNRESOLVED if far else VerdictClass.AMPLIFIED_ROUNDING
         why, rule = ShapeMoves(moved), Rule.ROUNDING

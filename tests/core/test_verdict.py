@@ -310,6 +310,17 @@ def test_how_many_elements_there_are_is_rounding_where_an_ulp_changes_about_as_m
     assert (mended.kind, mended.rule) == (VerdictClass.ELIDED_ROUNDING, Rule.CASTS)
 
 
+@pytest.mark.parametrize(
+    ("without_casts", "expected"), [(0, "elided-rounding"), (4, "elided-rounding"), (5, "unresolved")]
+)
+def test_casts_make_how_many_elements_there_are_only_where_eager_without_them_has_about_as_many(
+    without_casts: int, expected: str
+) -> None:
+    left_out = many(without_casts) if without_casts else AGREES
+    found = verdict(many(29), nudged=many(1), executed=AGREES, left_out=left_out)
+    assert (found.kind.value, found.rule) == (expected, Rule.CASTS)
+
+
 def test_integers_have_no_rounding() -> None:
     wrong = diverging(3.0, 3.0, dtype="int64", n_diff=90, unexplained=88, unmoved=88)
     found = verdict(measured(wrong), nudged=measured(off_by(1.0, dtype="int64", n_diff=2)))

@@ -34,7 +34,7 @@ from ..capture.record import Call
 from ..flags import fix_trials, installed, reads
 from ..flags.codes import code_of, sources_of
 from ..following import follow
-from ..following.varying import first_varying
+from ..following.follow import first_varying
 from ..hooks import selftest, tested
 from ..program import program_jobs
 

@@ -1,23 +1,27 @@
-"""A probe: one candidate compiled and run on one case, measured against eager."""
+"""A probe: one candidate compiled and run on one case, measured against eager; or its code alone."""
 
 from __future__ import annotations
 
 import re
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from unittest import mock
 
 import torch
+import torch._functorch.config as functorch_config
 from torch._dynamo.exc import RestartAnalysis
+from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.exc import OperatorIssue
 
 from ..core.case import Case
 from ..core.model import Candidate, Measurement, OutputMeasurement, Raised
 from ..errors import NO_ROOM, first_line
-from . import control, source_capture
+from . import compilation, control, source_capture
 from .capture.record import Call
 from .execute import (
     NotCompiled,
@@ -146,6 +150,54 @@ def measurement_of(found: Measurement, decisions: control.Control | None, digest
         vanished=tuple(decisions.vanished()) if decisions is not None else (),
         code=digest,
     )
+
+
+# -- the code that Inductor generates under a candidate, which is neither built nor run --------------------
+
+
+_BUILDERS = ("cpp", "cpp_pybinding", "triton")  # what a generated module calls with the source of a kernel
+
+
+def code_of(call: Call, case: Case, candidate: Candidate, train: bool | None) -> str | None:
+    """The digest of the code; None where it is not known. Where it is the default's, the candidate is known
+    to change nothing that runs here but what a compiler's command line or a library does."""
+    sources = sources_of(call, case, candidate, train)
+    return source_capture.digest(sources) if sources else None
+
+
+def sources_of(call: Call, case: Case, candidate: Candidate, train: bool | None) -> list[str]:
+    """The code of each graph, of the backward one too where there is one; none where it is not known."""
+    subject = prepare(call, case, train)
+    at_once = compilation.BACKWARD_AT_ONCE
+    if subject.train and at_once not in functorch_config._config:  # type: ignore[attr-defined]
+        return []  # the backward graph would be compiled when it runs
+    with ExitStack() as stack:
+        sources = stack.enter_context(source_capture.collected())
+        stack.enter_context(active(control_for(candidate), threads=1))
+        stack.enter_context(_nothing_built())
+        if subject.train:
+            stack.enter_context(functorch_config.patch({at_once: True}))
+        try:
+            compile_subject(subject, candidate)
+        except NotCompiled:
+            return []  # a probe says why
+    return sources
+
+
+@contextmanager
+def _nothing_built() -> Iterator[None]:
+    """Generated modules are loaded with kernels that nobody may call."""
+    with ExitStack() as stack:
+        for name in _BUILDERS:
+            stack.enter_context(mock.patch.object(AsyncCompile, name, _unbuilt))
+        yield
+
+
+def _unbuilt(*args: Any, **kwargs: Any) -> Callable[..., NoReturn]:
+    def kernel(*args: Any, **kwargs: Any) -> NoReturn:
+        raise AssertionError("a kernel that was not built is called")
+
+    return kernel
 
 
 # -- what a run raised: of eager and compiled one may raise where the other returns ------------------------

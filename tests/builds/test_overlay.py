@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bisector.builds.commits import TRACKED, Overlay, from_elsewhere
 from bisector.builds.history import between, full_name, opened
-from bisector.builds.overlay import TRACKED, Overlay, from_elsewhere
 from bisector.builds.predicate import Interpreter
 from bisector.errors import BadOption, MissingTool
 from tests.builds.repository import Sources

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bisector.core.reduction.calls import GIVE_UP_AFTER, leave_out_arguments, use_numbers
-from bisector.core.reduction.reduce import reduce
+from bisector.core.reduction.reduce import GIVE_UP_AFTER, leave_out_arguments, reduce, use_numbers
 from tests.core.fakes import Diverges, Graph, Subject, graph, reduced, where
 
 Kind = str  # `optional` or `numeric`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.inductor.exceptions import describe_error
+from bisector.inductor.probing import describe_error
 
 HASHED = "/tmp/cache/xy/c" + "a2" * 25 + "z.main.cpp"
 TOGETHER = "/tmp/numbisect-3bosi_3q/3.cpp"

@@ -14,7 +14,7 @@ from torch._higher_order_ops.scan import scan
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
-from bisector.inductor.declared import Undeclared
+from bisector.inductor.eager_again import Undeclared
 from bisector.inductor.nudges import Nudged
 from bisector.inductor.reference import Float64, widen
 from bisector.inductor.undefined import UndefinedCalls

@@ -13,8 +13,7 @@ from bisector.core.kinds import KINDS, WELFORD, Kind
 
 pytest.importorskip("torch")
 from bisector.inductor import hooks
-from bisector.inductor.hooks.script_selftest import SCRIPTS
-from bisector.inductor.hooks.selftest import PROGRAMS
+from bisector.inductor.hooks.selftest import PROGRAMS, SCRIPTS
 from bisector.report.schema import schema
 
 ROOT = Path(__file__).resolve().parents[2]

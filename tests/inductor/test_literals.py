@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 
 from bisector.inductor.equality import same
-from bisector.inductor.graph.inputs_source import arguments_source
+from bisector.inductor.graph.parts import arguments_source
 from bisector.inductor.graph.smaller_inputs import scale, simplify
 from bisector.inductor.graph.tensor_literals import LITERAL_ELEMENTS, evaluate, literal, raw_bytes, text_names
 from bisector.inductor.graph.values import CannotWrite, value_source

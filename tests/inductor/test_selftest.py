@@ -23,17 +23,17 @@ def test_every_hook_bites_in_this_torch() -> None:
 
 
 def test_every_hook_of_what_is_decided_outside_of_a_graph_bites_in_this_torch() -> None:
-    from bisector.inductor.hooks import script_selftest
+    from bisector.inductor.hooks import selftest
 
     outside = [kind.name for kind in KINDS.values() if kind.rungs]
-    assert script_selftest.run() == dict.fromkeys(outside)
+    assert selftest.run_on_scripts() == dict.fromkeys(outside)
     assert control.current() is None
 
 
 def test_a_hook_outside_of_a_graph_that_is_asked_in_vain_or_crashes_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from bisector.inductor.hooks import cache, frame, script_selftest
+    from bisector.inductor.hooks import cache, frame, selftest
 
     def in_vain(control: Control, *told: Any) -> bool:
         ask(control, *told)
@@ -45,7 +45,7 @@ def test_a_hook_outside_of_a_graph_that_is_asked_in_vain_or_crashes_is_reported(
     ask: Callable[..., bool] = Control.ask
     monkeypatch.setattr(Control, "ask", in_vain)
     monkeypatch.setattr(frame, "_decision", crash)
-    found = script_selftest.run()
+    found = selftest.run_on_scripts()
     assert found[cache.KIND.name] == "denying it changes nothing"
     assert "torch renamed it" in (found[frame.KIND.name] or "")
 

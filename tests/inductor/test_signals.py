@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bisector.inductor.capture.signals import MainThread
+from bisector.inductor.capture.intercept import MainThread
 
 
 def in_thread(work: Any) -> list[Any]:

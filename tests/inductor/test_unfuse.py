@@ -12,7 +12,7 @@ from torch._inductor.compile_fx import compile_fx
 
 from bisector.core.case import WHOLE, Case
 from bisector.inductor.control import Control, activate
-from bisector.inductor.graph.unfuse import CannotUnfuse
+from bisector.inductor.graph.edit import CannotEdit
 from bisector.inductor.naming import named_by
 from tests.inductor.test_edit import Captured, calls, run
 
@@ -71,7 +71,7 @@ def test_parts_are_cut_bypassed_and_returned_by_their_names(normalized: Captured
 
 
 def test_what_is_no_call_cannot_be_taken_apart(normalized: Captured) -> None:
-    with pytest.raises(CannotUnfuse):
+    with pytest.raises(CannotEdit):
         normalized.apply(WHOLE.with_unfused("nobody"))
 
 

@@ -36,8 +36,8 @@ from bisector.inductor.capture.wrapped_calls import wrapped
 from bisector.inductor.program import call_values
 from bisector.inductor.program import eager_rerun as watching_beside
 from bisector.inductor.program import watch as watching
-from bisector.inductor.program.put_back import PutBack, place_of
-from bisector.inductor.program.remembered_state import Remembered
+from bisector.inductor.program.eager_rerun import Remembered
+from bisector.inductor.program.effects import PutBack, place_of
 from bisector.inductor.program.substitution import Substituted
 from bisector.inductor.program.watch import Watch
 from bisector.inductor.run_values import measured

@@ -20,7 +20,7 @@ from bisector.core.messages import LoadOptions
 from bisector.inductor import hooks
 from bisector.inductor.capture import load
 from bisector.inductor.gpu_code import generated, listing, pretended
-from bisector.inductor.gpu_code.contractions import without_fusion
+from bisector.inductor.gpu_code.listing import without_fusion
 from bisector.inductor.gpu_code.machine_code import assembled, contracting, of_sass, rounded
 from tests.triton import programs
 

@@ -24,7 +24,7 @@ from bisector.inductor import hooks, source_capture
 from bisector.inductor.control import Control, activate
 from bisector.inductor.gpu_code import pretended
 from bisector.inductor.gpu_code.generated import KERNEL, assembly
-from bisector.inductor.hooks import triton_selftest
+from bisector.inductor.hooks import selftest
 from tests.triton import programs
 
 
@@ -51,11 +51,11 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {"ids": ids, "kernels": kernels, "ptx": ptx, "sass": sass, "off": hooks.disabled()}
 
 
-def selftest() -> dict[str, Any]:
+def self_tested() -> dict[str, Any]:
     with FakeTensorMode(allow_non_fake_inputs=True):
         inputs = [torch.empty(32, 64, device="cuda") for _ in range(2)]
         with pretended.settings(), pretended.visible():
-            return triton_selftest.run(lambda: inputs)
+            return selftest.run_on_triton(lambda: inputs)
 
 
 def main(folder: Path) -> None:
@@ -66,7 +66,7 @@ def main(folder: Path) -> None:
     for line in sys.stdin:
         try:
             request = json.loads(line)
-            found = {"selftest": selftest()} if request == "selftest" else answer(request, folder)
+            found = {"selftest": self_tested()} if request == "selftest" else answer(request, folder)
         except BaseException:  # noqa: BLE001 - the test that asked shows the trace
             found = {"failed": traceback.format_exc()}
         print(json.dumps(found), file=out, flush=True)

@@ -11,12 +11,11 @@ from typing import Any
 from git import Repo
 
 from bisector.builds.catalogue import Catalogue
-from bisector.builds.commits import CommitLine, Overlaid
+from bisector.builds.commits import CommitLine, Overlaid, Overlay
 from bisector.builds.environments import Environments, Fetching
 from bisector.builds.history import main_commit, opened
 from bisector.builds.index import Wheel, wheels
 from bisector.builds.line import Known, Line, Source
-from bisector.builds.overlay import Overlay
 from bisector.builds.predicate import CannotInstall, Interpreter, installed
 from bisector.core.found_builds import ChangedDefaults
 from bisector.core.options import INTRODUCED, Question

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import random
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +25,6 @@ import torch._dynamo.repro.after_dynamo
 from . import comparisons, compile_stand_ins
 from .artifacts import run_repro_stand_in
 from .record import Recorder
-from .signals import MainThread
 from .wrapped_calls import name_of, wrapped
 
 
@@ -120,3 +120,49 @@ def _exit_of_the_script(original: Callable[[int], NoReturn]) -> Callable[[int], 
         original(status)
 
     return leave
+
+
+class MainThread:
+    """The thread in which it is made, as the main thread, for that thread alone: Python lets no other one set
+    signal handlers, and asyncio asks for that. A handler is remembered, and an alarm never goes off."""
+
+    def __init__(self) -> None:
+        self.thread = threading.current_thread()
+        self._handlers: dict[int, Any] = {}
+        self._wakeup_fd = -1
+
+    def stand_ins(self) -> list[tuple[Any, str, Any]]:
+        """(owner, name, stand-in) of each function; none where the thread is the main one."""
+        if self.thread is threading.main_thread():
+            return []
+        ours: dict[str, Callable[..., Any]] = {
+            "signal": self._signal, "getsignal": self._getsignal, "set_wakeup_fd": self._set_wakeup_fd,
+            "alarm": lambda seconds: 0, "setitimer": lambda which, seconds, interval=0.0: (0.0, 0.0),
+        }  # fmt: skip
+        found = [(signal, name, self._here(getattr(signal, name), made)) for name, made in ours.items()]
+        return [*found, (threading, "main_thread", self._here(threading.main_thread, lambda: self.thread))]
+
+    def _here(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+        """`ours` in the script's thread, the original in every other."""
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            made = ours if threading.current_thread() is self.thread else original
+            return made(*args, **kwargs)
+
+        called.__name__ = getattr(original, "__name__", "called")
+        return called
+
+    def _signal(self, number: int, handler: Any) -> Any:
+        before = self._getsignal(number)
+        self._handlers[number] = handler
+        return before
+
+    def _getsignal(self, number: int) -> Any:
+        return self._handlers[number] if number in self._handlers else _getsignal(number)
+
+    def _set_wakeup_fd(self, fd: int, *, warn_on_full_buffer: bool = True) -> int:
+        before, self._wakeup_fd = self._wakeup_fd, fd
+        return before
+
+
+_getsignal = signal.getsignal

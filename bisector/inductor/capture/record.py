@@ -7,16 +7,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.utils._pytree as pytree
+from torch._guards import TracingContext, tracing
+from torch.fx.experimental.symbolic_shapes import SymT, symbol_is_type
 
 from ...core.criterion import DTYPE_TOLERANCES, Criterion
 from ...core.model import Tolerance
 from .. import measure, tensors, torch_state
 from .comparisons import Compared
-from .restarts import restart_as_the_compiler_would
 
 # Calls kept for one graph: a training loop calls the same graph a thousand times, and the first calls
 # already show whether it diverges; later ones are looked at only up to this number and memory.
@@ -206,7 +207,7 @@ class Recorder:
         def record_graph(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
             context = torch._guards.TracingContext.try_get()
             if entry.backend == "inductor" and context is not None:
-                restart_as_the_compiler_would(gm, example_inputs, context)
+                _restart_as_the_compiler_would(gm, example_inputs, context)
             graph = GraphRecord(len(self.graphs), entry, gm, list(example_inputs), context)
             self.graphs.append(graph)
 
@@ -319,3 +320,34 @@ def _storage_of(value: Any) -> int:
     if isinstance(value, torch.Tensor) and value.layout is torch.strided:
         return value.untyped_storage().data_ptr()
     return 0
+
+
+class _Traced(Exception):
+    """Tracing has come to its end without a restart."""
+
+
+def _restart_as_the_compiler_would(
+    gm: torch.fx.GraphModule, inputs: Sequence[Any], context: TracingContext
+) -> None:
+    """Raises what AOTAutograd raises for a float that cannot stay a symbol, so that Dynamo makes it a
+    constant and begins anew (torch/fx/passes/_tensorify_python_scalars.py): the graph that comes in the end
+    is recorded. Asked where there is such a symbol alone: of a Python float or a scalar in float64."""
+    shapes = getattr(context.fake_mode, "shape_env", None)
+    name = "backed_var_to_val" if hasattr(shapes, "backed_var_to_val") else "var_to_val"  # its older name
+    symbols = getattr(shapes, name, {})
+    if not any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols):
+        return
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._inductor.decomposition import select_decomp_table
+
+    def enough(*args: Any, **kwargs: Any) -> NoReturn:
+        raise _Traced
+
+    trace = aot_autograd(fw_compiler=enough, bw_compiler=enough, decompositions=select_decomp_table())
+    own = TracingContext(context.fake_mode)
+    own.tensor_to_context = context.tensor_to_context
+    try:
+        with tracing(own):
+            trace(gm, list(inputs))
+    except _Traced:
+        return

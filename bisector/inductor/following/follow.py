@@ -1,7 +1,8 @@
 """Follow the compiled run node by node: the error that arises at each node, and the gain of each.
 
 One more compile, of the graph that returns its intermediate values too. Whether it still diverges as the
-plain one does is for the caller to judge: returning a value can change what the compiler does with it.
+plain one does is for the caller to judge: returning a value can change what the compiler does with it. The
+same graph says where runs of one compiled program first differ from each other.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ import torch
 import torch._inductor.config as inductor_config
 
 from ...core.case import Case
-from ...core.evidence import FALLBACK_RANDOM
+from ...core.evidence import FALLBACK_RANDOM, MOST_RUNS
 from ...core.model import Candidate
-from ...core.protocol import CannotAnswer, Traced
+from ...core.protocol import CannotAnswer, Traced, Varying
 from ...core.shares import Shares
 from ...core.trace import Reach, Trace
 from ...errors import first_line
 from .. import execute, tensors, torch_state
 from ..capture.record import Call
+from ..equality import same
 from ..graph import edit
 from . import backward, taps
 from .forward import Following
@@ -32,6 +34,31 @@ from .injection import Sharing
 # What is returned only for us to look at must not be brought into eager's memory format for that.
 _ANY_STRIDES = {"keep_output_stride": False} if hasattr(inductor_config, "keep_output_stride") else {}
 MUTATED = "mutated["
+
+
+def first_varying(call: Call, case: Case, train: bool | None) -> Varying:
+    """The first node whose value is not the same in all runs. Raises CannotAnswer where the values of the
+    compiled program cannot be had, or none of them varies once they are returned."""
+    try:
+        subject = execute.prepare(call, case, train)
+        values = taps.Values(subject.edited.gm)
+        execute.run(subject, values.run)
+        tapped = taps.tapped(subject, values, ())
+        with execute.active(execute.control_for(Candidate())):
+            compiled = execute.compile_subject(tapped.subject, Candidate())
+            runs = (execute.run(tapped.subject, compiled) for _ in range(MOST_RUNS))
+            first, *others = (tapped.values(run) for run in runs)
+    except Exception as error:
+        raise CannotAnswer(first_line(error)) from error  # eager or compiled code may raise anything
+    varying = {
+        tap.node
+        for tap, value in first.items()
+        if any(not same(value, other[tap]) for other in others)
+    }
+    node = next((n for n in subject.edited.gm.graph.nodes if n.name in varying), None)
+    if node is None:
+        raise CannotAnswer("with its intermediate values returned the compiled program does not vary")
+    return Varying(node.name)
 
 
 def trace(

@@ -1,6 +1,11 @@
 """`python -m bisector.inductor.gpu_code.listing`: the contractions in the code that a script's call would get
 on a GPU. Its argument: ContractionsAsked as JSON; out: ContractionsFound.
 
+LLVM contracts while it makes PTX, ptxas while it makes machine code. Each is found by a compile in which
+it may not: LLVM by Triton's option `enable_fp_fusion`, ptxas by PTX whose sums and products are rounded
+(`add.rn`). What multiplies and adds in one instruction there too is no contraction: the library's own code,
+or an `fma` of the program. A plain count of FFMA in machine code would take those for contractions.
+
 A process of its own, because of what `pretended` patches. The script runs on the CPU.
 """
 
@@ -8,9 +13,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,12 +33,20 @@ from .. import hooks
 from ..capture import load
 from ..capture.record import Call
 from ..hooks import fma
-from . import contractions, generated, pretended
+from . import generated, pretended
 from .generated import GeneratedCode, Kernel, Value
+from .machine_code import Instruction, assembled, contracting, of_ptx, of_sass, rounded
 
 # What torch says to a script that names a GPU where there is none (torch/cuda/__init__.py).
 NO_GPU = ("not compiled with CUDA", "No CUDA GPUs are available", "no NVIDIA driver")
 ON_CPU = "the script names a GPU: put its tensors on the CPU; the code that is looked at is that for --arch"
+
+LLVM, PTXAS = "LLVM", "ptxas"
+# Triton's option by which LLVM contracts.
+_ON, _OFF = "'enable_fp_fusion': True", "'enable_fp_fusion': False"
+_ASSIGNED = re.compile(r"^\s*(\w+) = ")
+_NAME = re.compile(r"\b[a-z_]\w*\b")
+_Compile = Callable[[str], str]  # of a kernel's source: PTX
 
 # Settings of torch that forbid contraction, the narrower one first.
 SETTINGS: tuple[Mapping[str, Any], ...] = (
@@ -73,7 +88,7 @@ class _Listing:
     def _contractions(self, kernel: Kernel) -> list[Contraction]:
         if kernel.source not in self.known:
             compiled = partial(generated.compiled, folder=self.folder)
-            self.known[kernel.source] = contractions.contractions(kernel.name, kernel.source, compiled)
+            self.known[kernel.source] = _contractions_of(kernel.name, kernel.source, compiled)
         return self.known[kernel.source]
 
     def _site(self, code: GeneratedCode, kernel: Kernel, contraction: Contraction) -> Site:
@@ -115,12 +130,12 @@ def _settings_text(values: Mapping[str, Any]) -> str:
 
 def _joined(kernel: Kernel, found: Contraction) -> Joined:
     """What adds and what is multiplied, as far as the kernel's variables are calls of the graph."""
-    made, reads = contractions.operands(found.text)
+    made, reads = _operands(found.text)
     read = [kernel.values[name] for name in reads if name in kernel.values]
     quotients = [value for value in read if value.op == fma.QUOTIENT]
     products = [value for value in read if value.op in fma.PRODUCTS]
     # The product that ends a quotient is there for ptxas alone.
-    seen = products if found.by == contractions.LLVM else [*quotients, *products]
+    seen = products if found.by == LLVM else [*quotients, *products]
     return kernel.values.get(made), seen[0] if seen else None
 
 
@@ -142,6 +157,50 @@ def _levers(
         unknown = product is None or consumer is None
         if decision.kind == "fma" and (unknown or of_kernel or (of_product and of_sum)):
             yield decision
+
+
+def _contractions_of(kernel: str, source: str, compiled: _Compile) -> list[Contraction]:
+    """What is contracted into a sum in one kernel, and by whom, in the order of its lines."""
+    lines, ptx = source.splitlines(), compiled(source)
+    made = {
+        LLVM: _extra(of_ptx(ptx), of_ptx(compiled(without_fusion(source)))),
+        PTXAS: _extra(of_sass(assembled(ptx)), of_sass(assembled(rounded(ptx)))),
+    }
+    found = [
+        Contraction(kernel, by, line, lines[line - 1].strip(), tuple(map(str, those)))
+        for by, extra in made.items()
+        for line, those in extra
+        if 0 < line <= len(lines)
+    ]
+    return sorted(found, key=lambda c: (c.line, c.by))
+
+
+def without_fusion(source: str) -> str:
+    """The kernel with Triton's option that forbids contraction."""
+    return source.replace(_ON, _OFF)
+
+
+def _extra(
+    fused: Sequence[Instruction], unfused: Sequence[Instruction]
+) -> Iterator[tuple[int, list[Instruction]]]:
+    """By line what contracts in one program and has no match in the other; of equal opcodes the first."""
+    known = Counter((made.line, made.opcode) for made in contracting(unfused))
+    by_line: dict[int, list[Instruction]] = {}
+    for made in reversed(list(contracting(fused))):  # what stays is taken from the end
+        place = (made.line, made.opcode)
+        if known[place]:
+            known[place] -= 1
+        else:
+            by_line.setdefault(made.line, []).insert(0, made)
+    yield from sorted(by_line.items())
+
+
+def _operands(text: str) -> tuple[str, list[str]]:
+    """Of a line of a kernel the variable that it assigns, and those that it reads."""
+    assigned = _ASSIGNED.match(text)
+    if assigned is None:
+        return "", _NAME.findall(text)
+    return assigned[1], _NAME.findall(text[assigned.end() :])
 
 
 def main() -> None:

@@ -6,17 +6,18 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from bisector.core.fix import UseBackend
 
-from .inputs_source import arguments_source, list_source
+from ..equality import same
 from .ops_source import autocast_source
 from .repro_spec import ReproSpec
 from .source import FunctionSource, function_source, verify
-from .tensor_literals import UNPACK, Source
-from .values import CannotWrite, Place, call_source, value_source
+from .tensor_literals import UNPACK, Source, check_plain, literal, text_names
+from .values import LINE_WIDTH, CannotWrite, Place, call_source, concrete, filled, value_source
 
 BLOB_WIDTH = 100
 DIRECTLY = "def run(function):\n    return function(*inputs())\n"
@@ -201,7 +202,7 @@ def _run(spec: ReproSpec, parameters: Sequence[str], owned: Sequence[str] | None
         roots = [f"outputs[{i}]" for i, grad in enumerate(spec.grad_outputs) if grad is not None]
         lines.append(f"torch.autograd.backward([{', '.join(roots)}], grad_outputs())")
     if more:
-        lines.append(f"return {list_source(['*outputs', *more])}")
+        lines.append(f"return {_list_source(['*outputs', *more])}")
     return "\n".join(["def run(function):", *("    " + line for line in lines)]) + "\n"
 
 
@@ -247,3 +248,94 @@ def _module(
         "        " + call_source("return fn", passed, Place(8)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def arguments_source(
+    name: str,
+    parameters: Sequence[str],
+    values: Sequence[Any],
+    requires_grad: Sequence[bool],
+    default_dtype: torch.dtype | None = torch.float32,
+) -> Source:
+    """`def name(): ...` that returns a list of `values`, made afresh, under the names `parameters`. Storages
+    that they share stay shared.
+
+    default_dtype: as of `literal`. Raises CannotWrite where a value has no exact text.
+    """
+    values = [concrete(value) for value in values]
+    sources = _sources(parameters, values, default_dtype)
+    grads = dict(zip(parameters, requires_grad, strict=True))
+    lines = [f"def {name}():"]
+    blobs: dict[str, str] = {}
+    for target, source in sources:
+        lines.append(f"    {target} = {source.text}{'.requires_grad_()' if grads.get(target) else ''}")
+        blobs.update(source.blobs)
+    lines.append("    return " + _list_source(parameters))
+    arguments = Source("\n".join(lines) + "\n", blobs)
+    _check(name, arguments, values, requires_grad)
+    return arguments
+
+
+def _list_source(names: Sequence[str]) -> str:
+    line = f"[{', '.join(names)}]"
+    return line if len(line) < LINE_WIDTH - 12 else "[\n" + filled(names, " " * 8) + "\n    ]"
+
+
+def _sources(
+    parameters: Sequence[str],
+    values: Sequence[Any],
+    default_dtype: torch.dtype | None,
+) -> Iterator[tuple[str, Source]]:
+    """(name, text) pairs in the order in which they must stand; a storage comes before its views."""
+    groups: dict[int, list[int]] = {}
+    for position, value in enumerate(values):
+        if isinstance(value, torch.Tensor):
+            check_plain(value)
+            groups.setdefault(value.untyped_storage()._cdata, []).append(position)
+    shared = {position: group for group in groups.values() if len(group) > 1 for position in group}
+    for position, (name, value) in enumerate(zip(parameters, values, strict=True)):
+        if not isinstance(value, torch.Tensor):
+            yield name, Source(value_source(value))
+        elif position not in shared:
+            yield name, literal(value, name, default_dtype=default_dtype)
+        else:
+            yield from _view(position, shared[position], parameters, values, default_dtype)
+
+
+def _view(
+    position: int, group: Sequence[int], parameters: Sequence[str], values: Sequence[Any],
+    default_dtype: torch.dtype | None,
+) -> Iterator[tuple[str, Source]]:  # fmt: skip
+    """One of several inputs over one storage; the first of them brings the storage along."""
+    members = [values[p] for p in group]
+    storage = parameters[group[0]] + "_storage"
+    if len({member.dtype for member in members}) > 1:
+        raise CannotWrite("inputs share a storage under different dtypes")
+    start = min(member.storage_offset() for member in members)
+    if position == group[0]:
+        end = max(map(_end, members))
+        whole = members[0].detach().as_strided((end - start,), (1,), start)
+        yield storage, literal(whole, storage, default_dtype=default_dtype)
+    value = values[position]
+    where = [tuple(value.shape), tuple(value.stride()), value.storage_offset() - start]
+    yield (
+        parameters[position],
+        Source(call_source(f"{storage}.as_strided", [value_source(w) for w in where])),
+    )
+
+
+def _end(tensor: torch.Tensor) -> int:
+    reach: int = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    return int(tensor.storage_offset()) + (reach + 1 if tensor.numel() else 0)
+
+
+def _check(name: str, arguments: Source, values: Sequence[Any], requires_grad: Sequence[bool]) -> None:
+    names = text_names(arguments.blobs)
+    exec(arguments.text, names)
+    made = names[name]()
+    for value, copy, grad in zip(values, made, requires_grad, strict=True):
+        equal = same(value, copy)
+        if equal and isinstance(value, torch.Tensor):
+            equal = (copy.stride(), copy.requires_grad, copy.is_leaf) == (value.stride(), grad, True)
+        if not equal:
+            raise CannotWrite(f"the source of {name}() does not give the same values")

@@ -1,4 +1,5 @@
-"""Does each hook still bite in this torch? Small programs, compiled to source with each kind denied.
+"""Does each hook still bite in this torch? Small programs, compiled to source with each kind denied, on a
+device that has Triton code too; small scripts for what is decided outside of a graph.
 
 Nothing is compiled by a C++ compiler or loaded, and Dynamo traces each program once. A kind passes if denying
 all its decisions changes the source; a kind that a torch update broke shows here, at the start, and not as a
@@ -12,11 +13,15 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from types import CodeType, SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 import torch._inductor.config as inductor_config
 import torch.nn.functional as F
+from torch._inductor.codecache import FxGraphCache
 from torch.fx import GraphModule
 
 from ...core import kinds
@@ -24,6 +29,7 @@ from ...core.decision import DecisionId
 from ...core.kinds import Kind
 from .. import compilation, control, source_capture
 from ..control import Control
+from . import guard, triton_cast, triton_fma, triton_math, triton_reduce
 
 Inputs = list[torch.Tensor]
 NEVER_ASKED = "the self-test's program never came to such a decision"
@@ -210,3 +216,116 @@ def _settings(program: TestProgram) -> Iterator[None]:
         inductor_config.patch(dict(program.settings)),
     ):
         yield
+
+
+# -- what is decided outside of a graph: a small script, or the one function that a hook patches -----------
+
+
+def _graphs(active: Control) -> int:
+    """How many graphs are compiled of a function that is called twice."""
+    graphs: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph
+
+    torch._dynamo.reset()
+    names: dict[str, Any] = {}
+    exec(_CODE, names)
+    made = torch.compile(names["plus_one"], backend=backend)
+    with control.activate(active):
+        for number in (1, 2):
+            with guard.running(guard.Running("plus_one", number, lambda: "")):
+                made(torch.ones(2))
+    torch._dynamo.reset()
+    return len(graphs)
+
+
+# Of a file that is none of ours: those are no part of the program.
+_CODE: CodeType = compile("def plus_one(x):\n    return x + 1\n", "selftest.py", "exec")
+
+
+def _found(active: Control) -> int:
+    """How many graphs a look-up finds in a cache that holds one."""
+    entry = SimpleNamespace(guards_expr="")
+    holds = mock.patch.object(FxGraphCache, "iterate_over_candidates", lambda *_: [(entry, b"", True)])
+    uncounted = mock.patch.object(FxGraphCache, "_record_result", lambda *_, **__: None)
+    with holds, uncounted, control.activate(active):
+        graph, _, _ = FxGraphCache.find_guarded_entry("", True, None, lambda *_: True, [])
+    return int(graph is not None)
+
+
+SCRIPTS: Mapping[str, Callable[[Control], int]] = {
+    kinds.GUARD.name: _graphs,
+    kinds.FRAME.name: _graphs,
+    kinds.CACHE.name: _found,
+}
+
+
+def run_on_scripts() -> dict[str, str | None]:
+    """For each kind that is decided outside of a graph None if its hook bites, else the reason why it must be
+    switched off."""
+    return {kind: _reason_of_script(kind, script) for kind, script in SCRIPTS.items()} | control.disabled()
+
+
+def _reason_of_script(kind: str, script: Callable[[Control], int]) -> str | None:
+    try:
+        rung = min(kinds.KINDS[kind].rungs)
+        listing = Control(rung=rung)
+        allowed = script(listing)
+        members = [decision.id for decision in listing.decisions() if decision.kind == kind]
+        if not members:
+            return NEVER_ASKED
+        return None if script(Control(members=members, rung=rung)) != allowed else NO_EFFECT
+    except Exception as error:  # noqa: BLE001 - whatever a stale hook raises is the reason to report
+        return error_line(error)
+
+
+# -- the Triton backend, where a subject is on CUDA: the code is generated, not compiled -------------------
+
+
+# Part -> how the IDs of its decisions begin.
+_PARTS = {
+    triton_fma.NAME: "fma:",
+    triton_math.NAME: "vec:",
+    triton_cast.NAME: "cast:",
+    triton_reduce.NAME: "unroll:persistent",
+}
+
+
+def run_on_triton(make_inputs: Callable[[], Inputs] = lambda: _inputs()) -> dict[str, str | None]:
+    """For each part of the Triton backend None if its hook bites, else the reason why it must be switched
+    off."""
+    off = control.disabled()
+    with compilation.probe_caches(1):
+        inputs, listing = make_inputs(), Control()
+        base = _triton_source(listing, inputs)
+        if base != _triton_source(None, inputs):
+            return dict.fromkeys(_PARTS, CHANGED)
+        reason = partial(_reason_on_triton, listing, base, inputs)
+        return {part: off.get(part) or reason(start) for part, start in _PARTS.items()}
+
+
+def _inputs() -> Inputs:
+    return [torch.ones(32, 64, device="cuda"), torch.ones(32, 64, device="cuda")]
+
+
+def _on_triton(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    decay = ((x * y).amax(-1, keepdim=True) - x * y).exp()
+    half = (x / y).half()
+    return decay.sum(-1), half, half.float() * 3
+
+
+def _reason_on_triton(listing: Control, base: str, inputs: Inputs, start: str) -> str | None:
+    members = [decision.id for decision in listing.decisions() if decision.id.startswith(start)]
+    if not members:
+        return NEVER_ASKED
+    return why_ineffective(members, base, lambda denied: _triton_source(denied, inputs))
+
+
+def _triton_source(active: Control | None, inputs: Inputs) -> str:
+    torch._dynamo.reset()
+    with nullcontext() if active is None else control.activate(active), torch.no_grad():
+        sources = source_capture.source_only(lambda: torch.compile(_on_triton, dynamic=False)(*inputs))
+    torch._dynamo.reset()
+    return source_capture.digest(sources)

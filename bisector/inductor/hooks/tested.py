@@ -13,13 +13,13 @@ import torch
 from ... import wire
 from ...core.protocol import HooksTested
 from .. import hooks
-from . import script_selftest, selftest, triton_selftest
+from . import selftest
 
 
 def hooks_tested(tried: Mapping[str, str | None], devices: Collection[str]) -> HooksTested:
     """tried: by kind why its hooks do not work, None where they do. devices: types, of the subject; where
     CUDA is up, the hooks of its kernels are tried too."""
-    on_triton = triton_selftest.run() if torch.cuda.is_initialized() else {}
+    on_triton = selftest.run_on_triton() if torch.cuda.is_initialized() else {}
     off = {kind: reason for kind, reason in {**tried, **on_triton}.items() if reason is not None}
     return HooksTested(off, hooks.not_here(devices))
 
@@ -27,7 +27,7 @@ def hooks_tested(tried: Mapping[str, str | None], devices: Collection[str]) -> H
 def main() -> None:
     """A kind that needs a setting is tried too."""
     hooks.install()
-    tried, devices = selftest.run() | script_selftest.run(), ["cpu"]
+    tried, devices = selftest.run() | selftest.run_on_scripts(), ["cpu"]
     if torch.cuda.is_available():
         torch.cuda.init()
         devices.append("cuda")

@@ -13,7 +13,7 @@ from ...core.program import PROGRAM, WHOLE_SCRIPT
 from ...core.recorded import Recorded, RecordedCall
 from .. import describe, formula, torch_state
 from ..flags import installed, reads
-from ..hooks import script_selftest, selftest, tested
+from ..hooks import selftest, tested
 from .program_probe import probe
 
 
@@ -37,7 +37,7 @@ def verdict(options: ProgramOptions, request: asked.RunVerdict) -> Evidence:
 
 
 def self_test(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTested:
-    tried = script_selftest.run()
+    tried = selftest.run_on_scripts()
     if options.rung not in kinds.FRAME.rungs:  # decisions within a graph are taken
         tried |= selftest.run(selftest.flags_on(lambda flag: options.config.get(f"inductor.{flag}")))
     return tested.hooks_tested(tried, {"cuda"} if torch.cuda.is_initialized() else {"cpu"})

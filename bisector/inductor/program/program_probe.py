@@ -12,7 +12,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -23,15 +23,18 @@ import torch
 import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
+from torch._guards import CompileContext
 from torch._inductor.codecache import FxGraphCache
 
 from ... import wire
 from ...core import kinds
 from ...core.backends import INDUCTOR, OWN
 from ...core.case import WHOLE, Case
+from ...core.decision import Decision, DecisionId
 from ...core.fix_source import arguments_among
+from ...core.kinds import KINDS
 from ...core.messages import ProgramOptions
-from ...core.model import Candidate, Json, Measurement
+from ...core.model import Base, Candidate, Json, Measurement
 from ...core.printed import MOST_LINES, digest_of_rest
 from ...core.program import (
     KEPT,
@@ -45,13 +48,74 @@ from ...core.program import (
 from ...core.shown import not_compared, outputs_of
 from .. import compilation, control, torch_state
 from ..capture.compile_stand_ins import of_compile_fx
+from ..control import Control
 from ..execute import COMPILERS
 from ..hooks import guard
 from ..main_module import execute
 from ..probing import measurement_of
 from . import call_state, run_script, watch
-from .graph_control import Graphs, ProgramControl
 from .watch import Started
+
+_OF_CALLS = frozenset(kind.name for kind in KINDS.values() if kind.of_calls)
+
+
+class Graphs:
+    """The graphs of a script by number, from 1 on in the order in which a backend was given them.
+
+    The backward graph has the forward's number: autograd compiles it under the same compile ID
+    (torch/_functorch/_aot_autograd/runtime_wrappers.py), whenever it comes to it. After
+    `torch._dynamo.reset()` another graph has an equal ID, but not the same object.
+    """
+
+    def __init__(self) -> None:
+        self._known: list[object] = []
+
+    def current(self) -> int:
+        """The number of the graph that is being compiled."""
+        compiling = CompileContext.current_compile_id()
+        for number, known in enumerate(self._known, 1):
+            if known is compiling:
+                return number
+        self._known.append(compiling)
+        return len(self._known)
+
+
+class _ProgramControl(Control):
+    """Its decisions are distinguished by the graph that they are taken in. Hooks ask with the IDs of one
+    graph; here they are `g2/fma:sub@mul_1`, with the graph's number.
+
+    rung: the backend that the script is run with.
+    """
+
+    def __init__(
+        self, graphs: Graphs, rung: str, base: Base = Base.DEFAULT, members: Iterable[str] = ()
+    ) -> None:
+        super().__init__(base, members, rung)
+        self._graphs = graphs
+
+    def _named(self, decision_id: DecisionId) -> DecisionId:
+        if decision_id.kind in _OF_CALLS:
+            return decision_id
+        return decision_id.in_graph(self._graphs.current())
+
+    def allows(self, decision_id: DecisionId) -> bool:
+        return super().allows(self._named(decision_id))
+
+    def take(self, decision: Decision) -> bool:
+        named = replace(decision, id=self._named(decision.id))
+        self._seen.setdefault(named.id, named)
+        return super().allows(named.id)
+
+    def refuses(self, decision: Decision) -> bool:
+        if self.allows(decision.id):
+            return False
+        if self._named(decision.id) in self.members:
+            self.take(decision)
+        return True
+
+    def denied(self, decision_id: DecisionId) -> bool:
+        named = self._named(decision_id)
+        return named in self._seen and not super().allows(named)
 
 
 class _Left(BaseException):
@@ -70,7 +134,7 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
     eager = wire.load(PlainRun, json.loads((folder / KEPT).read_text(encoding="utf-8")))
     hooked = candidate.needs_hooks or not candidate.flags
     graphs = Graphs()
-    decisions = ProgramControl(graphs, options.rung, candidate.base, candidate.members) if hooked else None
+    decisions = _ProgramControl(graphs, options.rung, candidate.base, candidate.members) if hooked else None
     torch.set_num_threads(options.threads)
     compilation.decompositions_as_they_are()
     flags = {**options.config, **dict(candidate.flags)}

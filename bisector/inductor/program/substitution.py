@@ -1,14 +1,15 @@
 """Whether a difference went from call to call through the values of the calls: the script is run with
 compilation off, each call giving what it gave in the compiled run. Where a later call is then given what it
 was given in the compiled run, the values carried the difference; where not, something else did, such as a
-side effect or a clock.
+side effect or a clock. And whether rounding alone makes of a script what it shows compiled: with compilation
+off, each operation of its calls is moved by some steps of its dtype.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ import torch.utils._pytree as pytree
 
 from ...core.program import Carrier
 from ..equality import same
+from ..moves import WIDE
+from ..nudges import Nudged, nudge
 from ..run_values import Values, size_of
 from . import call_values
-from .gradients import watch_gradients
 from .reach import held
 
 Note = Callable[..., None]
@@ -52,9 +54,9 @@ class Kept:
     def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
         """The call has returned; gives what the script gets."""
         took: Values = {SECONDS: time.monotonic() - self.began_s}
-        left = left_by(model, given)
+        left = _left_by(model, given)
         self._save(index, GAVE, took | call_values.copied(_outputs(result) | left))
-        watch_gradients(left, lambda *met: self._gradient(index, *met))
+        _watch_gradients(left, lambda *met: self._gradient(index, *met))
         return result
 
     def _gradient(self, index: int, path: str, count: int, value: torch.Tensor) -> None:
@@ -90,8 +92,8 @@ class Substituted:
         return nullcontext()
 
     def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
-        left = left_by(model, given)
-        watch_gradients(left, lambda *met: self._gradient(index, *met))
+        left = _left_by(model, given)
+        _watch_gradients(left, lambda *met: self._gradient(index, *met))
         kept, now = self._load(index, GAVE), _outputs(result) | left
         if kept is None or any(p not in kept or not _fits(v, kept[p]) for p, v in now.items()):
             self._part(index, UNKNOWN)
@@ -135,6 +137,34 @@ class Substituted:
         return torch.load(path, weights_only=False) if path.exists() else None
 
 
+class Rounded:
+    """Moves each operation of the calls. seed: of the draws."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.drawn = 0
+
+    def before(self, index: int, model: Any, given: Any) -> None:
+        """The call is about to begin."""
+
+    def mode(self) -> AbstractContextManager[Any]:
+        """Under which the call runs."""
+        return Nudged(self._next(), WIDE)
+
+    def returned(self, index: int, model: Any, result: Any, given: Any) -> Any:
+        """The call has returned; gives what the script gets."""
+        _watch_gradients(_left_by(model, given), lambda path, count, gradient: self._moved(gradient))
+        return result
+
+    def _moved(self, gradient: torch.Tensor) -> torch.Tensor | None:
+        plain = gradient.layout is torch.strided and gradient.is_floating_point()
+        return nudge(gradient, self._next(), WIDE) if plain else None
+
+    def _next(self) -> int:
+        self.drawn += 1
+        return self.seed * 1_000_003 + self.drawn
+
+
 def _of_gradient(path: str, count: int) -> str:
     return f"{GRADIENT} {count} of {path}"
 
@@ -166,7 +196,7 @@ def _outputs(result: Any) -> Values:
     return {f"output[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(result))}
 
 
-def left_by(model: Any, given: Any) -> Values:
+def _left_by(model: Any, given: Any) -> Values:
     """What a call leaves in the tensors of its arguments, and in those that it reaches."""
     arguments = {f"argument[{i}]": leaf for i, leaf in enumerate(pytree.tree_leaves(given))}
     changed = {path: leaf for path, leaf in arguments.items() if isinstance(leaf, torch.Tensor)}
@@ -185,3 +215,33 @@ def _overwrite(value: torch.Tensor, kept: torch.Tensor) -> None:
     """Change what is in memory without autograd seeing it."""
     if not same(value.detach(), kept):
         value.data.copy_(kept)  # `detach` would share the version, and a backward pass would refuse it
+
+
+# Told the path of a tensor, how many gradients came to it with this one, and the gradient; gives the one that
+# takes its place, None where it stays.
+_Met = Callable[[str, int, torch.Tensor], torch.Tensor | None]
+
+
+class _Hook:
+    """On one tensor."""
+
+    __torch_unserializable__ = True  # so that torch does not warn where the script saves the tensor
+
+    def __init__(self, path: str, met: _Met) -> None:
+        self.path, self.met = path, met
+        self.count = 0
+
+    def __call__(self, gradient: torch.Tensor) -> torch.Tensor | None:
+        self.count += 1
+        return self.met(self.path, self.count, gradient)
+
+
+def _watch_gradients(values: Mapping[str, Any], met: _Met) -> None:
+    """What backward passes bring to those among the values that record gradients, as it is met by a hook: the
+    passes may be the script's own, through more than one call. A tensor that several calls reach is watched
+    once."""
+    for path, value in values.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            hooks = (value._backward_hooks or {}).values()
+            if not any(isinstance(hook, _Hook) for hook in hooks):
+                value.register_hook(_Hook(path, met))

@@ -35,10 +35,9 @@ from ..run_values import Values, digests_of, measured, size_of
 from ..threads import ThreadFlag
 from . import call_values, effects
 from .eager_rerun import EagerRerun
-from .moved_run import Rounded
-from .put_back import PutBack, place_of
+from .effects import PutBack, place_of
 from .reach import code_of
-from .substitution import Kept, Substituted
+from .substitution import Kept, Rounded, Substituted
 
 KEPT_BYTES = 512 << 20  # of values, over all calls; of the larger ones of later calls a digest and a sample
 Note = Callable[..., None]

@@ -130,10 +130,7 @@ def _child(
         built = kernels.built_by(partial(_built, line)) if together else contextlib.nullcontext()
         with memory_limit(memory_bytes), built:
             answer = json.dumps({"answer": run_job(request)})
-    except MemoryError:
-        answer = json.dumps({"error": "out of memory"})
     except BaseException as error:  # noqa: BLE001 - the reason goes to the client, the trace to the log
-        traceback.print_exc(file=sys.stderr)
         answer = json.dumps({"error": reason(error)})
         status = 1
     if os.getpid() == me:  # a process that the job forked may come back here too
@@ -154,7 +151,10 @@ def _built(line: socket.socket, asked: Sequence[Kernel]) -> list[Built | None]:
 
 
 def reason(error: BaseException) -> str:
-    """Why a job that raised this has no answer, in one line."""
+    """Why a job that raised this has no answer, in one line; the trace goes to the log."""
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    traceback.print_exception(error, file=sys.stderr)
     return str(error) if isinstance(error, CannotAnswer) else first_line(error)
 
 

@@ -32,9 +32,7 @@ from .. import (
 from ..capture.load import Loaded
 from ..capture.record import Call
 from ..flags import fix_trials, installed, reads
-from ..flags.codes import code_of, sources_of
 from ..following import follow
-from ..following.varying import first_varying
 from ..hooks import selftest, tested
 from ..program import program_jobs
 
@@ -94,7 +92,7 @@ def _trace(loaded: Loaded, request: asked.RunTrace) -> asked.Traced:
 
 
 def _varying(loaded: Loaded, request: asked.FindVarying) -> asked.Varying:
-    return first_varying(_call(loaded, request), request.about.case, request.about.train)
+    return follow.first_varying(_call(loaded, request), request.about.case, request.about.train)
 
 
 def _slowdown(loaded: Loaded, request: asked.TimeSlowdown) -> asked.Ratios:
@@ -118,7 +116,7 @@ def _steer(loaded: Loaded, request: asked.SteerInputs) -> asked.Steered:
 
 def _code(loaded: Loaded, request: asked.DigestCode) -> asked.GeneratedCode:
     about, call = request.about, _call(loaded, request)
-    digest = code_of(call, about.case, request.candidate, about.train)
+    digest = probing.code_of(call, about.case, request.candidate, about.train)
     # Without code the compile was not made, or not to its end: what it had left to read is not known.
     unread = reads.unread(request.names) if digest is not None else ()
     return asked.GeneratedCode(digest, frozenset(unread))
@@ -126,7 +124,7 @@ def _code(loaded: Loaded, request: asked.DigestCode) -> asked.GeneratedCode:
 
 def _source(loaded: Loaded, request: asked.ShowSource) -> asked.Source:
     about, call = request.about, _call(loaded, request)
-    sources = sources_of(call, about.case, request.candidate, about.train)
+    sources = probing.sources_of(call, about.case, request.candidate, about.train)
     return asked.Source("\n".join(map(source_capture.normalized, sources)) or None)
 
 

@@ -14,9 +14,7 @@ import json
 import os
 import selectors
 import socket
-import sys
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -236,8 +234,5 @@ def _caught(ask_id: int, run: Callable[[], Reply]) -> Reply:
     """What `run` returns, or the error that it raised, in the words of a forked child."""
     try:
         return run()
-    except MemoryError:
-        return Reply(ask_id, error="out of memory", ended=True)
     except BaseException as error:  # noqa: BLE001 - the reason goes to the client, the trace to the log
-        traceback.print_exc(file=sys.stderr)
-        return Reply(ask_id, error=forked.reason(error))
+        return Reply(ask_id, error=forked.reason(error), ended=isinstance(error, MemoryError))

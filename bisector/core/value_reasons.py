@@ -57,9 +57,9 @@ class Errors:
 class ShownBy(enum.Enum):
     """What shows that a cast to a narrower dtype, which the program wrote, is not executed."""
 
-    EXECUTED = "where it is, the output agrees"
-    LEFT_OUT = "the output is that of eager without it"
-    ROUNDING_LEFT = "where it is, no more is left than rounding at each node makes"
+    EXECUTED = "executed"  # where it is, the output agrees
+    LEFT_OUT = "left out"  # the output is that of eager without it
+    ROUNDING_LEFT = "rounding left"  # where it is, no more is left than rounding makes
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""The words of each reason of a verdict: a sentence without its full stop, or a part of one where a reason is
-told within another. script_reasons.py has long sentences on scripts.
+"""The words of each reason: a sentence without its full stop, or a part of one where a reason is told within
+another. script_reasons.py has long sentences on scripts, probe_reasons.py what a measurement shows.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from functools import singledispatch
 
+from bisector.core import probe_reasons as probe
 from bisector.core import reasons as why
 from bisector.core import script_reasons as script
 from bisector.core import value_reasons as values
@@ -16,8 +17,8 @@ from bisector.core.program import EffectKind
 from bisector.core.reasons import Reason
 from bisector.core.value_reasons import ShownBy
 
-from . import script_reasons
-from .notes import named
+from . import probe_reasons, script_reasons
+from .script_reasons import named
 
 MOST_NAMED = 3  # tensors of one call
 EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
@@ -32,6 +33,7 @@ _FIXED: Mapping[type[Reason], str] = {
     "`-c fallback_random=True` both draw the same",
     why.BuildsAlone: "the builds alone were asked",
     why.EagerDiffers: EAGER_DIFFERS,
+    why.AgreesThere: "eager and compiled agree there",
     values.NoReferenceToTell: "diverges; there is no float64 reference to tell which is right",
 }
 
@@ -43,8 +45,18 @@ def words(reason: Reason) -> str:
 
 
 @words.register
-def _(reason: why.Told) -> str:
+def _(reason: why.Message) -> str:
     return reason.text
+
+
+@words.register
+def _(reason: probe.Measured) -> str:
+    return probe_reasons.words(reason)
+
+
+@words.register
+def _(reason: probe.AnotherSignature) -> str:
+    return f"another signature: {words(reason.first)}"
 
 
 @words.register
@@ -55,6 +67,22 @@ def _(reason: why.Together) -> str:
 @words.register
 def _(reason: why.OfOutput) -> str:
     return f"{reason.path}: {words(reason.why)}"
+
+
+@words.register
+def _(reason: why.InSecondProcess) -> str:
+    return f"in a second process: {words(reason.why)}"
+
+
+@words.register
+def _(reason: why.ReprosAgree) -> str:
+    untried = f", and {reason.untried}" if reason.untried else ""
+    return f"no repro of it that was tried diverges in plain Python{untried}"
+
+
+@words.register
+def _(reason: why.ScriptStillDiverges) -> str:
+    return f"with {reason.fix} the script itself still diverges: {words(reason.why)}"
 
 
 # -- runs and their shapes ----------------------------------------------------------------------------------
@@ -257,8 +285,43 @@ def _(reason: values.EagerMoves) -> str:
 
 
 @words.register
+def _(reason: script.AtCall) -> str:
+    return f"call {reason.call.number} of {reason.of} (`{reason.call.entry}`): {words(reason.why)}"
+
+
+@words.register
+def _(reason: script.AndMore) -> str:
+    return f"{words(reason.first)} (and {reason.more} more output{'s' if reason.more > 1 else ''})"
+
+
+@words.register
+def _(reason: script.ComparisonFails) -> str:
+    return f"its comparison {reason.number} of {reason.of}, which fails compiled alone"
+
+
+@words.register
+def _(reason: script.OtherEnd) -> str:
+    return f"its end: {reason.compiled}; with compilation off {reason.eager}"
+
+
+@words.register
+def _(reason: script.AmongLines) -> str:
+    return f"{words(reason.line)}, among lines that come and go"
+
+
+@words.register
+def _(reason: script.NotSeenAgain) -> str:
+    return f"what it prints differs; run again, to see whether that moves, the script {reason.how}"
+
+
+@words.register
+def _(reason: script.MadeByValuesUnknown) -> str:
+    return f"whether the values of its calls make that is not known: {words(reason.why)}"
+
+
+@words.register
 def _(reason: script.DivergesAt) -> str:
-    return f"the script diverges at {reason.where}"
+    return f"the script diverges at {words(reason.where)}"
 
 
 @words.register
@@ -273,7 +336,7 @@ def _(reason: script.NotKnownSteady) -> str:
 
 @words.register
 def _(reason: script.TwoRunsDiffer) -> str:
-    return f"two runs of the script with compilation off differ ({reason.how})"
+    return f"two runs of the script with compilation off differ ({words(reason.how)})"
 
 
 @words.register
@@ -311,7 +374,7 @@ def _(reason: script.PlaceDiffers) -> str:
 
 @words.register
 def _(reason: script.LineDiffers) -> str:
-    return f"{reason.how}, in both runs"
+    return f"{words(reason.how)}, in both runs"
 
 
 @words.register
@@ -399,6 +462,16 @@ def _(reason: script.OneSided) -> str:
     side = "larger" if reason.larger else "smaller"
     one_sided = f"in {reason.calls} calls {reason.path} is {side} than eager's on equal inputs"
     return f"{one_sided}: rounding goes to both sides"
+
+
+@words.register
+def _(reason: script.EndNotMet) -> str:
+    return f"{script_reasons.GIVEN} the script {reason.how}"
+
+
+@words.register
+def _(reason: script.CannotStand) -> str:
+    return f"what call {reason.call} gave compiled cannot stand in the place of eager's"
 
 
 @words.register

@@ -12,8 +12,8 @@ from typing import Any
 from bisector import wire
 from bisector.core.answer import Result
 from bisector.core.budget import BudgetSpent
+from bisector.core.notes import AlsoDiverges, Relation
 from bisector.core.options import Options, Question
-from bisector.core.other_calls import AlsoDiverges, Relation
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
 from bisector.explain import pipeline
 from bisector.explain.build_question import check_packages, checked

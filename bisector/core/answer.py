@@ -17,10 +17,9 @@ from .found_builds import FoundBuilds
 from .graphinfo import GraphInfo
 from .mechanism import FoundFamily
 from .model import Measurement, OutputMeasurement, ProbeResult
-from .notes import Note
-from .other_calls import AlsoDiverges, Relation
+from .notes import AlsoDiverges, Note, Relation
 from .protocol import HooksTested
-from .reasons import Told
+from .reasons import SILENT, InSecondProcess, Reason, ReprosAgree, ScriptStillDiverges
 from .reproduced import Reproduced, WrittenTest
 from .script_tried import ScriptTried, UnderFix
 from .search.graded import Graded
@@ -58,7 +57,7 @@ class Answer:
     causes, fixes: each with whether it is confirmed. repro_fix: the ID of the fix that `--fixed` applies;
     repro_untried: which repro was not tried, and why.
     repro_agrees: a repro was written and run, and does not
-    diverge. not_shown: why the second process could confirm nothing, empty where it could. script: None where
+    diverge. not_shown: why the second process could confirm nothing, None where it could. script: None where
     the script was not run under a fix.
     """
 
@@ -92,7 +91,7 @@ class Answer:
     repro_fix: str | None = None
     repro_untried: str = ""
     repro_agrees: bool = False
-    not_shown: str = ""
+    not_shown: Reason | None = None
     script: UnderFix | None = None
     test: str | None = None
     second: SecondOpinion | None = None
@@ -106,7 +105,7 @@ class Answer:
     @property
     def classified(self) -> Verdict:
         """The verdict; of what never came to one, that it is unresolved."""
-        return decided(VerdictClass.UNRESOLVED, Told("")) if self.verdict is None else self.verdict
+        return decided(VerdictClass.UNRESOLVED, SILENT) if self.verdict is None else self.verdict
 
     @property
     def outputs(self) -> tuple[OutputMeasurement, ...]:
@@ -121,16 +120,15 @@ class Answer:
         return frozenset(member.kind for found in sets for member in found.members)
 
     @property
-    def unproved(self) -> str | None:
+    def unproved(self) -> Reason | None:
         """What a fresh process did not show, so that nothing is confirmed; None where it showed all."""
-        if self.not_shown:
-            return f"in a second process: {self.not_shown}"
+        if self.not_shown is not None:
+            return InSecondProcess(self.not_shown)
         if self.repro_agrees and self.repro is None:
-            untried = f", and {self.repro_untried}" if self.repro_untried else ""
-            return f"no repro of it that was tried diverges in plain Python{untried}"
+            return ReprosAgree(self.repro_untried)
         if self.script is None or not self.script.refutes or self.others_differ:
             return None
-        return f"with {self.script.fix} the script itself still diverges: {self.script.reason}"
+        return ScriptStillDiverges(self.script.fix, self.script.reason)
 
     @property
     def others_differ(self) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from .printed import PrintedLine, differing
 from .program import Carrier, CompiledCall, PlainRun, exception_type
-
-GIVEN = "where each call gives what it gave compiled"
+from .reasons import SILENT, Reason
+from .script_reasons import CallNotMet, CannotStand, EndNotMet
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Channel:
     carrier: Carrier
     call: CompiledCall | None = None
     at: str = ""
-    unknown: str = ""
+    unknown: Reason = SILENT
 
     @classmethod
-    def hidden(cls, why: str) -> Channel:
+    def hidden(cls, why: Reason) -> Channel:
         return cls(Carrier.UNKNOWN, unknown=why)
 
 
@@ -41,9 +41,9 @@ def to_call(kept: PlainRun, substituted: PlainRun, diverging: int) -> Channel:
         call = kept.calls[substituted.parted]
         if substituted.at:
             return Channel(Carrier.OTHER, call, substituted.at)
-        return Channel.hidden(_cannot_stand(call))
+        return Channel.hidden(CannotStand(call.index + 1))
     if min(len(kept.calls), len(substituted.calls)) <= diverging:
-        return Channel.hidden(f"{GIVEN} the script does not come to that call")
+        return Channel.hidden(CallNotMet())
     return Channel(Carrier.VALUES)
 
 
@@ -51,16 +51,12 @@ def to_words(kept: PlainRun, substituted: PlainRun, lines: Collection[PrintedLin
     """The same for what the script says outside its calls: its comparisons, its end and these lines."""
     for run in (kept, substituted):
         if run.unfinished:
-            return Channel.hidden(f"{GIVEN} the script {run.unfinished}")
+            return Channel.hidden(EndNotMet(run.unfinished))
     if _say_the_same(kept, substituted, lines):
         return Channel(Carrier.VALUES)
     if substituted.parted is not None and not substituted.at and substituted.parted < len(kept.calls):
-        return Channel.hidden(_cannot_stand(kept.calls[substituted.parted]))
+        return Channel.hidden(CannotStand(kept.calls[substituted.parted].index + 1))
     return Channel(Carrier.OTHER)
-
-
-def _cannot_stand(call: CompiledCall) -> str:
-    return f"what call {call.index + 1} gave compiled cannot stand in the place of eager's"
 
 
 def _say_the_same(one: PlainRun, two: PlainRun, lines: Collection[PrintedLine]) -> bool:

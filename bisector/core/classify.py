@@ -17,12 +17,12 @@ from .reasons import (
     EagerDiffers,
     EagerDiffersAt,
     EagerDraws,
+    Message,
     OfOutput,
     Reason,
     RunsDiffer,
     ShapeMoves,
     Together,
-    Told,
     WrongInEveryRun,
 )
 from .trace import Trace
@@ -41,15 +41,15 @@ def classify(
     nudges. own_random: the compile was set to draw random numbers as eager does (fallback_random)."""
     default = judge(evidence.default, criterion)
     if default.outcome is Outcome.UNRESOLVED:
-        return decided(VerdictClass.UNRESOLVED, Told(default.reason))
+        return decided(VerdictClass.UNRESOLVED, default.reason)
     if (steady := _steady_alone(evidence, criterion, default.signatures)) is not None:
         return classify(steady, criterion, own_random, followed)
     raised, undeclared = evidence.default.raises, None
     if default.signatures and {s.path for s in default.signatures} <= set(evidence.undeclared_paths):
-        declared = Told(evidence.undeclared)
+        declared = Message(evidence.undeclared)
         undeclared = decided(VerdictClass.UNDEFINED, declared, Rule.DECLARATION, default.signatures)
     if raised and default.outcome is Outcome.FAIL:
-        raises = Told(default.reason.partition(": ")[2])
+        raises = default.reason.why if isinstance(default.reason, OfOutput) else default.reason
         return undeclared or decided(VerdictClass.RAISES, raises, signatures=default.signatures)
     if not raised:
         unsteady = _eager_differs(evidence, criterion, default.signatures)
@@ -57,7 +57,7 @@ def classify(
         if unsteady is not None:
             return unsteady
     if default.outcome is Outcome.PASS:
-        agrees = Told(default.reason) if raised else AllAgree()
+        agrees = default.reason if raised else AllAgree()
         return decided(VerdictClass.AGREES, agrees, compared=default.compared)
     # Where both draw the same numbers, what else differs is judged as in a call that draws nothing.
     if not own_random and (beyond := next(iter(evidence.outside.items()), None)) is not None:
@@ -71,14 +71,14 @@ def classify(
     for output in evidence.default.outputs:
         found = criterion.divergence(output)
         if found is not None and found[0] is DivergenceKind.SHAPE:
-            shapes = OfOutput(output.path, Told(found[1]))
+            shapes = OfOutput(output.path, found[1])
             if (shape := _by_shape(evidence, criterion, output, shapes, default.signatures)) is not None:
                 return shape
         if found is not None and found[0] in PLAINLY_WRONG:
-            reason = OfOutput(output.path, Told(found[1]))
+            reason = OfOutput(output.path, found[1])
             return decided(VerdictClass.COMPILED_WORSE, reason, Rule.KIND, default.signatures)
     if all(signature.kind is DivergenceKind.STRIDE for signature in default.signatures):
-        return decided(VerdictClass.COMPILED_WORSE, Told(default.reason), Rule.KIND, default.signatures)
+        return decided(VerdictClass.COMPILED_WORSE, default.reason, Rule.KIND, default.signatures)
     return ValueVerdict(evidence, criterion, default.signatures, followed).verdict()
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from bisector.core.model import ProbeResult
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import SILENT, Reason
 
 
 class Breach(enum.Enum):
@@ -26,7 +27,7 @@ class ContractCheck:
     """breach: None where the contract holds. reason: what the end says that breaks it."""
 
     breach: Breach | None = None
-    reason: str = ""
+    reason: Reason = SILENT
 
     @property
     def holds(self) -> bool:

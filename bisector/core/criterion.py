@@ -8,6 +8,19 @@ from dataclasses import dataclass, field, replace
 
 from .dtypes import FLOATS, INTEGERS
 from .model import DivergenceKind, OutputMeasurement, Tolerance
+from .probe_reasons import (
+    BelowCosine,
+    BeyondTolerance,
+    BeyondUlp,
+    Broken,
+    FiniteOnOneSide,
+    OtherDtype,
+    OtherShape,
+    OtherZeros,
+    RaisesOtherwise,
+    ValuesDiffer,
+)
+from .reasons import Message, Reason
 
 # The defaults of torch.testing.assert_close (torch/testing/_comparison.py, _DTYPE_PRECISIONS);
 # what is not here (integers, bool, float8) is compared exactly.
@@ -75,7 +88,7 @@ class Criterion:
     @property
     def by_tolerances(self) -> bool:
         """Whether outputs are held to tolerances, which torch.testing.assert_close takes."""
-        return not self.measure
+        return self.max_ulp is None and self.cosine is None
 
     def tolerances(self, path: str, dtype: str) -> tuple[Tolerance, ...]:
         """For an output of that path and dtype (`float32`, without `torch.`); never empty. They hold where
@@ -112,41 +125,40 @@ class Criterion:
             return self.cosine - (1.0 if output.cosine is None else output.cosine)
         return max((_excess(output, one) for one in self._held(output)), default=0.0)
 
-    def divergence(self, output: OutputMeasurement) -> tuple[DivergenceKind, str] | None:
-        """In what this output diverges and a sentence that says how much, or None where it agrees.
+    def divergence(self, output: OutputMeasurement) -> tuple[DivergenceKind, Reason] | None:
+        """In what this output diverges and how much, or None where it agrees.
 
         Strides are not looked at: see `judge`.
         """
         if output.raised is not None:
-            return None if output.raised.alike else (DivergenceKind.RAISES, output.raised.description)
+            otherwise = RaisesOtherwise(output.raised.eager, output.raised.compiled)
+            return None if output.raised.alike else (DivergenceKind.RAISES, otherwise)
         if output.shape_compiled is not None:
-            return DivergenceKind.SHAPE, f"shape {output.shape_compiled} instead of {output.shape}"
+            return DivergenceKind.SHAPE, OtherShape(output.shape_compiled, output.shape)
         if output.dtype_compiled is not None:
-            return DivergenceKind.DTYPE, f"dtype {output.dtype_compiled} instead of {output.dtype}"
+            return DivergenceKind.DTYPE, OtherDtype(output.dtype_compiled, output.dtype)
         if output.alias_mismatch is not None:
-            return DivergenceKind.ALIAS, output.alias_mismatch
+            return DivergenceKind.ALIAS, Message(output.alias_mismatch)
         if output.nonfinite_mismatches:
-            return DivergenceKind.NONFINITE, (
-                f"{output.nonfinite_mismatches} of {output.numel} elements are inf or nan on one side only"
-            )
+            return DivergenceKind.NONFINITE, FiniteOnOneSide(output.nonfinite_mismatches, output.numel)
         if (broken := self.broken(output)) is not None:
-            unequal = f"{output.n_diff} of {output.numel} elements not bit-equal"
-            return DivergenceKind.VALUE, f"{broken}, {unequal}"
+            return DivergenceKind.VALUE, ValuesDiffer(broken, output.n_diff, output.numel)
         if self.signed_zero and output.sign_diff:
-            return DivergenceKind.VALUE, f"{output.sign_diff} zeros of {output.numel} have the other sign"
+            return DivergenceKind.VALUE, OtherZeros(output.sign_diff, output.numel)
         return None
 
-    def broken(self, output: OutputMeasurement) -> str | None:
-        """What is not as allowed, in words; None where the values agree."""
+    def broken(self, output: OutputMeasurement) -> Broken | None:
+        """What is not as allowed; None where the values agree."""
         if not self.by_tolerances and output.dtype in FLOATS:
             if self.excess(output) <= 0:
                 return None
-            by_ulp = self.max_ulp is not None
-            found = f"largest difference {output.max_ulp} ulp" if by_ulp else f"cosine {output.cosine:.9g}"
-            return f"{found} ({self.measure})"
+            if self.max_ulp is not None:
+                return BeyondUlp(output.max_ulp, self.max_ulp)
+            assert output.cosine is not None and self.cosine is not None
+            return BelowCosine(output.cosine, self.cosine)
         for rtol, atol in self._held(output):
             if _beyond(output, (rtol, atol)):
-                return f"largest difference {output.max_abs:.6g} (rtol {rtol:g}, atol {atol:g})"
+                return BeyondTolerance(output.max_abs, (rtol, atol))
         return None
 
     def worst_pair(self, output: OutputMeasurement) -> int:
@@ -180,13 +192,6 @@ class Criterion:
             both = (*held.get(dtype, ()), *self.tolerances(path, dtype))
             held[dtype] = tuple(dict.fromkeys(both))
         return replace(self, by_path={}, by_dtype=held)
-
-    @property
-    def measure(self) -> str:
-        """What is allowed, in words; empty where outputs are held to tolerances."""
-        if self.max_ulp is not None:
-            return f"at most {self.max_ulp} ulp"
-        return "" if self.cosine is None else f"a cosine of at least {self.cosine!r}"
 
     def assertion(self) -> str:
         """Lines of Python that raise AssertionError where the tensors `a` and `e` do not agree; empty where

@@ -14,7 +14,7 @@ from .program import PlainRun
 from .shown import CALL, outputs_of
 
 ROUNDED_RUNS = 3  # a value that lies at a step is met by most of them
-VALUES = "the values of the calls"  # in the place of a path
+VALUES = "values"  # of the calls, in the place of a path
 # Of the places that differ compiled. Steps are met by chance, and the first of the lines that a small
 # difference reaches is now this one and now that.
 MOST_PLACES = 0.5

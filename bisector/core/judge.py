@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -12,6 +11,18 @@ from .criterion import Criterion
 from .dtypes import EPS
 from .model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature, family
 from .outcome import Outcome
+from .probe_reasons import (
+    AnotherSignature,
+    BothRaise,
+    NothingToCompare,
+    NotTaken,
+    OtherStrides,
+    OutputsAgree,
+    ProgramDisagrees,
+    Raises,
+    TrialsDisagree,
+)
+from .reasons import Message, OfOutput, Reason, Together
 
 # What changes in a message when the case gets smaller: numbers, addresses, names that are counted.
 _CHANGES = re.compile(r"0x[0-9a-f]+|/[\w./+-]+|\d+")
@@ -48,38 +59,36 @@ def judge(
     program that do not have one outcome are UNRESOLVED.
     """
     if measurement.error is not None:
-        return ProbeResult(Outcome.UNRESOLVED, measurement.error, measurement)
+        return ProbeResult(Outcome.UNRESOLVED, Message(measurement.error), measurement)
     if measurement.others:
         runs = [replace(measurement, outputs=outputs, others=()) for outputs in measurement.others]
         first, *more = (judge(one, criterion, same) for one in (replace(measurement, others=()), *runs))
         if any(result.outcome is not first.outcome for result in more):
-            return ProbeResult(Outcome.UNRESOLVED, "runs of the same program disagree", measurement)
+            return ProbeResult(Outcome.UNRESOLVED, ProgramDisagrees(), measurement)
     found: list[Signature] = []
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     for output in measurement.outputs:
         answer = criterion.divergence(output)
         if answer is not None:
             found.append(_signature(output, answer[0]))
-            reasons.append(f"{output.path}: {answer[1]}")
+            reasons.append(OfOutput(output.path, answer[1]))
     if not found and criterion.strides:
         found, reasons = _other_strides(measurement)
     studied = None if same is None else {_shared_key(signature) for signature in same}
     raised = [o.raised for o in measurement.outputs if o.raised is not None]
     if raised and studied is not None and all(kind is not DivergenceKind.RAISES for _, kind, _ in studied):
-        side = "eager" if raised[0].eager else "compiled"
-        reason = f"{side} raises {raised[0].eager or raised[0].compiled}"
-        return ProbeResult(Outcome.UNRESOLVED, reason, measurement, tuple(found))
+        raises = Raises(bool(raised[0].eager), raised[0].eager or raised[0].compiled)
+        return ProbeResult(Outcome.UNRESOLVED, raises, measurement, tuple(found))
     if not found and (unseen := _not_compared(measurement)):
         return ProbeResult(Outcome.UNRESOLVED, unseen, measurement)
     if not found:
-        both = f"both raise {raised[0].compiled}" if raised else "every output agrees"
+        both = BothRaise(raised[0].compiled) if raised else OutputsAgree()
         return ProbeResult(Outcome.PASS, both, measurement, compared=compared_in(measurement))
     signatures = tuple(found)
     if studied is not None and not studied & {_shared_key(signature) for signature in signatures}:
-        return ProbeResult(
-            Outcome.UNRESOLVED, f"another signature: {reasons[0]}", measurement, signatures
-        )
-    return ProbeResult(Outcome.FAIL, "; ".join(reasons), measurement, signatures)
+        return ProbeResult(Outcome.UNRESOLVED, AnotherSignature(reasons[0]), measurement, signatures)
+    reason = reasons[0] if len(reasons) == 1 else Together(tuple(reasons))
+    return ProbeResult(Outcome.FAIL, reason, measurement, signatures)
 
 
 def compared_in(measurement: Measurement) -> Compared:
@@ -91,26 +100,18 @@ def compared_in(measurement: Measurement) -> Compared:
     )
 
 
-NOTHING_COMPARED = "the two runs gave nothing that could be compared"
-
-
-def _not_compared(measurement: Measurement) -> str:
-    """Why outputs that agree prove nothing; empty where they do."""
+def _not_compared(measurement: Measurement) -> Reason | None:
+    """Why outputs that agree prove nothing; None where they do."""
     if measurement.unseen:
-        return measurement.unseen
-    return "" if measurement.outputs or measurement.same else NOTHING_COMPARED
+        return Message(measurement.unseen)
+    return None if measurement.outputs or measurement.same else NothingToCompare()
 
 
-def _other_strides(measurement: Measurement) -> tuple[list[Signature], list[str]]:
+def _other_strides(measurement: Measurement) -> tuple[list[Signature], list[Reason]]:
     """The outputs that lie otherwise in memory; a gradient has the strides that autograd gives it."""
     outputs = [o for o in measurement.outputs if o.stride_compiled and family(o.path) == "output"]
     found = [Signature(output.path, DivergenceKind.STRIDE) for output in outputs]
-    return found, [f"{output.path}: {strides_text(output)}" for output in outputs]
-
-
-def strides_text(output: OutputMeasurement) -> str:
-    """The strides of the two, where they differ; those of dimensions of one element are written as 0."""
-    return f"strides {output.stride_compiled} instead of {output.stride}"
+    return found, [OfOutput(o.path, OtherStrides(o.stride_compiled, o.stride)) for o in outputs]
 
 
 def proof(result: ProbeResult, denied: Iterable[str]) -> ProbeResult:
@@ -122,9 +123,7 @@ def proof(result: ProbeResult, denied: Iterable[str]) -> ProbeResult:
     gone = sorted(set(result.measurement.vanished) & set(denied))
     if result.outcome is not Outcome.PASS or not gone:
         return result
-    more = f" and {len(gone) - 1} more were" if len(gone) > 1 else " was"
-    reason = f"{gone[0]}{more} not taken in this compile, so denying it proves nothing"
-    return replace(result, outcome=Outcome.UNRESOLVED, reason=reason)
+    return replace(result, outcome=Outcome.UNRESOLVED, reason=NotTaken(gone[0], len(gone) - 1))
 
 
 def size(measurement: Measurement, criterion: Criterion) -> float:
@@ -227,9 +226,8 @@ def removed_square(before: Measurement, after: Measurement, paths: Iterable[str]
 
 def together(trials: Sequence[ProbeResult]) -> ProbeResult:
     """The first of trials that agree; UNRESOLVED, with how often each outcome came, where they do not."""
-    counts = Counter(t.outcome for t in trials)
-    if len(counts) == 1:
+    outcomes = tuple(t.outcome for t in trials)
+    if len(set(outcomes)) == 1:
         return trials[0]
-    tally = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
-    reason = f"{len(trials)} trials disagree: {tally}"
+    reason = TrialsDisagree(outcomes)
     return replace(trials[0], outcome=Outcome.UNRESOLVED, reason=reason, signatures=())

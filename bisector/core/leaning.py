@@ -8,8 +8,8 @@ import enum
 class Leaning(enum.Enum):
     """How compiled stands to the reference, against eager."""
 
-    WORSE = "farther"
-    BETTER = "closer"
-    ALIKE = "about as far"
-    ROUNDS = "no farther than rounding explains"  # farther than eager is, or nearer
-    INCONCLUSIVE = "not known"
+    WORSE = "worse"
+    BETTER = "better"
+    ALIKE = "alike"
+    ROUNDS = "rounds"  # farther than eager is, or nearer
+    INCONCLUSIVE = "inconclusive"

@@ -14,6 +14,7 @@ from .compared import Compared, must_prove
 from .decision import Decision, DecisionId
 from .far_elements import FarElements
 from .outcome import Outcome
+from .reasons import Reason
 
 Json = Any  # a value that json.dumps takes
 Tolerance = tuple[float, float]  # rtol, atol
@@ -65,15 +66,6 @@ class Raised:
     eager: str | None
     compiled: str | None
     alike: bool
-
-    @property
-    def description(self) -> str:
-        """Which side raises what, where the two do not raise the same."""
-        if self.eager is None:
-            return f"compiled raises {self.compiled}; eager returns"
-        if self.compiled is None:
-            return f"eager raises {self.eager}; compiled returns"
-        return f"compiled raises {self.compiled}; eager raises {self.eager}"
 
 
 @dataclass(frozen=True)
@@ -214,7 +206,7 @@ class ProbeResult:
     """A judged measurement. compared: of one that agrees, which is none without it (NothingCompared)."""
 
     outcome: Outcome
-    reason: str
+    reason: Reason
     measurement: Measurement = field(default_factory=Measurement)
     signatures: tuple[Signature, ...] = ()
     compared: Compared | None = None

@@ -4,10 +4,11 @@ of the search and what comes of it, in search_notes.py. The words of both stand 
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
-from .other_calls import AlsoDiverges
 from .outcome import Outcome
+from .reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,9 @@ class Note:
 
 @dataclass(frozen=True)
 class Reported(Note):
-    """What the worker, or a probe's reason, says in words of its own."""
+    """What the worker, or a probe, says."""
 
-    text: str
+    why: Reason
 
 
 # -- the evidence of a call ---------------------------------------------------------------------------------
@@ -69,6 +70,24 @@ class OneOfSeveralCalls(Note):
     recorded: int
     examined: CallName
     first: CallName | None
+
+
+class Relation(enum.Enum):
+    """Of the cause of another call to the one that was explained."""
+
+    SAME = "same"
+    ANOTHER = "another"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class AlsoDiverges:
+    """A call that diverges, other than the one that was explained. number: from 1, as `--call` takes it."""
+
+    number: int
+    entry: str
+    reason: Reason
+    cause: Relation
 
 
 @dataclass(frozen=True)
@@ -181,7 +200,7 @@ class NotShownInFork(Note):
     """A run of the script in a fork of a warm process does not diverge. died: it ended without values."""
 
     died: bool
-    why: str
+    why: Reason
 
 
 # -- what ended the run, or was not asked -------------------------------------------------------------------

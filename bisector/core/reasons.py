@@ -1,5 +1,6 @@
 """Why a verdict is as it is, as values: of a call that is run and compared, in this module; of what its
-values show, in value_reasons.py; of a script, in script_reasons.py. Their words stand in report/reasons.py.
+values show, in value_reasons.py; of a script, in script_reasons.py. What a measurement shows stands in
+probe_reasons.py. Their words stand in report/reasons.py.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class Told(Reason):
-    """What the worker, or the judgement of a probe or of a run, says in words of its own."""
+class Message(Reason):
+    """What a worker, a process or an exception says in words of its own, or an answer of theirs holds."""
 
     text: str
+
+
+SILENT = Message("")  # where there is nothing to say
 
 
 @dataclass(frozen=True)
@@ -108,3 +112,34 @@ class WrongInEveryRun(Reason):
     wrong: Reason
     runs: int
     unlike: int
+
+
+# -- what fresh processes did not show -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AgreesThere(Reason):
+    """Eager and compiled agree in the second process."""
+
+
+@dataclass(frozen=True)
+class InSecondProcess(Reason):
+    """why: a second process could confirm nothing."""
+
+    why: Reason
+
+
+@dataclass(frozen=True)
+class ReprosAgree(Reason):
+    """No repro that was tried diverges in plain Python. untried: which was not tried and why, "" where all
+    were."""
+
+    untried: str
+
+
+@dataclass(frozen=True)
+class ScriptStillDiverges(Reason):
+    """fix: the ID of the one under which the script itself still diverges."""
+
+    fix: str
+    why: Reason

@@ -10,14 +10,76 @@ from .notes import CallName
 from .program import EffectKind
 from .reasons import Reason
 
+# -- where two of its runs differ ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AtCall(Reason):
+    """of: how many compiled calls the script makes."""
+
+    call: CallName
+    of: int
+    why: Reason
+
+
+@dataclass(frozen=True)
+class AndMore(Reason):
+    """first: the first output that diverges. more: how many others do: a training step has hundreds."""
+
+    first: Reason
+    more: int
+
+
+@dataclass(frozen=True)
+class ComparisonFails(Reason):
+    """number: from 1, of its own comparison that fails compiled alone. of: how many it makes."""
+
+    number: int
+    of: int
+
+
+@dataclass(frozen=True)
+class OtherEnd(Reason):
+    """compiled, eager: what ends it."""
+
+    compiled: str
+    eager: str
+
+
+@dataclass(frozen=True)
+class LineMoves(Reason):
+    """All of the line moves from run to run."""
+
+
+@dataclass(frozen=True)
+class AmongLines(Reason):
+    """line: that differs, among lines that come and go."""
+
+    line: Reason
+
+
+@dataclass(frozen=True)
+class NotSeenAgain(Reason):
+    """What it prints differs, and the run that would show whether that moves did not end. how: it ended."""
+
+    how: str
+
+
+@dataclass(frozen=True)
+class MadeByValuesUnknown(Reason):
+    """Whether the values of its calls make what it prints is not known."""
+
+    why: Reason
+
+
 # -- what its runs show -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class DivergesAt(Reason):
-    """where: the place and how it differs there, as the judgement of its runs says."""
+    """where: the place and how it differs there."""
 
-    where: str
+    where: Reason
 
 
 @dataclass(frozen=True)
@@ -42,9 +104,9 @@ class NoSecondRun(Reason):
 
 @dataclass(frozen=True)
 class TwoRunsDiffer(Reason):
-    """Two runs with compilation off differ. how: as their judgement says."""
+    """Two runs with compilation off differ."""
 
-    how: str
+    how: Reason
 
 
 @dataclass(frozen=True)
@@ -100,7 +162,7 @@ class PlaceDiffers(Reason):
 class LineDiffers(Reason):
     """how: a printed line differs, in both runs."""
 
-    how: str
+    how: Reason
 
 
 # -- what was not seen --------------------------------------------------------------------------------------
@@ -316,6 +378,25 @@ class GivenOtherwise(Reason):
 @dataclass(frozen=True)
 class NotFollowed(Reason):
     """It was not followed from call to call."""
+
+
+@dataclass(frozen=True)
+class CallNotMet(Reason):
+    """Where each call gives what it gave compiled the script does not come to the call that diverges."""
+
+
+@dataclass(frozen=True)
+class EndNotMet(Reason):
+    """Where each call gives what it gave compiled the script does not come to its end. how: it ended."""
+
+    how: str
+
+
+@dataclass(frozen=True)
+class CannotStand(Reason):
+    """call: from 1, of which what it gave compiled cannot stand in the place of eager's."""
+
+    call: int
 
 
 # -- what carries it to what the script says outside its calls ----------------------------------------------

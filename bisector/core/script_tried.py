@@ -5,27 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .outcome import Outcome
+from .reasons import SILENT, Reason
 
 
 @dataclass(frozen=True)
 class UnderFix:
     """The user's own script, run plainly under a fix, against its run with compilation off. fix: its ID.
     comparisons: how many of its own comparisons agree, where all do. own_difference: which of them fails with
-    compilation off too, and why; empty where none does. remaining: where it still diverges, what does so that
-    did so without the fix too, while something else is mended: it may be of another cause. Empty where
-    nothing is mended, or something else has come up."""
+    compilation off too, and why; silent where none does. mends_some: it still
+    diverges, and what does so did so without the fix too, while something else is mended: it may be of
+    another cause."""
 
     fix: str
     outcome: Outcome
-    reason: str
+    reason: Reason
     comparisons: int
-    own_difference: str = ""
-    remaining: str = ""
+    own_difference: Reason = SILENT
+    mends_some: bool = False
 
     @property
     def refutes(self) -> bool:
         """Whether the script shows that the fix mends nothing, or not that alone."""
-        return self.outcome is Outcome.FAIL and not self.remaining
+        return self.outcome is Outcome.FAIL and not self.mends_some
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from .model import DivergenceKind, OutputMeasurement, family
 from .notes import CallName
 from .outcome import Outcome
 from .program import Carrier, CompiledCall, PlainRun
-from .reasons import Reason, Together, Told
+from .reasons import Message, Reason, Together
 from .script_reasons import (
     AddsUp,
     AgreesBeside,
@@ -99,17 +99,17 @@ def first_unequal(
     for call in calls:
         name = _named(call)
         if call.beside is None:
-            unseen = Told(call.beside_unseen) if call.beside_unseen else RaisesThere()
+            unseen = Message(call.beside_unseen) if call.beside_unseen else RaisesThere()
             return EqualInputs(unknown=UnseenAt(name, unseen))
         if call.beside.default.error is not None:
-            return EqualInputs(unknown=UnseenAt(name, Told(call.beside.default.error)))
+            return EqualInputs(unknown=UnseenAt(name, Message(call.beside.default.error)))
         again = control.calls[call.index].beside if call.index < len(control.calls) else None
         if again is None or judge(again.default, criterion).outcome is not Outcome.PASS:
             return EqualInputs(unknown=UnlikeAgain(name))
         if judge(call.beside.default, criterion).outcome is not Outcome.PASS:
             return EqualInputs(call)
         if call.beside_unseen:
-            return EqualInputs(unknown=UnseenAt(name, Told(call.beside_unseen)))
+            return EqualInputs(unknown=UnseenAt(name, Message(call.beside_unseen)))
     found = shown(PlainRun(control.calls[: len(calls)], status=0), PlainRun(calls, status=0), criterion)
     if diverging.call is not None and found.call != diverging.call:
         return EqualInputs(unknown=AgreesBeside())
@@ -225,10 +225,10 @@ def script_verdict(runs: ScriptRuns, criterion: Criterion) -> Verdict:
             return decided(VerdictClass.UNRESOLVED, besides, rule=Rule.SCRIPT)
         return decided(VerdictClass.NONDETERMINISTIC, unsteady, rule=Rule.SCRIPT)
     if runs.shown.outcome is Outcome.UNRESOLVED:
-        return cannot_tell(Told(runs.shown.reason))
+        return cannot_tell(runs.shown.reason)
     at = DivergesAt(runs.shown.reason)
     if runs.again is None or runs.again.outcome is Outcome.UNRESOLVED:
-        unknown = NoSecondRun() if runs.again is None else Told(runs.again.reason)
+        unknown = NoSecondRun() if runs.again is None else runs.again.reason
         return cannot_tell(NotKnownSteady(at, unknown))
     if runs.differs_by_asking:
         return decided(
@@ -330,7 +330,7 @@ def _by_channel(runs: ScriptRuns, channel: Channel | None) -> _Classified:
 
 
 def _not_followed(runs: ScriptRuns, channel: Channel | None) -> _Classified:
-    return _not_known(runs, NotFollowed() if channel is None else Told(channel.unknown))
+    return _not_known(runs, NotFollowed() if channel is None else channel.unknown)
 
 
 def _not_known(runs: ScriptRuns, why: Reason) -> _Classified:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .contract import Breach
 from .notes import Note
+from .reasons import Reason
 
 # -- where the search begins --------------------------------------------------------------------------------
 
@@ -111,7 +112,7 @@ class CausesUnsearched(Note):
     be. reason: of the end that is not."""
 
     breach: Breach
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class RepairsUnsearched(Note):
     """The same of repairs, and of the compile in which everything is denied."""
 
     breach: Breach
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class DivergesBeforeInductor(Note):
 class NotConfirmed(Note):
     """why: what the second process shows, or why it could not be asked."""
 
-    why: str
+    why: Reason
 
 
 # -- the minimal case ---------------------------------------------------------------------------------------

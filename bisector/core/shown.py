@@ -11,9 +11,13 @@ from .compared import Compared, must_prove
 from .criterion import Criterion
 from .judge import judge
 from .model import DivergenceKind, Measurement, OutputMeasurement, Raised
+from .notes import CallName
 from .outcome import Outcome
 from .printed import MOST_LINES, PrintedLine, differing, differing_line, is_near
+from .probe_reasons import RaisesOtherwise
 from .program import CompiledCall, PlainRun, exception_type
+from .reasons import SILENT, Message, Reason, Together
+from .script_reasons import AndMore, AtCall, ComparisonFails, OtherEnd
 
 LINE = "line["  # begins the path of a printed line
 CALL = "call["  # begins that of a value of a call, or of what it raised
@@ -25,13 +29,13 @@ class ScriptResult:
     agree without what was compared.
 
     outcome: FAIL where something differs, UNRESOLVED where nothing that was seen does and something was not
-    seen. reason: in a sentence; empty where they agree. call: the first compiled call that differs.
+    seen. reason: silent where they agree. call: the first compiled call that differs.
     exception: what one of the two raised there. kind, path: of the first output that differs there, or of a
     printed line, whose kind is VALUE, where its numbers are nearly equal. compared: of two runs that agree.
     """
 
     outcome: Outcome
-    reason: str = ""
+    reason: Reason = SILENT
     call: int | None = None
     exception: str | None = None
     kind: DivergenceKind | None = None
@@ -66,7 +70,7 @@ def shown(
         _in_calls(eager, compiled, criterion)
         or _in_comparisons(eager, compiled)
         or (None if eager.unfinished or compiled.unfinished else _at_the_end(eager, compiled, lines))
-        or _not_seen(eager, compiled)
+        or _unresolved(eager, compiled)
         or ScriptResult.agrees(_compared(eager, compiled))
     )
 
@@ -97,17 +101,16 @@ def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Scri
     for before, now in _pairs(eager, compiled):  # a call more or less: `_not_seen`
         if before.entry != now.entry:
             break
-        where = f"call {now.index + 1} of {len(compiled.calls)} (`{now.entry}`)"
+        where = CallName(now.index + 1, now.entry), len(compiled.calls)
         if not _raise_the_same(before, now):
-            raised = Raised(before.raised, now.raised, alike=False)
-            reason = f"{where}: {raised.description}"
-            return ScriptResult(Outcome.FAIL, reason, now.index, before.raised or now.raised)
+            raises = AtCall(*where, RaisesOtherwise(before.raised, now.raised))
+            return ScriptResult(Outcome.FAIL, raises, now.index, before.raised or now.raised)
         result = judge(Measurement(outputs=now.outputs), criterion)
         if result.outcome is Outcome.FAIL:
             first = result.signatures[0] if result.signatures else None
             kind, path = (first.kind, first.path) if first is not None else (None, "")
-            reason = f"{where}: {_first_of(result.reason)}"
-            return ScriptResult(Outcome.FAIL, reason, now.index, kind=kind, path=path)
+            differs = AtCall(*where, _first_of(result.reason))
+            return ScriptResult(Outcome.FAIL, differs, now.index, kind=kind, path=path)
     return None
 
 
@@ -133,22 +136,21 @@ def _in_comparisons(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
     fails = _first_that_fails(eager.agreed, compiled.agreed)
     if fails is None:
         return None
-    reason = f"its comparison {fails + 1} of {len(compiled.agreed)}, which fails compiled alone"
-    return ScriptResult(Outcome.FAIL, reason)
+    return ScriptResult(Outcome.FAIL, ComparisonFails(fails + 1, len(compiled.agreed)))
 
 
 def _at_the_end(
     eager: PlainRun, compiled: PlainRun, lines: Sequence[PrintedLine]
 ) -> ScriptResult | None:
     if not _end_the_same(eager, compiled):
-        ends = [run.ended or f"exit status {run.status}" for run in (eager, compiled)]
-        return ScriptResult(Outcome.FAIL, f"its end: {ends[1]}; with compilation off {ends[0]}")
+        ends = [run.ended or f"exit status {run.status}" for run in (compiled, eager)]
+        return ScriptResult(Outcome.FAIL, OtherEnd(*ends))
     different = differing(eager, compiled, lines)
     if not different:
         return None
     line = different[0]
     kind = DivergenceKind.VALUE if is_near(line, eager, compiled) else None
-    reason = differing_line(line, eager, compiled)
+    reason = Message(differing_line(line, eager, compiled))
     return ScriptResult(Outcome.FAIL, reason, kind=kind, path=f"{LINE}{line}]")
 
 
@@ -158,46 +160,49 @@ def _end_the_same(eager: PlainRun, compiled: PlainRun) -> bool:
     return (eager.status, types[0]) == (compiled.status, types[1])
 
 
-def _not_seen(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
-    """What was not compared, where all that was compared agrees."""
+def _unresolved(eager: PlainRun, compiled: PlainRun) -> ScriptResult | None:
+    found = _not_seen(eager, compiled)
+    return None if found is None else ScriptResult(Outcome.UNRESOLVED, Message(found[0]), found[1])
+
+
+def _not_seen(eager: PlainRun, compiled: PlainRun) -> tuple[str, int | None] | None:
+    """What was not compared, where all that was compared agrees, and the call that it is about. It is text,
+    since the answer to a probe of the script holds it."""
     for run, which in ((eager, "with compilation off"), (compiled, "compiled")):
         if run.unfinished:
-            return ScriptResult(Outcome.UNRESOLVED, f"{which}, the script {run.unfinished}")
+            return f"{which}, the script {run.unfinished}", None
     for run in (eager, compiled):
         if run.unseen:
-            return ScriptResult(Outcome.UNRESOLVED, run.unseen)
+            return run.unseen, None
     if eager.cut != compiled.cut:
-        reason = f"it prints more than {MOST_LINES} lines, and those after them are not the same"
-        return ScriptResult(Outcome.UNRESOLVED, reason)
+        return f"it prints more than {MOST_LINES} lines, and those after them are not the same", None
     counts = len(eager.calls), len(compiled.calls)
     for before, now in _pairs(eager, compiled):
         if before.entry != now.entry:
             which = f"of `{now.entry}`, and with compilation off of `{before.entry}`"
-            reason = f"compiled, call {now.index + 1} is one {which}"
-            return ScriptResult(Outcome.UNRESOLVED, reason, now.index)
+            return f"compiled, call {now.index + 1} is one {which}", now.index
     if counts[0] == counts[1] and len(_pairs(eager, compiled)) < counts[1]:
-        reason = "it calls from several threads, and not each call could be told from the others"
-        return ScriptResult(Outcome.UNRESOLVED, reason)
+        return "it calls from several threads, and not each call could be told from the others", None
     if counts[0] != counts[1]:
         reason = (
             f"compiled, the script makes {counts[1]} calls of compiled functions, and {counts[0]} with "
             f"compilation off; the first {min(counts)} agree"
         )
-        return ScriptResult(Outcome.UNRESOLVED, reason)
+        return reason, None
     for call in (*compiled.calls, *eager.calls):
         if call.unseen:
             where = f"call {call.index + 1} of {counts[1]} (`{call.entry}`)"
-            return ScriptResult(Outcome.UNRESOLVED, f"{where}: {call.unseen}", call.index)
+            return f"{where}: {call.unseen}", call.index
     if len(eager.agreed) != len(compiled.agreed):
         counted = f"{len(compiled.agreed)} comparisons, and {len(eager.agreed)} with compilation off"
-        return ScriptResult(Outcome.UNRESOLVED, f"compiled, the script makes {counted}")
+        return f"compiled, the script makes {counted}", None
     return None
 
 
 def not_compared(eager: PlainRun, compiled: PlainRun) -> str | None:
     """What of two runs was not compared, so that outputs which agree prove nothing; None where all was."""
     found = _not_seen(eager, compiled)
-    return None if found is None else found.reason
+    return None if found is None else found[0]
 
 
 def outputs_of(
@@ -249,10 +254,12 @@ def _another(path: str, mismatch: str | None = None, raised: Raised | None = Non
     return OutputMeasurement(0, path, "", (), 1, alias_mismatch=mismatch, raised=raised)
 
 
-def _first_of(reason: str) -> str:
-    """The first output that diverges; of the others how many, since a training step has hundreds."""
-    first, *more = reason.split("; ")
-    return first if not more else f"{first} (and {len(more)} more output{'s' if len(more) > 1 else ''})"
+def _first_of(reason: Reason) -> Reason:
+    """The first output that diverges, and how many others do."""
+    if not isinstance(reason, Together):
+        return reason
+    first, *more = reason.parts
+    return AndMore(first, len(more))
 
 
 def _first_that_fails(eager: Sequence[bool], compiled: Sequence[bool]) -> int | None:

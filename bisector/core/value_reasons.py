@@ -11,11 +11,17 @@ from dataclasses import dataclass
 from .leaning import Leaning
 from .reasons import Reason
 
+
+@dataclass(frozen=True)
+class OfValues(Reason):
+    """What a divergence in values shows; its words stand in report/value_reasons.py."""
+
+
 # -- by nodes -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class FromUndefined(Reason):
+class FromUndefined(OfValues):
     """All elements that differ depend on a node that torch leaves undefined. what: it is, as the worker
     says."""
 
@@ -24,7 +30,7 @@ class FromUndefined(Reason):
 
 
 @dataclass(frozen=True)
-class UndefinedNode(Reason):
+class UndefinedNode(OfValues):
     """More than rounding first arises at a node that torch leaves undefined. what: as above."""
 
     node: str
@@ -33,7 +39,7 @@ class UndefinedNode(Reason):
 
 
 @dataclass(frozen=True)
-class NodeDiffers(Reason):
+class NodeDiffers(OfValues):
     """A node is off by more than rounding on equal inputs. ulp: by how much, infinite where no rounding comes
     near. eager_ulp: how much of it is eager's own rounding, None where that is not known."""
 
@@ -57,18 +63,18 @@ class Errors:
 class ShownBy(enum.Enum):
     """What shows that a cast to a narrower dtype, which the program wrote, is not executed."""
 
-    EXECUTED = "where it is, the output agrees"
-    LEFT_OUT = "the output is that of eager without it"
-    ROUNDING_LEFT = "where it is, no more is left than rounding at each node makes"
+    EXECUTED = "executed"  # where it is, the output agrees
+    LEFT_OUT = "left out"  # the output is that of eager without it
+    ROUNDING_LEFT = "rounding left"  # where it is, no more is left than rounding makes
 
 
 @dataclass(frozen=True)
-class CastLeftOut(Reason):
+class CastLeftOut(OfValues):
     by: ShownBy
 
 
 @dataclass(frozen=True)
-class ErrorsByCasts(Reason):
+class ErrorsByCasts(OfValues):
     """with_casts, without_any: against a reference that rounds where the program casts, and one that never
     does."""
 
@@ -79,7 +85,7 @@ class ErrorsByCasts(Reason):
 
 
 @dataclass(frozen=True)
-class CastExplainsPart(Reason):
+class CastExplainsPart(OfValues):
     """Where the cast that is left out is executed, the output still differs. left: by up to how much, None
     where that is not known."""
 
@@ -87,7 +93,7 @@ class CastExplainsPart(Reason):
 
 
 @dataclass(frozen=True)
-class OtherwiseWithoutCasts(Reason):
+class OtherwiseWithoutCasts(OfValues):
     """Where the cast that is left out is executed, the output agrees; eager without it differs from compiled
     too, and there is no float64 run."""
 
@@ -96,14 +102,14 @@ class OtherwiseWithoutCasts(Reason):
 
 
 @dataclass(frozen=True)
-class ElementsDiffer(Reason):
+class ElementsDiffer(OfValues):
     path: str
     n_diff: int
     numel: int
 
 
 @dataclass(frozen=True)
-class NoRoundingExplains(Reason):
+class NoRoundingExplains(OfValues):
     """The dtype has no rounding, and none before the output explains what differs. unmoved: how many of the
     elements no rounding moves, None where that is not known."""
 
@@ -113,7 +119,7 @@ class NoRoundingExplains(Reason):
 
 
 @dataclass(frozen=True)
-class RoundingFallsShort(Reason):
+class RoundingFallsShort(OfValues):
     """The dtype has no rounding, and that before the output moves eager too, but less far. unexplained: at
     how many elements."""
 
@@ -126,7 +132,7 @@ class RoundingFallsShort(Reason):
 
 
 @dataclass(frozen=True)
-class NearerTo(Reason):
+class NearerTo(OfValues):
     """how: compiled stands to the float64 reference."""
 
     path: str
@@ -135,7 +141,7 @@ class NearerTo(Reason):
 
 
 @dataclass(frozen=True)
-class NearerOnOthers(Reason):
+class NearerOnOthers(OfValues):
     """The same over so many other inputs, where those of the run do not tell."""
 
     path: str
@@ -145,7 +151,7 @@ class NearerOnOthers(Reason):
 
 
 @dataclass(frozen=True)
-class NotFinite(Reason):
+class NotFinite(OfValues):
     """compiled, eager: elements of each that are finite in one of it and the reference alone."""
 
     path: str
@@ -155,7 +161,7 @@ class NotFinite(Reason):
 
 
 @dataclass(frozen=True)
-class NearerUnclear(Reason):
+class NearerUnclear(OfValues):
     """Which run is nearer is not known. few: so few elements differ that they cannot tell."""
 
     path: str
@@ -165,7 +171,7 @@ class NearerUnclear(Reason):
 
 
 @dataclass(frozen=True)
-class NoReferenceToTell(Reason):
+class NoReferenceToTell(OfValues):
     """It diverges, and there is no float64 reference."""
 
 
@@ -173,7 +179,7 @@ class NoReferenceToTell(Reason):
 
 
 @dataclass(frozen=True)
-class BeyondNudges(Reason):
+class BeyondNudges(OfValues):
     """max_abs: by how much the output is off. moved: by how much one ulp at each operation moves eager."""
 
     path: str
@@ -182,7 +188,7 @@ class BeyondNudges(Reason):
 
 
 @dataclass(frozen=True)
-class AtAStep(Reason):
+class AtAStep(OfValues):
     """An output without rounding comes from rounded values that lie at a step."""
 
     path: str
@@ -198,7 +204,7 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class RoundingGrows(Reason):
+class RoundingGrows(OfValues):
     """At each node by itself the two runs differ by rounding alone. ulp: at most. most: where it grows most,
     None where it grows from node to node."""
 
@@ -207,7 +213,7 @@ class RoundingGrows(Reason):
 
 
 @dataclass(frozen=True)
-class EagerMoves(Reason):
+class EagerMoves(OfValues):
     """One ulp at each node moves eager itself beyond the tolerance: n_diff elements, by up to max_abs."""
 
     path: str

@@ -12,11 +12,13 @@ from bisector.core.fix_source import python_literal
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Json, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import AgreesThere, Message, Reason
 from bisector.core.recorded import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search_notes import NotConfirmed
 from bisector.errors import NumbisectError
 
+from .run import Words
 from .search_order import PLACE, finest, listed
 from .study import Study
 
@@ -67,11 +69,11 @@ def confirm(
             places,
             decisions,
             refuted=frozenset(flags),
-            not_shown=asked,
-            notes=(NotConfirmed(asked),),
+            not_shown=Message(asked),
+            notes=(NotConfirmed(Message(asked)),),
         )
     diverges = asked.default.outcome is Outcome.FAIL
-    not_shown = "" if diverges else _no_divergence(asked.default)
+    not_shown = None if diverges else _no_divergence(asked.default)
     return Confirmed(
         tuple(
             _judged(confirming, r, result, diverges and _is_minimal(r, asked))
@@ -86,12 +88,13 @@ def confirm(
         (asked.default, asked.family) if asked.family is not None else None,
         not_shown,
         frozenset(n for n, outcome in asked.backends.items() if diverges and outcome is Outcome.PASS),
-        () if diverges else (NotConfirmed(not_shown),),
+        () if not_shown is None else (NotConfirmed(not_shown),),
     )
 
 
-def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> str:
-    """What is confirmed, in a line. flags: the settings of fixes by flags, as `confirm` was given them."""
+def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]], words: Words) -> str:
+    """What is confirmed, in a line. flags: the settings of fixes by flags, as `confirm` was given them.
+    words: as of Session."""
     causes = [listed(cause.members) for cause, proved in found.causes if proved]
     repairs = [listed(repair.found.members) for repair in found.repairs if repair.confirmed]
     settings = [
@@ -102,7 +105,7 @@ def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> str:
     parts = [f"the cause is {' or '.join(causes)}"] if causes else []
     parts += [f"without {' or '.join(repairs)} it agrees"] if repairs else []
     parts += [f"{' or '.join(settings)} repairs it"] if settings else []
-    return "; ".join(parts) or found.not_shown or "nothing"
+    return "; ".join(parts) or ("nothing" if found.not_shown is None else words(found.not_shown))
 
 
 def _is_minimal(repair: MinimalSet[DecisionId], asked: SecondWorkerResults) -> bool:
@@ -160,8 +163,8 @@ def _held(
     return tuple((repair, result) for repair, result in pairs if result.outcome is Outcome.PASS)
 
 
-def _no_divergence(default: ProbeResult) -> str:
-    return {Outcome.PASS: "eager and compiled agree there"}.get(default.outcome, default.reason)
+def _no_divergence(default: ProbeResult) -> Reason:
+    return AgreesThere() if default.outcome is Outcome.PASS else default.reason
 
 
 @dataclass(frozen=True)

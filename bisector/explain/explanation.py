@@ -163,7 +163,7 @@ class Explanation:
         finally:
             self.second.close()
         self.confirmed = found
-        self._say("confirmed", summary(found, flags_to_confirm(self.walk)))
+        self._say("confirmed", summary(found, flags_to_confirm(self.walk), self.session.words))
         self.on_progress(self.answer())
         return found
 

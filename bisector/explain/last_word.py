@@ -10,6 +10,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.fix import Fix, PlainFix, UseBackend
 from bisector.core.outcome import Outcome
 from bisector.core.program import PlainRun
+from bisector.core.reasons import SILENT, Message
 from bisector.core.script_tried import ScriptTried, UnderFix
 from bisector.core.shown import CALL, ScriptResult, differing_places
 
@@ -41,7 +42,7 @@ class LastWord:
             if (reason := self.session.clock.exhausted()) is not None:
                 return replace(found, stopped_because=reason)
             tried = self._under(fix, plain)
-            outcome = tried.reason or "agrees with eager"
+            outcome = self.session.words(tried.reason) or "agrees with eager"
             self.session.progress("script", f"with {fix.id} the script itself: {outcome}")
             found = ScriptTried((*found.fixes, tried))
             self.session.known = partial(answer.with_script, found)
@@ -52,12 +53,12 @@ class LastWord:
     def _under(self, fix: Fix, plain: PlainFix) -> UnderFix:
         shown, run, eager = self._script.under(plain, self.criterion)
         if shown.outcome is Outcome.PASS and not run.calls:
-            return UnderFix(fix.id, Outcome.UNRESOLVED, NO_CALL, 0)
+            return UnderFix(fix.id, Outcome.UNRESOLVED, Message(NO_CALL), 0)
         agreed = sum(run.agreed) if all(run.agreed) else 0
         own = self._script.own_difference(eager)
-        remaining = shown.reason if shown.diverges and self._mends_some(shown, run, eager) else ""
-        differs = self.session.words(own.reason) if own else ""
-        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, differs, remaining)
+        mends_some = shown.diverges and self._mends_some(shown, run, eager)
+        differs = own.reason if own else SILENT
+        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, differs, mends_some)
 
     def _mends_some(self, shown: ScriptResult, run: PlainRun, eager: PlainRun) -> bool:
         """Whether what still differs is a part of what differs without the fix; the script's own comparisons

@@ -11,6 +11,7 @@ from bisector.core.model import Candidate, ProbeResult
 from bisector.core.notes import Note, Reported
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, RunTrace
+from bisector.core.reasons import Message
 from bisector.core.search_notes import (
     AgreesWhenWatched,
     NothingArises,
@@ -103,7 +104,7 @@ def _ask(study: Study, asked: RunTrace) -> Trace | Note:
     """Or why there is none of the divergence."""
     answer = study.lab.ask(asked)
     if isinstance(answer, Failed):
-        return Reported(answer.reason)
+        return Reported(Message(answer.reason))
     if study.judged(answer.measurement, asked.about.case).outcome is not Outcome.FAIL:
         return AgreesWhenWatched()
     return answer.trace

@@ -9,8 +9,7 @@ from bisector.core.answer import Answer, OtherCalls
 from bisector.core.budget import BudgetSpent
 from bisector.core.clusters import pattern
 from bisector.core.decision import DecisionId
-from bisector.core.notes import OtherCallDiverges
-from bisector.core.other_calls import AlsoDiverges, Relation
+from bisector.core.notes import AlsoDiverges, OtherCallDiverges, Relation
 from bisector.core.outcome import Outcome
 
 from .divergence import Divergence, Other

@@ -12,6 +12,7 @@ from bisector.core.first_bad import first_bad
 from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
+from bisector.core.probe_reasons import Baseline
 from bisector.core.protocol import Failed, HooksTested, Request, SelfTest
 from bisector.core.recorded import MANY_ELEMENTS, RecordedCall
 
@@ -47,7 +48,7 @@ def try_backends(study: Study, call: RecordedCall, default: Measurement, hooks: 
     first, unknown = first_bad([*outcomes, (call.backend, Outcome.FAIL)])
     agreeing = {name: r for name, r in reversed(named.items()) if r.outcome is Outcome.PASS}
     values = Compared(values=len(default.outputs))
-    eager = ProbeResult(Outcome.PASS, "the baseline", compared=values)
+    eager = ProbeResult(Outcome.PASS, Baseline(), compared=values)
     return Preflight(hooks, first, unknown, {**agreeing, "eager": eager})
 
 

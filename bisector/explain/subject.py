@@ -11,7 +11,7 @@ from bisector.core.backends import INDUCTOR
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import NO_REFERENCE, Evidence
-from bisector.core.judge import NOTHING_COMPARED, judge, severity, together
+from bisector.core.judge import judge, severity, together
 from bisector.core.model import Candidate, DivergenceKind, Measurement, ProbeResult, Signature, Tolerance
 from bisector.core.notes import (
     CallName,
@@ -26,7 +26,9 @@ from bisector.core.notes import (
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
+from bisector.core.probe_reasons import NothingToCompare
 from bisector.core.protocol import Failed, RunVerdict
+from bisector.core.reasons import Message
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.errors import BadOption
@@ -129,7 +131,7 @@ def _reported(text: str) -> Note:
     """What a note of the evidence is of."""
     if text.startswith(NO_REFERENCE):
         return NoReference(text.removeprefix(NO_REFERENCE))
-    return Reported(text)
+    return Reported(Message(text))
 
 
 def _evidence(study: Study) -> Evidence:
@@ -212,7 +214,7 @@ def _worst_first(result: ProbeResult) -> tuple[int, int, float]:
     that warns, comes after those that agree."""
     ranks = {Outcome.FAIL: 0, Outcome.UNRESOLVED: 1, Outcome.PASS: 2}
     kind, size = severity(result) if _fails(result) else (0, 0.0)
-    return 3 if result.reason == NOTHING_COMPARED else ranks[result.outcome], -kind, -size
+    return 3 if isinstance(result.reason, NothingToCompare) else ranks[result.outcome], -kind, -size
 
 
 def _several_tolerances(study: Study, default: Measurement, diverging: Collection[str]) -> list[Note]:
@@ -226,7 +228,7 @@ def _several_tolerances(study: Study, default: Measurement, diverging: Collectio
 
 
 def _notes(hello: Recorded, call: RecordedCall, verdict: Verdict, others: Sequence[Other]) -> list[Note]:
-    notes: list[Note] = [Reported(text) for text in hello.notes]
+    notes: list[Note] = [Reported(Message(text)) for text in hello.notes]
     if len(hello.calls) > 1 and verdict.kind is not VerdictClass.AGREES:
         notes.append(_place(hello, call, others))
     if hello.ended:

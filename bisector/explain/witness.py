@@ -26,8 +26,16 @@ from bisector.core.printed import (
     without,
 )
 from bisector.core.program import Carrier, EffectKind, Mode, PlainRun
-from bisector.core.reasons import Reason
-from bisector.core.script_reasons import LineDiffers, NotByRounding, PlaceDiffers
+from bisector.core.reasons import Message, Reason, Together
+from bisector.core.script_reasons import (
+    AmongLines,
+    LineDiffers,
+    LineMoves,
+    MadeByValuesUnknown,
+    NotByRounding,
+    NotSeenAgain,
+    PlaceDiffers,
+)
 from bisector.core.script_verdict import (
     DRAWS_ALIKE,
     NOT_ASKED,
@@ -90,8 +98,7 @@ class Script:
         for first, second in zip((eager, compiled), once_more, strict=True):
             run = self.runs.run(second)
             if run.unfinished:
-                why = f"run again, to see whether that moves, the script {run.unfinished}"
-                return ScriptResult(Outcome.UNRESOLVED, f"what it prints differs; {why}"), ()
+                return ScriptResult(Outcome.UNRESOLVED, NotSeenAgain(run.unfinished)), ()
             pairs.append((first, run))
             gone |= come_and_go(first, run)
             still = moving(*[(_without(a, gone), _without(b, gone)) for a, b in pairs])
@@ -99,12 +106,12 @@ class Script:
             if not compare_lines(*settled, still) and not not_compared(*settled, still):
                 return _but_for(found, gone, settled), ()
         if whole := not_compared(*settled, still):
-            why = f"{differing_line(whole[0], *settled)}; all of that line moves from run to run"
-            return ScriptResult(Outcome.UNRESOLVED, why), ()
+            line = Message(differing_line(whole[0], *settled))
+            return ScriptResult(Outcome.UNRESOLVED, Together((line, LineMoves()))), ()
         lines = compare_lines(*settled, still)
         if gone:
-            why = f"{differing_line(lines[0].number, *settled)}, among lines that come and go"
-            return ScriptResult(Outcome.UNRESOLVED, why), ()
+            line = Message(differing_line(lines[0].number, *settled))
+            return ScriptResult(Outcome.UNRESOLVED, AmongLines(line)), ()
         if not all(line.exactly for line in lines):
             lines = tuple(line for line in lines if not line.exactly)
             return shown(eager, compiled, criterion, lines), lines
@@ -125,8 +132,8 @@ class Script:
             return shown(eager, compiled, criterion), ()
         found = shown(eager, compiled, criterion, lines)
         if carried.carrier is Carrier.UNKNOWN:
-            why = "whether the values of its calls make that is not known"
-            return ScriptResult(Outcome.UNRESOLVED, f"{found.reason}; {why}: {carried.unknown}"), ()
+            why = Together((found.reason, MadeByValuesUnknown(carried.unknown)))
+            return ScriptResult(Outcome.UNRESOLVED, why), ()
         return found, lines
 
     def by_seed(self, seeds: Sequence[int], criterion: Criterion) -> dict[int, Outcome]:
@@ -238,7 +245,7 @@ class Script:
             return PlaceDiffers(places[0])
         lines = compare_lines(eager, compiled, moving((eager, again), (compiled, second)))
         far = [line.number for line in lines if not line.exactly]
-        return LineDiffers(differing_line(far[0], eager, compiled)) if far else None
+        return LineDiffers(Message(differing_line(far[0], eager, compiled))) if far else None
 
     def draws(self, witness: Witness) -> bool:
         """Whether a call up to that at which the script diverges draws random numbers."""

@@ -18,7 +18,6 @@ from bisector.core.fix import Elsewhere
 from bisector.core.followed import FollowedNode
 from bisector.core.found_builds import FoundBuilds
 from bisector.core.outcome import Outcome
-from bisector.core.script_tried import UnderFix
 from bisector.core.verdict import Rule, VerdictClass
 
 from .bounds import (
@@ -315,6 +314,19 @@ class OtherCall:
     entry: str
     reason: str
     same_cause: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnderFix:
+    """The user's own script under a fix, as core.script_tried.UnderFix has it, with what it says in words.
+    remaining: what still differs, where something else is mended; empty where nothing is."""
+
+    fix: str
+    outcome: Outcome
+    reason: str
+    comparisons: int
+    own_difference: str = ""
+    remaining: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,11 @@ from functools import singledispatch
 from bisector.core import notes as seen
 from bisector.core import search_notes as searched
 from bisector.core.contract import Breach
-from bisector.core.evidence import NO_REFERENCE
-from bisector.core.notes import Note
-from bisector.core.other_calls import Relation
+from bisector.core.notes import Note, Relation
 from bisector.core.outcome import Outcome
+
+from .reasons import words as words_of_reason
+from .script_reasons import named
 
 MOST_TOLD = 3  # decisions of a set that are named
 
@@ -50,7 +51,7 @@ def words(note: Note) -> str:
 
 @words.register
 def _(note: seen.Reported) -> str:
-    return note.text
+    return words_of_reason(note.why)
 
 
 # -- the calls and runs that the verdict is about -----------------------------------------------------------
@@ -58,7 +59,7 @@ def _(note: seen.Reported) -> str:
 
 @words.register
 def _(note: seen.NoReference) -> str:
-    return f"{NO_REFERENCE}{note.why}"
+    return f"no float64 reference: {note.why}"
 
 
 @words.register
@@ -85,11 +86,6 @@ def _(note: seen.OneOfSeveralCalls) -> str:
     return f"{calls}; the first that diverges, each on the inputs that it has in eager, is {first}"
 
 
-def named(call: seen.CallName) -> str:
-    """A call of the script, as a sentence names it."""
-    return f"call {call.number} (`{call.entry}`)"
-
-
 _RELATIONS = {
     Relation.SAME: "of the same cause",
     Relation.ANOTHER: "of another cause",
@@ -101,7 +97,7 @@ _RELATIONS = {
 def _(note: seen.OtherCallDiverges) -> str:
     call = note.call
     this = named(seen.CallName(call.number, call.entry))
-    diverges = f"{this} diverges too: {call.reason} ({_RELATIONS[call.cause]}"
+    diverges = f"{this} diverges too: {words_of_reason(call.reason)} ({_RELATIONS[call.cause]}"
     if call.cause is Relation.SAME:
         return f"{diverges})"
     if note.every:
@@ -169,7 +165,7 @@ def _(note: seen.NothingMakesAlike) -> str:
 def _(note: seen.NotShownInFork) -> str:
     died = "ends without values too, and no decision can be tried on it"
     shows = died if note.died else "does not show it"
-    return f"a run of the script in a fork of a warm process {shows} ({note.why})"
+    return f"a run of the script in a fork of a warm process {shows} ({words_of_reason(note.why)})"
 
 
 @words.register
@@ -258,12 +254,12 @@ _REPAIRS = {
 
 @words.register
 def _(note: searched.CausesUnsearched) -> str:
-    return _CAUSES[note.breach].format(reason=note.reason)
+    return _CAUSES[note.breach].format(reason=words_of_reason(note.reason))
 
 
 @words.register
 def _(note: searched.RepairsUnsearched) -> str:
-    return _REPAIRS[note.breach].format(reason=note.reason)
+    return _REPAIRS[note.breach].format(reason=words_of_reason(note.reason))
 
 
 @words.register
@@ -294,7 +290,7 @@ def _(note: searched.DivergesBeforeInductor) -> str:
 
 @words.register
 def _(note: searched.NotConfirmed) -> str:
-    return f"not confirmed in a second process: {note.why}"
+    return f"not confirmed in a second process: {words_of_reason(note.why)}"
 
 
 # -- the minimal case, the repro and the test ---------------------------------------------------------------

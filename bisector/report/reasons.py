@@ -1,23 +1,22 @@
-"""The words of each reason of a verdict: a sentence without its full stop, or a part of one where a reason is
-told within another. script_reasons.py has long sentences on scripts.
+"""The words of each reason: a sentence without its full stop, or a part of one where a reason is told within
+another. script_reasons.py has long sentences on scripts, probe_reasons.py what a measurement shows, and
+value_reasons.py what a divergence in values does.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import singledispatch
 
+from bisector.core import probe_reasons as probe
 from bisector.core import reasons as why
 from bisector.core import script_reasons as script
 from bisector.core import value_reasons as values
-from bisector.core.leaning import Leaning
 from bisector.core.program import EffectKind
 from bisector.core.reasons import Reason
-from bisector.core.value_reasons import ShownBy
 
-from . import script_reasons
-from .notes import named
+from . import probe_reasons, script_reasons, value_reasons
+from .script_reasons import named
 
 MOST_NAMED = 3  # tensors of one call
 EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
@@ -32,7 +31,7 @@ _FIXED: Mapping[type[Reason], str] = {
     "`-c fallback_random=True` both draw the same",
     why.BuildsAlone: "the builds alone were asked",
     why.EagerDiffers: EAGER_DIFFERS,
-    values.NoReferenceToTell: "diverges; there is no float64 reference to tell which is right",
+    why.AgreesThere: "eager and compiled agree there",
 }
 
 
@@ -43,8 +42,23 @@ def words(reason: Reason) -> str:
 
 
 @words.register
-def _(reason: why.Told) -> str:
+def _(reason: why.Message) -> str:
     return reason.text
+
+
+@words.register
+def _(reason: probe.Measured) -> str:
+    return probe_reasons.words(reason)
+
+
+@words.register
+def _(reason: values.OfValues) -> str:
+    return value_reasons.words(reason)
+
+
+@words.register
+def _(reason: probe.AnotherSignature) -> str:
+    return f"another signature: {words(reason.first)}"
 
 
 @words.register
@@ -55,6 +69,22 @@ def _(reason: why.Together) -> str:
 @words.register
 def _(reason: why.OfOutput) -> str:
     return f"{reason.path}: {words(reason.why)}"
+
+
+@words.register
+def _(reason: why.InSecondProcess) -> str:
+    return f"in a second process: {words(reason.why)}"
+
+
+@words.register
+def _(reason: why.ReprosAgree) -> str:
+    untried = f", and {reason.untried}" if reason.untried else ""
+    return f"no repro of it that was tried diverges in plain Python{untried}"
+
+
+@words.register
+def _(reason: why.ScriptStillDiverges) -> str:
+    return f"with {reason.fix} the script itself still diverges: {words(reason.why)}"
 
 
 # -- runs and their shapes ----------------------------------------------------------------------------------
@@ -92,173 +122,47 @@ def _unlike(reason: why.RunsDiffer | why.WrongInEveryRun) -> str:
     return f"of {reason.runs} runs {reason.unlike} gave other bits than the first"
 
 
-# -- nodes --------------------------------------------------------------------------------------------------
-
-
-@words.register
-def _(reason: values.FromUndefined) -> str:
-    depends = f"all elements that differ depend on `{reason.node}`"
-    return f"{depends}, which is {reason.what}: torch leaves that undefined"
-
-
-@words.register
-def _(reason: values.UndefinedNode) -> str:
-    return f"`{reason.node}` ({reason.op}) is {reason.what}, which torch leaves undefined"
-
-
-@words.register
-def _(reason: values.NodeDiffers) -> str:
-    far = f"by {reason.ulp:.3g} ulp" if math.isfinite(reason.ulp) else "by more than any rounding"
-    own = reason.eager_ulp
-    rounding = "" if own is None else f", of which eager's own rounding is {own:.3g}"
-    return f"on equal inputs `{reason.node}` ({reason.op}) differs from eager {far}{rounding}"
-
-
-# -- casts --------------------------------------------------------------------------------------------------
-
-_NARROWED = "a cast to a narrower dtype, which the program wrote, is not executed"
-_SHOWN_BY = {
-    ShownBy.EXECUTED: "where it is, this output agrees",
-    ShownBy.LEFT_OUT: "this output is that of eager without it",
-    ShownBy.ROUNDING_LEFT: "where it is, no more is left than rounding at each node makes",
-}
-
-
-@words.register
-def _(reason: values.CastLeftOut) -> str:
-    return f"{_NARROWED}; {_SHOWN_BY[reason.by]}"
-
-
-@words.register
-def _(reason: values.OtherwiseWithoutCasts) -> str:
-    return (
-        f"{_NARROWED}; where it is, this output agrees, but eager without it differs from compiled too: "
-        f"whether the cast is all of it is not known"
-    )
-
-
-@words.register
-def _(reason: values.ErrorsByCasts) -> str:
-    casts, without = _errors(reason.with_casts), _errors(reason.without_any)
-    errors = f"(rms error with the casts {casts}; without any {without})"
-    return f"{reason.path}: {words(reason.how)} {errors}"
-
-
-@words.register
-def _(reason: values.CastExplainsPart) -> str:
-    left = "" if reason.left is None else f", by up to {reason.left:.3g}"
-    return (
-        f"{_NARROWED}; where it is, this output still differs{left}, which one ulp at each node may make: "
-        "whether rounding is all of it is not known"
-    )
-
-
-# -- outputs without rounding -------------------------------------------------------------------------------
-
-
-@words.register
-def _(reason: values.ElementsDiffer) -> str:
-    return f"{reason.path}: {reason.n_diff} of {reason.numel} elements differ"
-
-
-@words.register
-def _(reason: values.NoRoundingExplains) -> str:
-    all_of_them = reason.unmoved in (None, reason.differ.n_diff)
-    which = "them" if all_of_them else f"{reason.unmoved} of them"
-    return f"{words(reason.differ)}; {reason.dtype} has no rounding, and none before it explains {which}"
-
-
-@words.register
-def _(reason: values.RoundingFallsShort) -> str:
-    return (
-        f"{words(reason.differ)}; {reason.dtype} has no rounding, and the rounding before it, which moves "
-        f"this output in eager too, does not come as far at {reason.unexplained} of them"
-    )
-
-
-# -- accuracy -----------------------------------------------------------------------------------------------
-
-
-@words.register
-def _(reason: values.NearerTo) -> str:
-    return f"{_nearer(reason.path, reason.how)} (rms error {_errors(reason.errors)})"
-
-
-@words.register
-def _(reason: values.NearerOnOthers) -> str:
-    over = f"over {reason.inputs} other inputs (rms error {_errors(reason.errors)})"
-    nearer = _nearer(reason.path, reason.how)
-    return f"{nearer} {over}; which of the two is nearer on these is chance"
-
-
-@words.register
-def _(reason: values.NotFinite) -> str:
-    nearer = _nearer(reason.path, reason.how)
-    return f"{nearer}: {reason.compiled} elements are not finite where it is (eager: {reason.eager})"
-
-
-@words.register
-def _(reason: values.NearerUnclear) -> str:
-    doubt = "too few to tell" if reason.few else "and it is not clear"
-    return (
-        f"{reason.path}: {reason.n_diff} elements differ, {doubt} which run is nearer to the float64 "
-        f"reference (rms error {_errors(reason.errors)})"
-    )
-
-
-_HOW = {
-    Leaning.WORSE: "farther from",
-    Leaning.BETTER: "closer to",
-    Leaning.ALIKE: "about as far as eager from",
-    Leaning.ROUNDS: "no farther than rounding explains from",
-    Leaning.INCONCLUSIVE: "not known to be farther from or closer to",
-}
-
-
-def _nearer(path: str, how: Leaning) -> str:
-    return f"{path}: compiled is {_HOW[how]} the float64 reference"
-
-
-def _errors(errors: values.Errors) -> str:
-    return f"{errors.compiled:.3g}, eager {errors.eager:.3g}"
-
-
-# -- rounding -----------------------------------------------------------------------------------------------
-
-
-@words.register
-def _(reason: values.BeyondNudges) -> str:
-    moved = f"where one ulp at each operation moves eager by {reason.moved:.3g}"
-    return f"{reason.path}: off by up to {reason.max_abs:.3g}, {moved}: more than rounding explains"
-
-
-@words.register
-def _(reason: values.AtAStep) -> str:
-    return f"{reason.path} comes from rounded values that lie at a step"
-
-
-@words.register
-def _(reason: values.RoundingGrows) -> str:
-    alone = f"at each node by itself the two runs differ by rounding alone (at most {reason.ulp:.3g} ulp)"
-    most = reason.most
-    if most is None:
-        return f"{alone}, which grows from node to node"
-    how = f"{most.gain:.3g} times" if math.isfinite(most.gain) else "without bound"
-    return f"{alone}; it grows most at `{most.node}` ({most.op}), {how}"
-
-
-@words.register
-def _(reason: values.EagerMoves) -> str:
-    elements = f"{reason.n_diff} of {reason.numel} elements, up to {reason.max_abs:.3g}"
-    return f"one ulp at each node moves {reason.path} of eager itself beyond tolerance ({elements})"
-
-
 # -- scripts ------------------------------------------------------------------------------------------------
 
 
 @words.register
+def _(reason: script.AtCall) -> str:
+    return f"call {reason.call.number} of {reason.of} (`{reason.call.entry}`): {words(reason.why)}"
+
+
+@words.register
+def _(reason: script.AndMore) -> str:
+    return f"{words(reason.first)} (and {reason.more} more output{'s' if reason.more > 1 else ''})"
+
+
+@words.register
+def _(reason: script.ComparisonFails) -> str:
+    return f"its comparison {reason.number} of {reason.of}, which fails compiled alone"
+
+
+@words.register
+def _(reason: script.OtherEnd) -> str:
+    return f"its end: {reason.compiled}; with compilation off {reason.eager}"
+
+
+@words.register
+def _(reason: script.AmongLines) -> str:
+    return f"{words(reason.line)}, among lines that come and go"
+
+
+@words.register
+def _(reason: script.NotSeenAgain) -> str:
+    return f"what it prints differs; run again, to see whether that moves, the script {reason.how}"
+
+
+@words.register
+def _(reason: script.MadeByValuesUnknown) -> str:
+    return f"whether the values of its calls make that is not known: {words(reason.why)}"
+
+
+@words.register
 def _(reason: script.DivergesAt) -> str:
-    return f"the script diverges at {reason.where}"
+    return f"the script diverges at {words(reason.where)}"
 
 
 @words.register
@@ -273,7 +177,7 @@ def _(reason: script.NotKnownSteady) -> str:
 
 @words.register
 def _(reason: script.TwoRunsDiffer) -> str:
-    return f"two runs of the script with compilation off differ ({reason.how})"
+    return f"two runs of the script with compilation off differ ({words(reason.how)})"
 
 
 @words.register
@@ -311,7 +215,7 @@ def _(reason: script.PlaceDiffers) -> str:
 
 @words.register
 def _(reason: script.LineDiffers) -> str:
-    return f"{reason.how}, in both runs"
+    return f"{words(reason.how)}, in both runs"
 
 
 @words.register
@@ -399,6 +303,16 @@ def _(reason: script.OneSided) -> str:
     side = "larger" if reason.larger else "smaller"
     one_sided = f"in {reason.calls} calls {reason.path} is {side} than eager's on equal inputs"
     return f"{one_sided}: rounding goes to both sides"
+
+
+@words.register
+def _(reason: script.EndNotMet) -> str:
+    return f"{script_reasons.GIVEN} the script {reason.how}"
+
+
+@words.register
+def _(reason: script.CannotStand) -> str:
+    return f"what call {reason.call} gave compiled cannot stand in the place of eager's"
 
 
 @words.register

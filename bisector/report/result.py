@@ -17,9 +17,9 @@ from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import compared_in
 from bisector.core.mechanism import Carries, FoundFamily
 from bisector.core.model import OutputMeasurement
-from bisector.core.notes import NoReference
-from bisector.core.other_calls import Relation
+from bisector.core.notes import AlsoDiverges, NoReference, Relation
 from bisector.core.own_folders import NEIGHBOUR, PAGE
+from bisector.core.script_tried import UnderFix
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour
@@ -28,6 +28,7 @@ from bisector.core.trace import NodeTrace
 from . import document as parts
 from .document import VERSION, Document
 from .notes import words
+from .probe_reasons import measure
 from .reasons import words as words_of_reason
 
 _SAME_CAUSE = {Relation.SAME: True, Relation.ANOTHER: False, Relation.UNKNOWN: None}
@@ -82,13 +83,10 @@ def document_of(result: Result) -> Document:
         places=answer.places,
         text_notes=tuple(words(note) for note in answer.notes),
         decisions=_decisions(answer),
-        others=tuple(
-            parts.OtherCall(call=o.number, entry=o.entry, reason=o.reason, same_cause=_SAME_CAUSE[o.cause])
-            for o in answer.others
-        ),
+        others=tuple(map(_other, answer.others)),
         family=None if answer.family is None else _family(answer.family),
-        script=answer.script,
-        unproved=answer.unproved,
+        script=None if answer.script is None else _under_fix(answer.script),
+        unproved=None if answer.unproved is None else words_of_reason(answer.unproved),
         entry=answer.entry,
         confirmation=_confirmation(answer),
     )
@@ -108,13 +106,34 @@ def _verdict(answer: Answer) -> parts.VerdictPart:
     )
 
 
+def _other(call: AlsoDiverges) -> parts.OtherCall:
+    return parts.OtherCall(
+        call=call.number,
+        entry=call.entry,
+        reason=words_of_reason(call.reason),
+        same_cause=_SAME_CAUSE[call.cause],
+    )
+
+
+def _under_fix(script: UnderFix) -> parts.UnderFix:
+    reason = words_of_reason(script.reason)
+    return parts.UnderFix(
+        fix=script.fix,
+        outcome=script.outcome,
+        reason=reason,
+        comparisons=script.comparisons,
+        own_difference=words_of_reason(script.own_difference),
+        remaining=reason if script.mends_some else "",
+    )
+
+
 def _held(criterion: Criterion, outputs: Sequence[OutputMeasurement]) -> parts.Held:
     tolerances = tuple(criterion.tolerance(o.path, o.dtype) for o in outputs if criterion.by_tolerances)
     return parts.Held(
         source=criterion.source,
         tolerances=tolerances,
         signed_zero=criterion.signed_zero,
-        measure=criterion.measure or None,
+        measure=measure(criterion) or None,
     )
 
 

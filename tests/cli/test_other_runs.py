@@ -9,13 +9,14 @@ import pytest
 from bisector import wire
 from bisector.cli import commands
 from bisector.core.budget import BudgetSpent
+from bisector.core.notes import AlsoDiverges, Relation
 from bisector.core.options import Options
-from bisector.core.other_calls import AlsoDiverges, Relation
+from bisector.core.reasons import Message
 from bisector.errors import INTERRUPTED, AnotherHead, OutOfTime
 from bisector.runner import rundir
 
 CAUSES = ((2, Relation.UNKNOWN), (3, Relation.SAME), (4, Relation.ANOTHER))
-OTHERS = [AlsoDiverges(number, "f", "output[0] differs", cause) for number, cause in CAUSES]
+OTHERS = [AlsoDiverges(number, "f", Message("output[0] differs"), cause) for number, cause in CAUSES]
 
 
 @pytest.mark.parametrize(

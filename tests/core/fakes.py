@@ -9,6 +9,7 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.graphinfo import GraphInfo, NodeInfo
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import Message
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
 from tests.core.measurements import judged
@@ -195,7 +196,7 @@ class Subject:
         try:
             smaller = self.whole.apply(case)
         except NoGraph:
-            return Trial(case, Outcome.UNRESOLVED, ProbeResult(Outcome.UNRESOLVED, "no such graph"))
+            return Trial(case, Outcome.UNRESOLVED, ProbeResult(Outcome.UNRESOLVED, Message("no such graph")))
         outcome = self.diverges(smaller)
         return Trial(case, outcome, self.result(smaller, outcome))
 

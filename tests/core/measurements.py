@@ -7,6 +7,7 @@ from typing import Any
 from bisector.core.compared import Compared
 from bisector.core.model import Measurement, OutputMeasurement, ProbeResult
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import Message
 from bisector.core.shown import ScriptResult
 
 
@@ -34,4 +35,4 @@ CRASH = Measurement(error="crash: signal 11 (SIGSEGV)")
 def judged(outcome: Outcome, reason: str = "", *more: Any) -> ProbeResult:
     """A result with that outcome, of one value that was compared. more: a measurement, and signatures."""
     compared = Compared(values=1) if outcome is Outcome.PASS else None
-    return ProbeResult(outcome, reason, *more, compared=compared)
+    return ProbeResult(outcome, Message(reason), *more, compared=compared)

@@ -10,6 +10,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.judge import grown, judge, proof, removed_fraction, severity, size, worst
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, Raised, Signature
 from bisector.core.outcome import Outcome
+from bisector.report.reasons import words
 from tests.core.measurements import AGREES, CRASH, measured, off_by, output
 
 FAIL, PASS, UNRESOLVED = Outcome.FAIL, Outcome.PASS, Outcome.UNRESOLVED
@@ -19,7 +20,7 @@ INF = float("inf")
 
 def test_a_crash_is_unresolved_and_keeps_its_reason() -> None:
     result = judge(CRASH, Criterion())
-    assert (result.outcome, result.reason) == (UNRESOLVED, "crash: signal 11 (SIGSEGV)")
+    assert (result.outcome, words(result.reason)) == (UNRESOLVED, "crash: signal 11 (SIGSEGV)")
     assert result.measurement is CRASH
 
 
@@ -79,7 +80,7 @@ def test_other_strides_alone_diverge_where_the_criterion_asks_for_them() -> None
     assert judge(m, Criterion()).outcome is PASS
     asked = judge(m, Criterion(strides=True))
     assert asked.signatures == (Signature("output[0]", DivergenceKind.STRIDE),)
-    assert asked.reason == "output[0]: strides (4,) instead of (1,)"
+    assert words(asked.reason) == "output[0]: strides (4,) instead of (1,)"
 
 
 def test_strides_are_not_named_beside_what_is_worse_nor_those_of_a_gradient() -> None:
@@ -96,8 +97,8 @@ def raised(eager: str | None, compiled: str | None, alike: bool = False) -> Meas
 def test_one_side_that_raises_diverges_from_one_that_returns() -> None:
     result = judge(raised(None, "IndexError: 7 is out of range"), Criterion())
     assert result.outcome is FAIL
-    assert result.reason == "exception: compiled raises IndexError: 7 is out of range; eager returns"
-    assert "eager raises" in judge(raised("ValueError: no", None), Criterion()).reason
+    assert words(result.reason) == "exception: compiled raises IndexError: 7 is out of range; eager returns"
+    assert "eager raises" in words(judge(raised("ValueError: no", None), Criterion()).reason)
 
 
 def test_two_that_raise_alike_agree_and_otherwise_diverge() -> None:
@@ -139,7 +140,7 @@ def test_a_divergence_of_another_kind_is_unresolved_and_not_the_one_under_study(
     studied = [Signature("output[0]", DivergenceKind.VALUE)]
     other = judge(measured(output(nonfinite_mismatches=1, n_diff=1)), Criterion(), same=studied)
     assert other.outcome is UNRESOLVED
-    assert other.reason.startswith("another signature: output[0]")
+    assert words(other.reason).startswith("another signature: output[0]")
 
 
 def test_a_divergence_in_a_gradient_is_not_one_in_an_output() -> None:
@@ -156,9 +157,9 @@ def test_one_shared_signature_is_enough_beside_others() -> None:
 
 def test_every_output_that_diverges_is_in_the_reason() -> None:
     result = judge(measured(off_by(1.0), output("output[1]"), off_by(2.0, path="output[2]")), Criterion())
-    assert "output[0]" in result.reason
-    assert "output[2]" in result.reason
-    assert "output[1]" not in result.reason
+    assert "output[0]" in words(result.reason)
+    assert "output[2]" in words(result.reason)
+    assert "output[1]" not in words(result.reason)
 
 
 def test_the_size_of_a_divergence_is_what_exceeds_the_tolerance_and_infinite_if_no_number_says_it() -> None:
@@ -223,7 +224,7 @@ def test_a_repair_is_not_proved_where_a_denied_decision_never_came_up() -> None:
     agrees = judge(replace(AGREES, vanished=("fuse:c@b",)), Criterion())
     seen = proof(agrees, ["inline:aten.mul@a", "fuse:c@b"])
     reason = "fuse:c@b was not taken in this compile, so denying it proves nothing"
-    assert (seen.outcome, seen.reason) == (UNRESOLVED, reason)
+    assert (seen.outcome, words(seen.reason)) == (UNRESOLVED, reason)
     assert proof(agrees, ["inline:aten.mul@a"]).outcome is PASS
 
 

@@ -23,6 +23,7 @@ from bisector.core.printed import (
 )
 from bisector.core.program import CompiledCall, PlainRun, without_its_own_words
 from bisector.core.shown import is_exact, shown
+from bisector.report.reasons import words
 from tests.core.measurements import off_by, output
 
 
@@ -49,24 +50,24 @@ def test_the_first_call_whose_values_differ_is_named() -> None:
     eager = replace(EAGER, calls=(*EAGER.calls, CompiledCall(2, "g")))
     found = shown(eager, PlainRun(calls, status=0), Criterion())
     assert found.call == 1
-    assert found.reason.startswith("call 2 of 3 (`g`): output[0]: largest difference 1 ")
+    assert words(found.reason).startswith("call 2 of 3 (`g`): output[0]: largest difference 1 ")
 
 
 def test_a_call_that_raises_on_one_side_only_is_named_with_the_side() -> None:
     compiled = replace(COMPILED, calls=(CompiledCall(0, "f", raised="TypeError: no"),))
-    assert "compiled raises TypeError: no" in shown(EAGER, compiled, Criterion()).reason
-    assert "eager raises TypeError: no" in shown(compiled, COMPILED, Criterion()).reason
+    assert "compiled raises TypeError: no" in words(shown(EAGER, compiled, Criterion()).reason)
+    assert "eager raises TypeError: no" in words(shown(compiled, COMPILED, Criterion()).reason)
 
 
 def test_a_comparison_of_the_script_that_fails_compiled_alone_counts_where_values_show_nothing() -> None:
     found = shown(EAGER, replace(COMPILED, agreed=(True, False)), Criterion())
-    assert found.reason == "its comparison 2 of 2, which fails compiled alone"
+    assert words(found.reason) == "its comparison 2 of 2, which fails compiled alone"
     both = replace(EAGER, agreed=(True, False))
     assert not shown(both, replace(COMPILED, agreed=(True, False)), Criterion()).diverges
 
 
 def test_an_exit_status_or_an_exception_that_differs_counts_and_its_message_does_not() -> None:
-    assert "exit status 3" in shown(EAGER, replace(COMPILED, status=3), Criterion()).reason
+    assert "exit status 3" in words(shown(EAGER, replace(COMPILED, status=3), Criterion()).reason)
     one = replace(EAGER, status=1, ended="AssertionError: 0.1")
     assert not shown(one, replace(COMPILED, status=1, ended="AssertionError: 0.2"), Criterion()).diverges
     assert shown(one, replace(COMPILED, status=1, ended="IndexError: 0.2"), Criterion()).diverges
@@ -78,7 +79,8 @@ def test_of_what_is_printed_words_count_and_numbers_beyond_what_a_sum_is_off() -
     assert far_apart(eager, compiled) == (1, 2)
     assert not shown(eager, compiled, Criterion()).diverges
     found = shown(eager, compiled, Criterion(), lines=counted(2, 3))
-    assert found.reason == "line 3 of its output: it prints `at 5 of 7`, with compilation off `at 3 of 7`"
+    told = "line 3 of its output: it prints `at 5 of 7`, with compilation off `at 3 of 7`"
+    assert words(found.reason) == told
 
 
 def test_a_call_that_raises_other_exceptions_on_its_two_sides_does_not_agree() -> None:
@@ -111,7 +113,7 @@ def test_another_number_of_comparisons_is_not_agreement() -> None:
 
 def outcome(eager: PlainRun, compiled: PlainRun) -> tuple[Outcome, str]:
     found = shown(eager, compiled, Criterion())
-    return found.outcome, found.reason
+    return found.outcome, words(found.reason)
 
 
 @pytest.mark.parametrize("calls", [(), (AGREES,), COMPILED.calls])
@@ -240,14 +242,14 @@ def test_numbers_are_compared_by_their_place_in_the_line(eager: str, compiled: s
 def test_a_line_that_one_run_alone_prints_is_a_difference() -> None:
     eager, compiled = replace(EAGER, printed=("a",)), replace(COMPILED, printed=("a", "BUG"))
     assert far_apart(eager, compiled) == (1,)
-    reason = shown(eager, compiled, Criterion(), counted(1)).reason
+    reason = words(shown(eager, compiled, Criterion(), counted(1)).reason)
     assert reason.endswith("it prints `BUG`, with compilation off nothing")
 
 
 def test_what_is_printed_on_stderr_counts_too() -> None:
     eager, compiled = replace(EAGER, said=("OK",)), replace(COMPILED, said=("BUG",))
     [line] = far_apart(eager, compiled)
-    reason = shown(eager, compiled, Criterion(), counted(line)).reason
+    reason = words(shown(eager, compiled, Criterion(), counted(line)).reason)
     assert "line 1 of its output on stderr: it prints `BUG`" in reason
 
 
@@ -308,7 +310,7 @@ def test_ends_by_one_exception_that_says_other_things_are_apart() -> None:
     compiled = replace(COMPILED, status=1, ended="AssertionError: word 7 was counted 0 times, not 4")
     found = shown(eager, compiled, Criterion(), compare_lines(eager, compiled))
     assert found.diverges
-    assert found.reason == f"its end: `{compiled.ended}`; with compilation off `{eager.ended}`"
+    assert words(found.reason) == f"its end: `{compiled.ended}`; with compilation off `{eager.ended}`"
 
 
 @pytest.mark.parametrize(
@@ -375,7 +377,7 @@ def test_a_file_that_says_something_else_is_a_line() -> None:
     off = replace(EAGER, wrote=("m.json: {", 'm.json: "n": 4'))
     on = replace(COMPILED, wrote=("m.json: {", 'm.json: "n": 1'))
     said = 'a file: it writes `m.json: "n": 1`, with compilation off `m.json: "n": 4`'
-    assert shown(off, on, Criterion(), compare_lines(off, on)).reason == said
+    assert words(shown(off, on, Criterion(), compare_lines(off, on)).reason) == said
     assert not without_its_own_words(off).wrote
 
 
@@ -384,7 +386,7 @@ def test_lines_that_were_cut_off_and_child_processes_are_no_agreement() -> None:
     assert shown(*cut, Criterion()).outcome is Outcome.UNRESOLVED
     assert not shown(cut[0], replace(COMPILED, cut="ab"), Criterion()).diverges
     found = shown(EAGER, replace(COMPILED, unseen="it calls in child processes"), Criterion())
-    assert (found.outcome, found.reason) == (Outcome.UNRESOLVED, "it calls in child processes")
+    assert (found.outcome, words(found.reason)) == (Outcome.UNRESOLVED, "it calls in child processes")
 
 
 def test_a_counter_is_exact_whatever_a_comparison_of_the_script_allows() -> None:

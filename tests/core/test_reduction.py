@@ -12,6 +12,7 @@ from bisector.core.budget import BudgetSpent
 from bisector.core.case import Case
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import Message
 from bisector.core.reduction.nodes import end_earlier, keep_one_output, start_later, take_out_nodes
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.reduce import reduce
@@ -113,7 +114,7 @@ def showing(subject: Subject, diverging: tuple[str, ...], agreeing: tuple[str, .
     problem = subject.problem()
     measured = [OutputMeasurement(0, p, "float32", (4,), 4) for p in (*diverging, *agreeing)]
     signatures = tuple(Signature(path, DivergenceKind.VALUE) for path in diverging)
-    problem.default = ProbeResult(FAIL, "", Measurement(outputs=tuple(measured)), signatures)
+    problem.default = ProbeResult(FAIL, Message(""), Measurement(outputs=tuple(measured)), signatures)
     return problem
 
 

@@ -12,6 +12,7 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.decision import Decision, DecisionId
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import SILENT
 from bisector.core.reduction.problem import Problem, Trial
 from bisector.core.reduction.script import MOST_RUNS, compiled_alone, fewest_calls, fewest_graphs
 from bisector.core.search_notes import CallsCompiledAlone, GraphsCompiledAlone
@@ -40,7 +41,7 @@ def problem(truth: Truth, graphs: Sequence[int] = GRAPHS, calls: Sequence[int] =
     decisions = tuple(Decision(DecisionId.of("fma", "add", "mul").in_graph(number)) for number in graphs)
     shown = Signature(f"call[{calls[-1]}].output[0]", DivergenceKind.VALUE) if calls else None
     default = ProbeResult(
-        Outcome.FAIL, "", Measurement(outputs, decisions), () if shown is None else (shown,)
+        Outcome.FAIL, SILENT, Measurement(outputs, decisions), () if shown is None else (shown,)
     )
     no_graph: Any = None
     return Problem(WHOLE, default, truth, no_graph)

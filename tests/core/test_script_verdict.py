@@ -15,7 +15,7 @@ from bisector.core.notes import CallName
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.program import Carrier, CompiledCall, PlainRun
-from bisector.core.reasons import Told
+from bisector.core.reasons import Message
 from bisector.core.script_reasons import NotByRounding, RoundsAlike, UnlikeAgain
 from bisector.core.script_verdict import (
     NOT_ASKED,
@@ -32,7 +32,7 @@ from tests.core.measurements import AGREES, SCRIPT_AGREES, measured, off_by, out
 
 CRITERION = Criterion()
 EQUAL = Evidence(AGREES, AGREES, AGREES, (), ())
-FAILS = ScriptResult(Outcome.FAIL, "call 3 of 3 (`step`): output[0]: largest difference 1", 2)
+FAILS = ScriptResult(Outcome.FAIL, Message("call 3 of 3 (`step`): output[0]: largest difference 1"), 2)
 
 
 def beside(made: OutputMeasurement, **fields: Any) -> Evidence:
@@ -163,7 +163,7 @@ def test_rounding_is_said_only_where_growth_is_proved(first: str | None) -> None
     for hidden in (None, HIDDEN):
         assert kind(runs(first=first, equal=EqualInputs(channel=hidden))) is VerdictClass.UNRESOLVED
     moved_otherwise = EqualInputs(unknown=NotByRounding(), channel=VALUES)
-    for equal in (NOT_ASKED, EqualInputs(unknown=Told("at call 1 nothing was seen")), moved_otherwise):
+    for equal in (NOT_ASKED, EqualInputs(unknown=Message("at call 1 nothing was seen")), moved_otherwise):
         for shown in (FAILS, replace(FAILS, call=None)):
             if shown.call is None and equal.channel is None:
                 continue
@@ -202,8 +202,8 @@ def test_the_channel_is_what_carries_a_difference_up_to_the_call_that_diverges()
     kept = calls(None, None, None)
     assert to_call(kept, kept, 2) == VALUES
     assert to_call(kept, replace(kept, parted=1, at="argument[0]"), 2) == PARTED
-    assert "cannot stand" in to_call(kept, replace(kept, parted=1), 2).unknown
-    assert "does not come to that call" in to_call(kept, calls(None, None), 2).unknown
+    assert "cannot stand" in words(to_call(kept, replace(kept, parted=1), 2).unknown)
+    assert "does not come to that call" in words(to_call(kept, calls(None, None), 2).unknown)
 
 
 def test_the_channel_to_what_a_script_says_is_what_makes_it_say_the_same() -> None:
@@ -213,9 +213,9 @@ def test_the_channel_to_what_a_script_says_is_what_makes_it_say_the_same() -> No
     assert to_words(kept, replace(kept, printed=("4.2500001",)), line) == OTHER, "it is compared exactly"
     assert to_words(kept, replace(kept, agreed=(True, True)), ()) == OTHER
     assert to_words(kept, replace(kept, status=1), ()) == OTHER
-    assert "cannot stand" in to_words(kept, replace(kept, printed=(), parted=0), line).unknown
+    assert "cannot stand" in words(to_words(kept, replace(kept, printed=(), parted=0), line).unknown)
     late = to_words(kept, replace(kept, status=None), line)
-    assert late.carrier is Carrier.UNKNOWN and "its time being up" in late.unknown
+    assert late.carrier is Carrier.UNKNOWN and "its time being up" in words(late.unknown)
 
 
 def rung(*outputs: OutputMeasurement) -> PlainRun:
@@ -269,7 +269,7 @@ def test_the_place_makes_the_class() -> None:
 def test_a_script_that_agrees_where_both_draw_alike_uses_another_random_stream() -> None:
     found = script_verdict(runs(equal=at(WRONG), same_random=SCRIPT_AGREES), CRITERION)
     assert (found.kind, found.rule) == (VerdictClass.RANDOM, Rule.DRAWN_ALIKE)
-    for alike in (FAILS, ScriptResult(Outcome.UNRESOLVED, "it was stopped")):
+    for alike in (FAILS, ScriptResult(Outcome.UNRESOLVED, Message("it was stopped"))):
         assert kind(runs(equal=at(WRONG), same_random=alike)) is VerdictClass.COMPILED_WORSE
 
 
@@ -312,7 +312,7 @@ def test_another_kind_of_result_is_wrong_though_no_equal_inputs_were_seen(which:
     assert (found.kind, found.rule) == (VerdictClass.COMPILED_WORSE, Rule.KIND)
 
 
-PRINTED = ScriptResult(Outcome.FAIL, "line 1 of its output: it prints `1`, with compilation off `7`")
+PRINTED = ScriptResult(Outcome.FAIL, Message("line 1 of its output: it prints `1`, with compilation off `7`"))
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_what_is_printed_is_wrong_where_neither_values_nor_time_make_it_and_dyna
     assert kind(asked).value == expected
     if expected == "amplified-rounding":
         assert kind(replace(asked, exact=True)) is VerdictClass.UNRESOLVED, "no value could carry it"
-        unseen = EqualInputs(unknown=Told("it was not seen"), channel=VALUES)
+        unseen = EqualInputs(unknown=Message("it was not seen"), channel=VALUES)
         assert kind(replace(asked, equal=unseen)) is VerdictClass.UNRESOLVED
         wrong = EqualInputs(CompiledCall(0, "step", beside=WRONG), channel=VALUES)
         assert kind(replace(asked, equal=wrong)) is VerdictClass.COMPILED_WORSE
@@ -352,12 +352,12 @@ def test_an_exception_makes_the_class() -> None:
     assert kind(runs(raised)) is VerdictClass.RAISES
 
 
-UNKNOWN = ScriptResult(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
+UNKNOWN = ScriptResult(Outcome.UNRESOLVED, Message("compiled, the script was stopped, its time being up"))
 
 
 def test_what_was_not_seen_is_cannot_tell() -> None:
     found = script_verdict(runs(UNKNOWN), CRITERION)
-    assert found == cannot_tell(Told("compiled, the script was stopped, its time being up"))
+    assert found == cannot_tell(Message("compiled, the script was stopped, its time being up"))
     assert words(found.reason).startswith("cannot tell: ")
     assert runs(UNKNOWN).outcome is Outcome.UNRESOLVED
 
@@ -370,18 +370,18 @@ def test_a_divergence_that_is_not_known_to_be_steady_is_cannot_tell() -> None:
 
 
 def test_a_script_whose_eager_runs_differ_is_nondeterministic() -> None:
-    asked = runs(again=ScriptResult(Outcome.FAIL, "call 1 of 3"))
+    asked = runs(again=ScriptResult(Outcome.FAIL, Message("call 1 of 3")))
     assert asked.outcome is Outcome.UNRESOLVED
     assert kind(asked) is VerdictClass.NONDETERMINISTIC
     wrong = script_verdict(replace(asked, equal=at(WRONG)), CRITERION)
     assert wrong.kind is VerdictClass.COMPILED_WORSE and "which does not explain it" in words(wrong.reason)
-    also = script_verdict(replace(asked, steady=Told("line 2 of its output: it prints `1`")), CRITERION)
+    also = script_verdict(replace(asked, steady=Message("line 2 of its output: it prints `1`")), CRITERION)
     assert also.kind is VerdictClass.UNRESOLVED and words(also.reason).startswith("line 2 of its output")
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_of_steady_runs_the_outcome_is_what_they_show(outcome: Outcome) -> None:
-    asked = SCRIPT_AGREES if outcome is Outcome.PASS else ScriptResult(outcome, "why")
+    asked = SCRIPT_AGREES if outcome is Outcome.PASS else ScriptResult(outcome, Message("why"))
     assert runs(asked).outcome is outcome
 
 
@@ -393,7 +393,7 @@ def test_no_measurement_is_no_equality() -> None:
 
 def test_of_a_tangent_that_a_kernel_does_not_carry_no_formula_and_no_graph_break_is_blamed() -> None:
     lost = ScriptResult(
-        Outcome.FAIL, "call 1 of 1 (`f`): tangent[0]: a NoneType", 0, kind=DivergenceKind.ALIAS,
+        Outcome.FAIL, Message("call 1 of 1 (`f`): tangent[0]: a NoneType"), 0, kind=DivergenceKind.ALIAS,
         path="tangent[0]",
     )  # fmt: skip
     by_inductor = ScriptRuns(lost, SCRIPT_AGREES, "inductor", exact=False)

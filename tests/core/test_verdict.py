@@ -26,7 +26,7 @@ from bisector.core.model import (
     Signature,
 )
 from bisector.core.outcome import Outcome
-from bisector.core.reasons import AllAgree, Told
+from bisector.core.reasons import AllAgree, Message
 from bisector.core.shown import ScriptResult
 from bisector.core.trace import NodeTrace, Trace
 from bisector.core.verdict import EXPERIMENTS, NoExperiment, Rule, Verdict, VerdictClass, decided
@@ -71,7 +71,7 @@ def test_an_agreement_without_what_was_compared_cannot_be_put_together() -> None
         with pytest.raises(NothingCompared):
             Verdict(VerdictClass.AGREES, AllAgree(), compared=compared)
         with pytest.raises(NothingCompared):
-            ProbeResult(Outcome.PASS, "agrees", compared=compared)
+            ProbeResult(Outcome.PASS, Message("agrees"), compared=compared)
         with pytest.raises(NothingCompared):
             ScriptResult(Outcome.PASS, compared=compared)
 
@@ -700,7 +700,7 @@ def test_a_class_is_given_by_an_experiment_that_shows_it_alone() -> None:
         if kind is VerdictClass.AGREES or rule in EXPERIMENTS[kind]:
             continue
         with pytest.raises(NoExperiment):
-            decided(kind, Told("so"), rule)
+            decided(kind, Message("so"), rule)
     assert EXPERIMENTS.keys() == set(VerdictClass)
 
 

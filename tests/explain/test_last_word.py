@@ -13,7 +13,7 @@ from bisector.core.criterion import Criterion
 from bisector.core.fix import Fix, SetFlags
 from bisector.core.outcome import Outcome
 from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
-from bisector.core.reasons import Told
+from bisector.core.reasons import Message
 from bisector.core.shown import ScriptResult
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.explain import last_word
@@ -22,14 +22,14 @@ from tests.core.measurements import SCRIPT_AGREES, off_by, output
 
 FIXES = tuple((Fix(name, "flag", None, 1.0, 0.0, SetFlags({name: 1})), True) for name in ("first", "second"))
 EAGER = PlainRun((CompiledCall(0, "f"),), status=0)
-FAILS, AGREES = ScriptResult(Outcome.FAIL, "call 1 differs"), SCRIPT_AGREES
+FAILS, AGREES = ScriptResult(Outcome.FAIL, Message("call 1 differs")), SCRIPT_AGREES
 
 
 REASON = "the script's own comparison fails with compilation off too; call 1 (`net`) draws random numbers"
 
 
 def own(eager: PlainRun) -> Verdict | None:
-    return Verdict(VerdictClass.OWN_DIFFERENCE, Told(REASON), rule=Rule.SCRIPT) if eager.refuted else None
+    return Verdict(VerdictClass.OWN_DIFFERENCE, Message(REASON), rule=Rule.SCRIPT) if eager.refuted else None
 
 
 def asked(
@@ -76,13 +76,13 @@ def test_a_script_that_agrees_under_a_fix_may_differ_from_itself(monkeypatch: py
     draws = CompiledCall(0, "net", effects=(Effect(EffectKind.DRAWS, "cpu"),))
     answer = asked(monkeypatch, {"first": AGREES}, 1, PlainRun((draws,), (False,), 1, status=0))
     assert answer.script is not None and answer.script.outcome is Outcome.PASS
-    assert answer.script.own_difference == REASON
+    assert answer.script.own_difference == Message(REASON)
 
 
 TWO = PlainRun((CompiledCall(0, "f"), CompiledCall(1, "g")), status=0)
 BOTH = replace(TWO, calls=tuple(replace(call, outputs=(off_by(1.0),)) for call in TWO.calls))
 ONE = replace(TWO, calls=(replace(TWO.calls[0], outputs=(output(),)), BOTH.calls[1]))
-SECOND = ScriptResult(Outcome.FAIL, "call 2 of 2 (`g`): output[0] differs", 1)
+SECOND = ScriptResult(Outcome.FAIL, Message("call 2 of 2 (`g`): output[0] differs"), 1)
 
 
 def under_first(monkeypatch: pytest.MonkeyPatch, compiled: PlainRun, under_fix: PlainRun) -> Answer:
@@ -94,7 +94,7 @@ def test_a_fix_that_mends_one_of_two_differences_is_not_refuted_by_the_other(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = under_first(monkeypatch, BOTH, ONE)
-    assert answer.script is not None and answer.script.remaining == SECOND.reason
+    assert answer.script is not None and answer.script.mends_some and answer.script.reason == SECOND.reason
     assert answer.unproved is None and [ok for _, ok in answer.fixes] == [True, True]
 
 
@@ -110,12 +110,12 @@ def test_a_fix_that_does_not_mend_a_part_alone_is_refuted(
     monkeypatch: pytest.MonkeyPatch, compiled: PlainRun, under_fix: PlainRun
 ) -> None:
     answer = under_first(monkeypatch, compiled, under_fix)
-    assert answer.script is not None and not answer.script.remaining
+    assert answer.script is not None and not answer.script.mends_some
     assert answer.unproved is not None and [ok for _, ok in answer.fixes] == [False, False]
 
 
 def test_a_fix_that_could_not_be_told_hides_none_that_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = ScriptResult(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
+    late = ScriptResult(Outcome.UNRESOLVED, Message("compiled, the script was stopped, its time being up"))
     for shown in ({"first": late, "second": FAILS}, {"first": FAILS, "second": late}):
         answer = asked(monkeypatch, shown, runs=2)
         assert answer.unproved is not None

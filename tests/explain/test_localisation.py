@@ -14,6 +14,7 @@ from bisector.core.judge import judge
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.notes import Reported
 from bisector.core.protocol import DescribeGraph, Failed, RunTrace, Traced
+from bisector.core.reasons import Message
 from bisector.core.search_notes import AgreesWhenWatched, NothingArises, NotMaterialized, Untraced
 from bisector.core.trace import NodeTrace, Reach, Trace
 from bisector.explain.localisation import follow
@@ -87,9 +88,9 @@ def test_what_is_recomputed_is_left_out_where_nothing_is_contracted() -> None:
 
 def test_a_graph_that_cannot_be_followed_says_why() -> None:
     found = followed(Lab({(): Failed("it draws random numbers")}), default())
-    assert found == Followed(notes=(Untraced(Reported("it draws random numbers")),))
+    assert found == Followed(notes=(Untraced(Reported(Message("it draws random numbers"))),))
     found = followed(Lab({(): Failed("timeout after 60 s")}), default())
-    assert found.notes == (Untraced(Reported("timeout after 60 s")),)
+    assert found.notes == (Untraced(Reported(Message("timeout after 60 s"))),)
 
 
 BACK = NodeTrace("bwd.sub", "aten.neg", "f.py:3", ("sub",), True, True, 1e9, 1e-7, True)

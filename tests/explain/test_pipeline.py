@@ -16,6 +16,7 @@ from bisector.core.decision import DecisionId
 from bisector.core.model import Base, Measurement
 from bisector.core.options import Against
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import Message
 from bisector.core.shown import ScriptResult
 from bisector.errors import BadOption
 from bisector.explain import pipeline
@@ -83,7 +84,7 @@ def test_the_script_has_the_last_word(explained: Explain) -> None:
     assert sentences.answer(from_json(result)).endswith(said)
 
 
-STILL = ScriptResult(Outcome.FAIL, "call 1 of 1 (`f`): output[0] differs")
+STILL = ScriptResult(Outcome.FAIL, Message("call 1 of 1 (`f`): output[0] differs"))
 
 
 def test_where_the_script_still_diverges_under_each_fix_nothing_is_called_explained(
@@ -102,7 +103,7 @@ def test_a_script_with_a_second_cause_may_still_diverge(explained: Explain) -> N
 
 
 def test_a_fix_that_could_not_be_tried_in_the_script_is_not_refuted(explained: Explain) -> None:
-    late = ScriptResult(Outcome.UNRESOLVED, "compiled, the script was stopped, its time being up")
+    late = ScriptResult(Outcome.UNRESOLVED, Message("compiled, the script was stopped, its time being up"))
     result = explained(both_needed(script=late))
     assert members(result["causes"]) == [[FMA, INLINE]]
     assert "could not be told: compiled, the script was stopped" in sentences.answer(from_json(result))

@@ -9,10 +9,11 @@ from typing import Any
 from bisector.core import protocol as asked
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import NO_REFERENCE, Evidence
-from bisector.core.judge import NOTHING_COMPARED
 from bisector.core.model import Machine, Measurement, ProbeResult
 from bisector.core.notes import CallName, NoReference, OneOfSeveralCalls, Reported
 from bisector.core.outcome import Outcome
+from bisector.core.probe_reasons import NothingToCompare
+from bisector.core.reasons import Message
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.explain import subject
 from bisector.explain.study import Study
@@ -64,7 +65,8 @@ def test_of_calls_that_agree_the_one_whose_small_values_are_off_is_taken() -> No
 
 
 def test_a_graph_that_gives_nothing_comes_last() -> None:
-    results = [judged(Outcome.UNRESOLVED, NOTHING_COMPARED), judged(Outcome.PASS), judged(Outcome.UNRESOLVED)]
+    empty = ProbeResult(Outcome.UNRESOLVED, NothingToCompare())
+    results = [empty, judged(Outcome.PASS), judged(Outcome.UNRESOLVED)]
     assert sorted(results, key=subject._worst_first) == [results[2], results[1], results[0]]
 
 
@@ -72,7 +74,7 @@ LOOP = Recorded(tuple(map(call, range(4))), True, 2, "", 0, (), Machine("cpu", "
 
 
 def test_of_a_loop_it_is_noted_how_many_calls_were_recorded_and_which_is_the_first_that_diverges() -> None:
-    diverges = ProbeResult(Outcome.FAIL, "differs")
+    diverges = ProbeResult(Outcome.FAIL, Message("differs"))
     earlier = [subject.Other(call(2), diverges), subject.Other(call(1), diverges)]
     last = OneOfSeveralCalls(made=6, recorded=4, examined=CallName(4, "f"), first=CallName(2, "f"))
     assert subject._place(LOOP, call(3), earlier) == last
@@ -82,4 +84,4 @@ def test_of_a_loop_it_is_noted_how_many_calls_were_recorded_and_which_is_the_fir
 
 def test_why_there_is_no_reference_is_a_note_of_its_own() -> None:
     assert subject._reported(f"{NO_REFERENCE}it draws") == NoReference("it draws")
-    assert subject._reported("aten.sum ran narrow") == Reported("aten.sum ran narrow")
+    assert subject._reported("aten.sum ran narrow") == Reported(Message("aten.sum ran narrow"))

@@ -24,6 +24,7 @@ from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.program import CompiledCall, Effect, EffectKind, Mode, PlainRun
+from bisector.core.reasons import Message
 from bisector.core.script_reasons import NotByRounding
 from bisector.core.shown import ScriptResult
 from bisector.explain import script_runs
@@ -102,7 +103,8 @@ def test_a_run_that_does_not_come_to_its_end_is_no_agreement(script: Any, run: P
     program = script({which: run})
     witness = program.witness(CRITERION)
     assert witness.shown.outcome is Outcome.UNRESOLVED
-    assert witness.shown.reason.startswith("with compilation off" if which is EAGER_RUN else "compiled")
+    run = "with compilation off" if which is EAGER_RUN else "compiled"
+    assert words(witness.shown.reason).startswith(run)
     assert len(program.kept) == (which is COMPILED), "it is not remembered: the next one may have more time"
 
 
@@ -126,7 +128,7 @@ def test_what_is_printed_is_not_said_to_differ_where_a_second_run_is_late(tmp_pa
     program = Script(Second(tmp_path, written))
     shown = program.witness(CRITERION).shown
     assert shown.outcome is Outcome.UNRESOLVED
-    assert shown.reason.startswith("what it prints differs; run again, to see whether that moves")
+    assert words(shown.reason).startswith("what it prints differs; run again, to see whether that moves")
 
 
 def test_what_is_printed_counts_where_it_does_not_move(script: Any) -> None:
@@ -157,7 +159,7 @@ def test_numbers_that_are_nearly_alike_agree_where_the_values_of_the_calls_make_
 ) -> None:
     program = script({**NEAR, (Mode.SUBSTITUTED, None): substituted})
     found = program.witness(CRITERION)
-    assert found.shown.outcome is outcome, found.shown.reason
+    assert found.shown.outcome is outcome, words(found.shown.reason)
     assert [line.exactly for line in found.lines] == ([True] if outcome is Outcome.FAIL else [])
 
 
@@ -173,7 +175,7 @@ def test_rounding_explains_what_a_script_says_where_eager_moved_by_rounding_says
         (Mode.EAGER_BESIDE, None): kept, (Mode.COMPILED_BESIDE, None): told, COMPILED: told,
         (Mode.COMPILED_KEPT, None): told, (Mode.SUBSTITUTED, None): told,
     })  # fmt: skip
-    shown = ScriptResult(Outcome.FAIL, "line 1 of its output")
+    shown = ScriptResult(Outcome.FAIL, Message("line 1 of its output"))
     eager, compiled = (program.runs.written[which] for which in (EAGER_RUN, COMPILED))
     found = program.equal_inputs(Witness(eager, compiled, shown, (PrintedLine(0),)), CRITERION)
     assert found.unknown == (None if rounded == "loss 0.9" else NotByRounding())
@@ -189,11 +191,11 @@ def test_lines_that_come_and_go_hide_no_others(script: Any, built: str, outcome:
         EAGER_RUN: says(EAGER, 2, "1"), AGAIN: says(AGREES, 1, "1"), COMPILED: says(AGREES, 5, built),
     })  # fmt: skip
     found = program.witness(CRITERION)
-    assert found.shown.outcome is outcome, found.shown.reason
+    assert found.shown.outcome is outcome, words(found.shown.reason)
     if outcome is Outcome.PASS:
         assert found.shown.compared is not None and found.shown.compared.lines == 1
     else:
-        assert "it prints `table built 4`, with compilation off `table built 1`" in found.shown.reason
+        assert "it prints `table built 4`, with compilation off `table built 1`" in words(found.shown.reason)
 
 
 def test_what_a_script_of_which_two_runs_differ_says_otherwise_each_time_is_named(script: Any) -> None:
@@ -273,7 +275,7 @@ def test_drawing_alike_is_asked_where_a_call_up_to_the_one_that_diverges_draws(s
     eager = replace(EAGER, calls=(*EAGER.calls, draws))
     made = script({})
     for at, asked in ((0, False), (1, True), (None, True)):
-        shown = ScriptResult(Outcome.FAIL, "differs", at)
+        shown = ScriptResult(Outcome.FAIL, Message("differs"), at)
         assert made.draws(Witness(eager, DIFFERS, shown)) == asked
     assert made.with_same_random(CRITERION).outcome is Outcome.PASS
     flags = ("torch._inductor.config.fallback_random", "torch._dynamo.config.use_numpy_random_stream")

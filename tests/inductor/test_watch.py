@@ -41,6 +41,7 @@ from bisector.inductor.program.effects import PutBack, place_of
 from bisector.inductor.program.substitution import Substituted
 from bisector.inductor.program.watch import Watch
 from bisector.inductor.run_values import measured
+from bisector.report.reasons import words
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
 LAST = 99  # of the calls beside which eager runs: a watch ends its process after that one
@@ -184,7 +185,7 @@ def test_a_tangent_that_is_lost_is_a_difference_of_kind(both: Any) -> None:
 def judge_outputs(run: PlainRun) -> str:
     """The first call that diverges."""
     kept = PlainRun(tuple(CompiledCall(c.index, c.entry) for c in run.calls), status=0)
-    return shown(kept, run, Criterion()).reason
+    return words(shown(kept, run, Criterion()).reason)
 
 
 # -- what is too large to keep ----------------------------------------------------------------------------
@@ -219,7 +220,8 @@ def test_of_a_value_too_large_to_keep_a_digest_tells_equality_and_a_sample_the_r
     found = shown(kept, compiled, Criterion())
     assert found.outcome is outcome, found.reason
     if outcome is Outcome.UNRESOLVED:
-        assert "output[0] is too large to keep" in found.reason and "8 of its 64 elements" in found.reason
+        said = words(found.reason)
+        assert "output[0] is too large to keep" in said and "8 of its 64 elements" in said
 
 
 @pytest.mark.usefixtures("nothing_kept")
@@ -228,7 +230,7 @@ def test_a_value_too_large_to_keep_has_a_shape_and_a_dtype_all_the_same(both: An
         return x[:32] if torch.compiler.is_compiling() else x
 
     kept, compiled = both(lambda: function, lambda run: run(torch.ones(64)))
-    assert "shape (32,) instead of (64,)" in shown(kept, compiled, Criterion()).reason
+    assert "shape (32,) instead of (64,)" in words(shown(kept, compiled, Criterion()).reason)
 
 
 # -- on equal inputs --------------------------------------------------------------------------------------

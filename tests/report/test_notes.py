@@ -11,9 +11,9 @@ import pytest
 from bisector.core import notes as seen
 from bisector.core import search_notes as searched
 from bisector.core.contract import Breach
-from bisector.core.notes import CallName, Note
-from bisector.core.other_calls import AlsoDiverges, Relation
+from bisector.core.notes import AlsoDiverges, CallName, Note, Relation
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import Message
 from bisector.core.search_notes import Dimension, ReproOf
 from bisector.report.notes import words
 
@@ -21,12 +21,12 @@ SETS = (("a", "b"), ("c",), tuple("defgh"))
 
 
 def other(cause: Relation, every: bool = False) -> Note:
-    return seen.OtherCallDiverges(AlsoDiverges(3, "f", "0.5 off", cause), every)
+    return seen.OtherCallDiverges(AlsoDiverges(3, "f", Message("0.5 off"), cause), every)
 
 
 # With a note for every way in which a kind of it is said; those without fields are few words in a table.
 SAID: list[tuple[Note, str]] = [
-    (seen.Reported("as {it} was"), "as {it} was"),
+    (seen.Reported(Message("as {it} was")), "as {it} was"),
     (seen.NoReference("it draws"), "no float64 reference: it draws"),
     (
         seen.HeldAtItsSize("output[0]", 1.23456e-9),
@@ -83,11 +83,11 @@ SAID: list[tuple[Note, str]] = [
     ),
     (seen.NothingMakesAlike(("x", "y")), "no setting that was tried makes the runs alike: x, y"),
     (
-        seen.NotShownInFork(False, "alike"),
+        seen.NotShownInFork(False, Message("alike")),
         "a run of the script in a fork of a warm process does not show it (alike)",
     ),
     (
-        seen.NotShownInFork(True, "a crash"),
+        seen.NotShownInFork(True, Message("a crash")),
         "a run of the script in a fork of a warm process ends without values too, and no decision can be "
         "tried on it (a crash)",
     ),
@@ -136,7 +136,7 @@ SAID: list[tuple[Note, str]] = [
         searched.DivergesBeforeInductor("aot_eager"),
         "aot_eager diverges already, and no decision that numbisect knows repairs it",
     ),
-    (searched.NotConfirmed("a crash"), "not confirmed in a second process: a crash"),
+    (searched.NotConfirmed(Message("a crash")), "not confirmed in a second process: a crash"),
     (searched.SizeNotTried(100), "the inputs have 100 elements; a smaller size was not tried"),
     (
         searched.AllElementsNeeded(1056, (Dimension("x", 1, 32), Dimension("y", 0, 33))),
@@ -208,12 +208,12 @@ def test_what_follows_from_ends_that_do_not_hold_is_one_line(
     breach: Breach, causes_say: str, repairs_say: str
 ) -> None:
     reason = "crash: signal 11 {in} kernel"
-    causes = words(searched.CausesUnsearched(breach, reason))
-    repairs = words(searched.RepairsUnsearched(breach, reason))
+    causes = words(searched.CausesUnsearched(breach, Message(reason)))
+    repairs = words(searched.RepairsUnsearched(breach, Message(reason)))
     assert causes_say in causes and repairs_say in repairs
     assert all(f"({reason})" in said and "\n" not in said for said in (causes, repairs))
 
 
 def test_no_two_breaches_share_a_sentence() -> None:
-    said = {words(kind(breach, "")) for kind in OF_CONTRACTS for breach in Breach}
+    said = {words(kind(breach, Message(""))) for kind in OF_CONTRACTS for breach in Breach}
     assert len(said) == len(OF_CONTRACTS) * len(Breach)

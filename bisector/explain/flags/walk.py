@@ -11,6 +11,7 @@ from bisector.core.flags import Flag, FlagTrial, FlagWalk
 from bisector.core.judge import grown, removed_fraction
 from bisector.core.model import Candidate, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
+from bisector.core.probe_reasons import SameCode
 from bisector.core.protocol import Setting
 from bisector.core.search.sets import repairs_only
 
@@ -19,7 +20,6 @@ from ..rounds import in_rounds
 from ..study import Study, config_id, flag_of
 
 DEFAULT_CODE = "default"
-SAME_PROGRAM = "the generated code is the default's"
 # More sets of flags than this tell the user nothing; the search stops there and the result says so.
 MOST_SETS = 4
 MATTERS = 0.05  # of the divergence; less comes and goes with any rounding that moves
@@ -96,7 +96,7 @@ class _Walking:
         """One trial for each; of equal programs one is run, and of the default's none."""
         if not tried:
             return ()
-        self.results[DEFAULT_CODE] = ProbeResult(Outcome.FAIL, SAME_PROGRAM, self.default)
+        self.results[DEFAULT_CODE] = ProbeResult(Outcome.FAIL, SameCode(), self.default)
         programs = self._programs(tried)
         run: dict[str, tuple[Candidate, Case]] = {}
         for program, turned in zip(programs, tried, strict=True):

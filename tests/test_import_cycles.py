@@ -21,7 +21,7 @@ ORDER = """
     builds report subject tracing wire
     request_json
     inductor runner
-    attached session
+    attached explain
     cli
     __main__
     """

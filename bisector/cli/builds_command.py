@@ -18,6 +18,7 @@ from bisector.core.model import Machine
 from bisector.core.notes import NoBuildAsked
 from bisector.core.options import FIXED, Question
 from bisector.core.outcome import Outcome
+from bisector.core.progress import Progress
 from bisector.core.reasons import BuildsAlone
 from bisector.core.verdict import VerdictClass, decided
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
@@ -25,7 +26,7 @@ from bisector.explain import environment
 from bisector.explain.build_question import question
 from bisector.explain.builds.bisection import Found
 from bisector.explain.builds.build_test import BuildTest, TriedBuild
-from bisector.explain.builds.search import Progress, Search, Searched
+from bisector.explain.builds.search import Search, Searched
 from bisector.explain.run import Clock, keep_script
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory, create

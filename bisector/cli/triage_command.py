@@ -18,14 +18,16 @@ from bisector import wire
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.own_folders import PAGE, TRIAGE_OPTIONS
+from bisector.core.progress import Progress, Step
 from bisector.errors import INTERRUPTED, BadOption, BadTarget
 from bisector.explain import environment
 from bisector.explain.run import Clock
-from bisector.explain.triage.driver import LocalPool, Pool, Progress, Triage, job_command, now
+from bisector.explain.triage.driver import LocalPool, Pool, Triage, job_command, now
 from bisector.explain.triage.failure import Cluster, Looked, clustered
 from bisector.explain.triage.on_ray import RayPool
 from bisector.explain.triage.store import Store
 from bisector.report import triage as report
+from bisector.report.progress import words
 from bisector.report.rendered import printable
 from bisector.runner.head import head_of
 from bisector.subject.targets import Skipped, found
@@ -54,8 +56,8 @@ def work(paths: Sequence[str], asked: Options, given: Mapping[str, Any]) -> int:
     """Begins or goes on with the triage of a folder; returns the exit status."""
     with Display(given["quiet"], given["verbose"], given["no_color"], asked.budget_s) as display:
 
-        def progress(stage: str, text: str) -> None:
-            display.progress(stage, printable(text))  # it names files of others
+        def progress(stage: str, step: Step) -> None:
+            display.tell(stage, printable(words(step)))  # it names files of others
 
         try:
             summary = run(paths, asked, given, progress)

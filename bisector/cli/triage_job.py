@@ -21,6 +21,7 @@ from bisector.core.decision import DecisionId
 from bisector.core.model import Candidate, Measurement
 from bisector.core.options import Options
 from bisector.core.outcome import OF_STATUS, Outcome
+from bisector.core.progress import Step
 from bisector.errors import AnotherHead, NumbisectError
 from bisector.explain import pipeline
 from bisector.explain.run import Session
@@ -28,6 +29,7 @@ from bisector.explain.search_order import PLACE
 from bisector.explain.study import Study
 from bisector.explain.triage.failure import Looked
 from bisector.explain.triage.store import RUN
+from bisector.report import progress
 from bisector.report.document_json import to_json
 from bisector.report.reasons import words
 from bisector.report.result import document_of
@@ -67,8 +69,8 @@ def _session(run: RunDirectory, options: Options) -> Session:
         return Session(run, options, _say, words)
 
 
-def _say(stage: str, text: str) -> None:
-    print(f"{stage}: {text}", flush=True)
+def _say(stage: str, step: Step) -> None:
+    print(f"{stage}: {progress.words(step)}", flush=True)
 
 
 def _judged(looked: Looked, result: Result, default: Measurement) -> Looked:

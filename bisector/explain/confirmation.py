@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from bisector.core import progress as told
 from bisector.core.case import WHOLE
 from bisector.core.confirmed import Confirmed, Decided, HeldRepair, Repair, SecondOpinion
 from bisector.core.decision import Decision, DecisionId
-from bisector.core.fix_source import python_literal
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Json, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
@@ -17,7 +17,7 @@ from bisector.core.search.minimal import MinimalSet
 from bisector.core.search_notes import NotConfirmed
 from bisector.errors import NumbisectError
 
-from .search_order import PLACE, finest, listed
+from .search_order import PLACE, finest
 from .study import Study
 
 OTHER_INPUTS = "a second run of the script gave other inputs; seed it, or use --seed"
@@ -90,19 +90,12 @@ def confirm(
     )
 
 
-def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> str:
-    """What is confirmed, in a line. flags: the settings of fixes by flags, as `confirm` was given them."""
-    causes = [listed(cause.members) for cause, proved in found.causes if proved]
-    repairs = [listed(repair.found.members) for repair in found.repairs if repair.confirmed]
-    settings = [
-        ", ".join(f"{name} = {python_literal(value)}" for name, value in values.items())
-        for key, values in flags.items()
-        if key not in found.refuted
-    ]
-    parts = [f"the cause is {' or '.join(causes)}"] if causes else []
-    parts += [f"without {' or '.join(repairs)} it agrees"] if repairs else []
-    parts += [f"{' or '.join(settings)} repairs it"] if settings else []
-    return "; ".join(parts) or found.not_shown or "nothing"
+def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> told.Confirmed:
+    """What is confirmed. flags: the settings of fixes by flags, as `confirm` was given them."""
+    causes = [cause.members for cause, proved in found.causes if proved]
+    repairs = [repair.found.members for repair in found.repairs if repair.confirmed]
+    settings = [values for key, values in flags.items() if key not in found.refuted]
+    return told.Confirmed(causes, repairs, settings, found.not_shown)
 
 
 def _is_minimal(repair: MinimalSet[DecisionId], asked: SecondWorkerResults) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from bisector.core import progress as told
 from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.confirmed import Confirmed, Decided
@@ -138,7 +139,7 @@ class Explanation:
                     found = walk(self.study, flags, settings, WHOLE, self.whole.default.measurement)
         self.walk = found
         self.study = replace(self.study, conservative=found.conservative)
-        self._say("flags", f"repair it: {', '.join(found.repairing) or 'none so far'}")
+        self._say("flags", told.FlagsTried(found.repairing))
         self.on_progress(self.answer())
 
     def _decide(self, start: Start) -> Decided:
@@ -149,7 +150,7 @@ class Explanation:
         self.decided = found
         self._stopped(found.sets.stopped_because)
         causes, repairs = len(found.sets.causes), len(found.sets.repairs)
-        self._say("causes", f"causes found: {causes}, repairs found: {repairs}")
+        self._say("causes", told.SetsFound(causes, repairs))
         return found
 
     def _suspects(self) -> Suspects:
@@ -208,8 +209,8 @@ class Explanation:
     def _conclude(self, case: Case) -> Conclusion:
         raise NotImplementedError
 
-    def _say(self, stage: str, text: str) -> None:
-        self.session.progress(stage, text)
+    def _say(self, stage: str, step: told.Step) -> None:
+        self.session.progress(stage, step)
 
     @property
     def _trace(self) -> Trace | None:

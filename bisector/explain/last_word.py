@@ -10,6 +10,8 @@ from bisector.core.criterion import Criterion
 from bisector.core.fix import Fix, PlainFix, UseBackend
 from bisector.core.outcome import Outcome
 from bisector.core.program import PlainRun
+from bisector.core.progress import ScriptUnderFix
+from bisector.core.reasons import Told
 from bisector.core.script_tried import ScriptTried, UnderFix
 from bisector.core.shown import CALL, ScriptResult, differing_places
 
@@ -41,8 +43,8 @@ class LastWord:
             if (reason := self.session.clock.exhausted()) is not None:
                 return replace(found, stopped_because=reason)
             tried = self._under(fix, plain)
-            outcome = tried.reason or "agrees with eager"
-            self.session.progress("script", f"with {fix.id} the script itself: {outcome}")
+            why = Told(tried.reason) if tried.reason else None
+            self.session.progress("script", ScriptUnderFix(fix.id, why))
             found = ScriptTried((*found.fixes, tried))
             self.session.known = partial(answer.with_script, found)
             if tried.outcome is Outcome.PASS:

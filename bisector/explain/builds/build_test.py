@@ -15,6 +15,7 @@ from bisector.builds.predicate import BuildResult, CannotInstall, ask
 from bisector.core.budget import BudgetSpent
 from bisector.core.options import FIXED, Question
 from bisector.core.outcome import Outcome
+from bisector.core.progress import BuildAsked, BuildAskedUnder, Progress
 from bisector.runner.journal import Journal, key_of
 
 from .. import environment
@@ -49,7 +50,7 @@ class BuildTest:
     source: Source
     journal: Journal
     exhausted: Callable[[], str | None]
-    progress: Callable[[str, str], None]
+    progress: Progress
     tried: dict[str, TriedBuild] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,9 +65,7 @@ class BuildTest:
         if name not in self.tried:
             found = self._asked(name)
             self.tried[name] = found
-            commit = f" ({found.commit[:10]})" if found.commit else ""
-            because = f": {found.reason}" if found.reason else ""
-            self.progress("builds", f"{name}{commit} {WORDS[found.result.outcome]}{because}")
+            self.progress("builds", BuildAsked(name, found.commit, found.result.outcome, found.reason))
         return self.tried[name].result
 
     def again(self, name: str) -> Outcome:
@@ -76,8 +75,7 @@ class BuildTest:
     def under(self, name: str, settings: Mapping[str, Any]) -> Outcome:
         """The outcome of a build that was asked before, with these flags set."""
         found = self._asked(name, again=True, settings=settings)
-        under = ", ".join(f"{flag}={value}" for flag, value in settings.items())
-        self.progress("builds", f"{name} with {under} {WORDS[found.result.outcome]}")
+        self.progress("builds", BuildAskedUnder(name, settings, found.result.outcome))
         return found.result.outcome
 
     def foresee(self, names: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ from bisector.builds.predicate import CannotInstall, Interpreter, installed
 from bisector.core.found_builds import ChangedDefaults
 from bisector.core.options import INTRODUCED, Question
 from bisector.core.outcome import Outcome
+from bisector.core.progress import IndexRead, Progress
 from bisector.errors import NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
@@ -40,7 +41,6 @@ IN_THE_BINARY = (
     "`git bisect run numbisect check` in a clone does that"
 )
 
-Progress = Callable[[str, str], None]
 
 @dataclass
 class Part:
@@ -139,7 +139,7 @@ class Search:
         files: list[Wheel] = []
         for url in asked.index_urls:
             listed = wheels(url)
-            self.progress("builds", f"{url} has {len(listed)} versions for this Python")
+            self.progress("builds", IndexRead(url, len(listed)))
             files += listed
         version = environment.version("torch")
         catalogue = Catalogue(files, version)

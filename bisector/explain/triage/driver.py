@@ -12,13 +12,13 @@ from typing import Any, Protocol
 from bisector import processes, wire
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
+from bisector.core.progress import LookedAt, Progress
 
 from ..run import Clock
 from .failure import Looked, clustered
 from .store import Store
 
 ALIKE = 0.5  # from here on two failures more likely have one cause than two
-Progress = Callable[[str, str], None]
 
 
 class Pool(Protocol):
@@ -143,7 +143,7 @@ class Triage:
             looked = self._failed(before, problem or "its job left nothing")
         name = Path(looked.target).name
         result = looked.cause.key if looked.cause else looked.problem or looked.verdict
-        self.progress("check" if command == "check" else "cause", f"{name}: {result}")
+        self.progress("check" if command == "check" else "cause", LookedAt(name, result))
 
     def _failed(self, before: Looked, problem: str) -> Looked:
         """The job itself died: that is no verdict."""

@@ -18,6 +18,7 @@ from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause, cause_of, pattern
 from bisector.core.cost import Probes
 from bisector.core.decision import DecisionId
+from bisector.core.endings import Ending
 from bisector.core.model import Candidate, Measurement
 from bisector.core.options import Options
 from bisector.core.outcome import OF_STATUS, Outcome
@@ -141,8 +142,12 @@ def _after(looked: Looked, answer: Answer, known: Cause | None) -> Looked:
         repro=answer.repro and f"{run}/{answer.repro}",
         n_ops=answer.minimal.n_ops if answer.minimal is not None else None,
         fix=flags[0].id if flags else None,
-        problem=None if cause else (answer.stopped_because or "no cause was confirmed"),
+        problem=None if cause else _why_no_cause(answer.stopped_because),
     )
+
+
+def _why_no_cause(stopped: Ending | None) -> str:
+    return "no cause was confirmed" if stopped is None else words(stopped)
 
 
 def _cannot_tell(looked: Looked, problem: str) -> Looked:

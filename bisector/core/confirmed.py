@@ -9,6 +9,7 @@ from .decision import Decision, DecisionId
 from .model import ProbeResult
 from .notes import Note
 from .outcome import Outcome
+from .reasons import Reason
 from .search.graded import Graded
 from .search.minimal import MinimalSet
 from .search.sets import SetsFound
@@ -41,7 +42,7 @@ class Confirmed:
     file and line where a formula is to blame. second: None where the second worker could not be asked.
     held: the repairs that repair the whole there; a fix need not be minimal, a repair must be. refuted: of
     the fixes by flags those that do not repair there. family: the default compile and that with a family
-    denied, None where none was asked about. not_shown: why nothing could be confirmed, empty where
+    denied, None where none was asked about. not_shown: why nothing could be confirmed, None where
     it could. backends: lower ones that agree there.
     """
 
@@ -53,7 +54,7 @@ class Confirmed:
     held: tuple[HeldRepair, ...] = ()
     refuted: frozenset[str] = frozenset()
     family: tuple[ProbeResult, ProbeResult] | None = None
-    not_shown: str = ""
+    not_shown: Reason | None = None
     backends: frozenset[str] = frozenset()
     notes: tuple[Note, ...] = ()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from .other_calls import AlsoDiverges
 from .outcome import Outcome
+from .reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class NoBackendDiverges(Note):
 class VariationNotSought(Note):
     """Where runs of the compiled program begin to differ was not looked for."""
 
-    why: str
+    why: Reason
 
 
 @dataclass(frozen=True)
@@ -197,3 +198,20 @@ class KnownCause(Note):
 @dataclass(frozen=True)
 class NoBuildAsked(Note):
     why: str
+
+
+@dataclass(frozen=True)
+class CommitUnknown(Note):
+    """Which commit between two builds it is was not found."""
+
+    why: Reason
+
+
+@dataclass(frozen=True)
+class CommitInBinary(Note):
+    """The later Python over the earlier binary agrees."""
+
+
+@dataclass(frozen=True)
+class UncommittedLeftOut(Note):
+    """The clone has changes that no commit has."""

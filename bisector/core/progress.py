@@ -130,12 +130,12 @@ class SetsFound(Step):
 
 @dataclass(frozen=True)
 class Confirmed(Step):
-    """What a second process confirms. not_shown: why it confirms nothing, empty where it does."""
+    """What a second process confirms. not_shown: why it confirms nothing, None where it does."""
 
     causes: Sequence[Sequence[str]]
     repairs: Sequence[Sequence[str]]
     settings: Sequence[Mapping[str, Json]]
-    not_shown: str
+    not_shown: Reason | None
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,7 @@ class BuildAsked(Step):
     commit: str | None
     outcome: Outcome
     reason: str
+    same_as: str | None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .contract import Breach
 from .notes import Note
+from .reasons import Reason
 
 # -- where the search begins --------------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ class DivergesBeforeInductor(Note):
 class NotConfirmed(Note):
     """why: what the second process shows, or why it could not be asked."""
 
-    why: str
+    why: Reason
 
 
 # -- the minimal case ---------------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ from bisector.core import progress as told
 from bisector.core.case import WHOLE
 from bisector.core.confirmed import Confirmed, Decided, HeldRepair, Repair, SecondOpinion
 from bisector.core.decision import Decision, DecisionId
+from bisector.core.endings import AgreesThere, Ending, OtherGraph, OtherInputs, Problem
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Json, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
+from bisector.core.reasons import Reason, Told
 from bisector.core.recorded import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search_notes import NotConfirmed
@@ -20,7 +22,6 @@ from bisector.errors import NumbisectError
 from .search_order import PLACE, finest
 from .study import Study
 
-OTHER_INPUTS = "a second run of the script gave other inputs; seed it, or use --seed"
 MOST_MEMBERS = 8  # of a set whose members are tried one by one a second time
 WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a function of torch's own source
 
@@ -60,7 +61,7 @@ def confirm(
         places = repairs[0].members
     decisions = _with_sources(confirming.study, decided.decisions, [*repairs, *causes], places)
     asked = _ask(confirming, decided, repairs, causes, flags, family, backends)
-    if isinstance(asked, str):
+    if isinstance(asked, Ending):
         return Confirmed(
             tuple(Repair(r, False, 0.0) for r in repairs),
             tuple((c, False) for c in causes),
@@ -71,7 +72,7 @@ def confirm(
             notes=(NotConfirmed(asked),),
         )
     diverges = asked.default.outcome is Outcome.FAIL
-    not_shown = "" if diverges else _no_divergence(asked.default)
+    not_shown = None if diverges else _no_divergence(asked.default)
     return Confirmed(
         tuple(
             _judged(confirming, r, result, diverges and _is_minimal(r, asked))
@@ -86,7 +87,7 @@ def confirm(
         (asked.default, asked.family) if asked.family is not None else None,
         not_shown,
         frozenset(n for n, outcome in asked.backends.items() if diverges and outcome is Outcome.PASS),
-        () if diverges else (NotConfirmed(not_shown),),
+        () if not_shown is None else (NotConfirmed(not_shown),),
     )
 
 
@@ -120,7 +121,7 @@ def confirm_also(confirming: Confirming, before: Confirmed, repair: MinimalSet[D
     """With one more repair, where those that were found do not repair the whole."""
     asked = _ask(confirming, Decided(WHOLE), [repair], [], {})
     decisions = _with_sources(confirming.study, before.decisions, [repair], before.places)
-    if isinstance(asked, str):
+    if isinstance(asked, Ending):
         return replace(before, decisions=decisions)
     denied = asked.denied
     diverges, opinion = asked.default.outcome is Outcome.FAIL, before.second
@@ -153,8 +154,8 @@ def _held(
     return tuple((repair, result) for repair, result in pairs if result.outcome is Outcome.PASS)
 
 
-def _no_divergence(default: ProbeResult) -> str:
-    return {Outcome.PASS: "eager and compiled agree there"}.get(default.outcome, default.reason)
+def _no_divergence(default: ProbeResult) -> Reason:
+    return AgreesThere() if default.outcome is Outcome.PASS else Told(default.reason)
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def _ask(
     flags: Mapping[str, Mapping[str, Json]],
     family: Sequence[DecisionId] = (),
     backends: Sequence[str] = (),
-) -> SecondWorkerResults | str:
+) -> SecondWorkerResults | Ending:
     """Or why the second worker could not be asked."""
     study, case = confirming.second, decided.case
     deny = list(dict.fromkeys(rest for repair in repairs for rest in _rests(repair)))
@@ -199,7 +200,7 @@ def _ask(
             return other
         results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:
-        return str(error)
+        return Problem(str(error))
     default, *rest_of = results
     denied, rest_of = rest_of[: len(repairs)], rest_of[len(repairs) :]
     held, rest_of = rest_of[: len(flags)], rest_of[len(flags) :]
@@ -216,13 +217,13 @@ def _ask(
     )
 
 
-def other_call(study: Study, call: RecordedCall) -> str | None:
+def other_call(study: Study, call: RecordedCall) -> Ending | None:
     """Why the call of this study's worker is not this one: the same is one of graph, settings and inputs."""
     there = next((c for c in study.lab.hello().calls if c.index == study.call), None)
     if there is None or there.digest != call.digest:
-        return OTHER_INPUTS
+        return OtherInputs()
     same = there.code == call.code and there.settings == call.settings
-    return None if same else "a second run of the script gave another graph or other settings"
+    return None if same else OtherGraph()
 
 
 def _with_sources(

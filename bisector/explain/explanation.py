@@ -14,6 +14,7 @@ from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.confirmed import Confirmed, Decided
 from bisector.core.decision import DecisionId
+from bisector.core.endings import Ending
 from bisector.core.fix import PASSES, Conclusion
 from bisector.core.fix_source import PER_GRAPH
 from bisector.core.flags import Flag, FlagWalk
@@ -67,7 +68,7 @@ class Explanation:
         self.preflight: Preflight | None = None
         self.followed: Followed | None = None
         self.whole = Start(WHOLE, divergence.default)
-        self.stopped_because: str | None = None
+        self.stopped_because: Ending | None = None
         self.of_whole: MinimalSet[DecisionId] | None = None
         self._begin_with(self.whole)
 
@@ -87,11 +88,11 @@ class Explanation:
         self.test = WrittenTest()
         self.neighbour: Neighbour | None = None
 
-    def ended_by(self, reason: str) -> None:
+    def ended_by(self, reason: Ending) -> None:
         """The budget ended the run."""
         self.stopped_because = reason
 
-    def _stopped(self, reason: str | None) -> None:
+    def _stopped(self, reason: Ending | None) -> None:
         """A stage ended early; the first reason counts."""
         self.stopped_because = self.stopped_because or reason
 

@@ -12,14 +12,13 @@ from bisector.core.outcome import Outcome
 from bisector.core.program import PlainRun
 from bisector.core.progress import ScriptUnderFix
 from bisector.core.reasons import Told
+from bisector.core.script_reasons import NoCallSeen
 from bisector.core.script_tried import ScriptTried, UnderFix
 from bisector.core.shown import CALL, ScriptResult, differing_places
 
 from .repro import MOST_FIXES
 from .run import Session
 from .witness import script_of
-
-NO_CALL = "no call of what it compiles was seen"
 
 
 class LastWord:
@@ -43,8 +42,7 @@ class LastWord:
             if (reason := self.session.clock.exhausted()) is not None:
                 return replace(found, stopped_because=reason)
             tried = self._under(fix, plain)
-            why = Told(tried.reason) if tried.reason else None
-            self.session.progress("script", ScriptUnderFix(fix.id, why))
+            self.session.progress("script", ScriptUnderFix(fix.id, tried.reason))
             found = ScriptTried((*found.fixes, tried))
             self.session.known = partial(answer.with_script, found)
             if tried.outcome is Outcome.PASS:
@@ -54,12 +52,12 @@ class LastWord:
     def _under(self, fix: Fix, plain: PlainFix) -> UnderFix:
         shown, run, eager = self._script.under(plain, self.criterion)
         if shown.outcome is Outcome.PASS and not run.calls:
-            return UnderFix(fix.id, Outcome.UNRESOLVED, NO_CALL, 0)
+            return UnderFix(fix.id, Outcome.UNRESOLVED, NoCallSeen(), 0)
         agreed = sum(run.agreed) if all(run.agreed) else 0
         own = self._script.own_difference(eager)
-        remaining = shown.reason if shown.diverges and self._mends_some(shown, run, eager) else ""
-        differs = self.session.words(own.reason) if own else ""
-        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, differs, remaining)
+        mends_some = shown.diverges and self._mends_some(shown, run, eager)
+        reason = Told(shown.reason) if shown.reason else None
+        return UnderFix(fix.id, shown.outcome, reason, agreed, own.reason if own else None, mends_some)
 
     def _mends_some(self, shown: ScriptResult, run: PlainRun, eager: PlainRun) -> bool:
         """Whether what still differs is a part of what differs without the fix; the script's own comparisons

@@ -16,6 +16,7 @@ from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.cost import Probes
+from bisector.core.endings import Interrupted
 from bisector.core.flags import Contrast
 from bisector.core.model import Measurement
 from bisector.core.notes import KnownCause, NotShownInFork
@@ -44,7 +45,6 @@ from .subject import whole_script
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
-STOPPED = "it was interrupted"
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
@@ -168,7 +168,7 @@ def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) 
     if found.repro is not None:
         return found
     if (spent := session.clock.exhausted()) is not None:
-        return found.without_script_repro(f"the script itself was not tried as one: {spent}")
+        return found.without_script_repro(spent)
     writer = script_writer(session, last_word.criterion)
     return found.with_repro(reproduce(session, writer, WHOLE, found))
 
@@ -191,10 +191,10 @@ def interrupted(session: Session, found: Result | None) -> Result | None:
     """The result of a run that the user ended: what was known by then. None where that is no verdict yet.
     found: its result, where only the question about builds was still open."""
     if found is not None:
-        return found.interrupted(STOPPED, INTERRUPTED)
+        return found.interrupted(Interrupted(), INTERRUPTED)
     if session.known is None:
         return None
-    return _finish(session, session.known().stopped(STOPPED).proved(), INTERRUPTED)
+    return _finish(session, session.known().stopped(Interrupted()).proved(), INTERRUPTED)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> Result:

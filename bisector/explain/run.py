@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector.core.cost import STAGES, Seconds
+from bisector.core.endings import Ending, SecondsSpent
 from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, WorkerOptions
 from bisector.core.model import Json
 from bisector.core.options import Options
@@ -67,10 +68,9 @@ class Clock:
     def elapsed(self) -> float:
         return time.monotonic() - self.started
 
-    def exhausted(self) -> str | None:
-        if self.budget_s is not None and self.elapsed() > self.budget_s:
-            return f"the budget of {self.budget_s:g} s is spent"
-        return None
+    def exhausted(self) -> Ending | None:
+        spent = self.budget_s is not None and self.elapsed() > self.budget_s
+        return SecondsSpent(self.budget_s) if self.budget_s is not None and spent else None
 
     def left_s(self) -> float | None:
         """Of the budget; None where there is none."""

@@ -18,7 +18,6 @@ from bisector.core.fix import Elsewhere
 from bisector.core.followed import FollowedNode
 from bisector.core.found_builds import FoundBuilds
 from bisector.core.outcome import Outcome
-from bisector.core.script_tried import UnderFix
 from bisector.core.verdict import Rule, VerdictClass
 
 from .bounds import (
@@ -315,6 +314,18 @@ class OtherCall:
     entry: str
     reason: str
     same_cause: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnderFix:
+    """As of core/script_tried.py. remaining: the reason, where something else is mended."""
+
+    fix: str
+    outcome: Outcome
+    reason: str
+    comparisons: int
+    own_difference: str
+    remaining: str
 
 
 @dataclass(frozen=True, kw_only=True)

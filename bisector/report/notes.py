@@ -13,6 +13,9 @@ from bisector.core.notes import Note
 from bisector.core.other_calls import Relation
 from bisector.core.outcome import Outcome
 
+from .reasons import words as words_of_reason
+from .words import named
+
 MOST_TOLD = 3  # decisions of a set that are named
 
 # Of notes that have nothing to tell but themselves.
@@ -38,6 +41,9 @@ _FIXED: Mapping[type[Note], str] = {
     "graph diverging",
     searched.InputsReplaced: "the inputs of the minimal case are not the script's own: some were multiplied, "
     "cast or given plainer values, with which a case this small diverges alike",
+    seen.CommitInBinary: "the commit: the change comes with the binary, so that each commit must be built; "
+    "`git bisect run numbisect check` in a clone does that",
+    seen.UncommittedLeftOut: "what is not committed in the clone: each commit was taken as it is",
     searched.NotRepairedAlike: "it diverges in the same way, but what repairs the target does not repair it",
 }
 
@@ -83,11 +89,6 @@ def _(note: seen.OneOfSeveralCalls) -> str:
         return calls
     first = named(note.first)
     return f"{calls}; the first that diverges, each on the inputs that it has in eager, is {first}"
-
-
-def named(call: seen.CallName) -> str:
-    """A call of the script, as a sentence names it."""
-    return f"call {call.number} (`{call.entry}`)"
 
 
 _RELATIONS = {
@@ -139,7 +140,7 @@ def _(note: seen.BackendUnjudged) -> str:
 
 @words.register
 def _(note: seen.VariationNotSought) -> str:
-    return f"where the runs begin to differ was not looked for: {note.why}"
+    return f"where the runs begin to differ was not looked for: {words_of_reason(note.why)}"
 
 
 @words.register
@@ -180,6 +181,11 @@ def _(note: seen.KnownCause) -> str:
 @words.register
 def _(note: seen.NoBuildAsked) -> str:
     return f"no build was asked: {note.why}"
+
+
+@words.register
+def _(note: seen.CommitUnknown) -> str:
+    return f"the commit: {words_of_reason(note.why)}"
 
 
 # -- the search ---------------------------------------------------------------------------------------------
@@ -294,7 +300,7 @@ def _(note: searched.DivergesBeforeInductor) -> str:
 
 @words.register
 def _(note: searched.NotConfirmed) -> str:
-    return f"not confirmed in a second process: {note.why}"
+    return f"not confirmed in a second process: {words_of_reason(note.why)}"
 
 
 # -- the minimal case, the repro and the test ---------------------------------------------------------------

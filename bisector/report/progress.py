@@ -13,7 +13,8 @@ from bisector.core.model import Base, Measurement
 from bisector.core.progress import Step
 from bisector.core.protocol import Failed, RunProbe
 
-from .builds import OUTCOMES, SHORT
+from .builds import SHORT, because
+from .endings import OUTCOMES
 from .reasons import words as words_of_reason
 
 MOST_LISTED = 4  # members of a set
@@ -130,7 +131,7 @@ def _(step: told.Confirmed) -> str:
     parts = [f"the cause is {' or '.join(map(_listed, step.causes))}"] if step.causes else []
     parts += [f"without {' or '.join(map(_listed, step.repairs))} it agrees"] if step.repairs else []
     parts += [f"{' or '.join(settings)} repairs it"] if settings else []
-    return "; ".join(parts) or step.not_shown or "nothing"
+    return "; ".join(parts) or ("nothing" if step.not_shown is None else words_of_reason(step.not_shown))
 
 
 def _listed(members: Sequence[str]) -> str:
@@ -169,8 +170,8 @@ def _(step: told.IndexRead) -> str:
 @words.register
 def _(step: told.BuildAsked) -> str:
     commit = f" ({step.commit[:SHORT]})" if step.commit else ""
-    because = f": {step.reason}" if step.reason else ""
-    return f"{step.name}{commit} {OUTCOMES[step.outcome]}{because}"
+    why = because(step.reason, step.same_as)
+    return f"{step.name}{commit} {OUTCOMES[step.outcome]}" + (f": {why}" if why else "")
 
 
 @words.register

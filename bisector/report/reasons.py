@@ -11,13 +11,14 @@ from functools import singledispatch
 from bisector.core import reasons as why
 from bisector.core import script_reasons as script
 from bisector.core import value_reasons as values
+from bisector.core.endings import Ending
 from bisector.core.leaning import Leaning
 from bisector.core.program import EffectKind
 from bisector.core.reasons import Reason
 from bisector.core.value_reasons import ShownBy
 
-from . import script_reasons
-from .notes import named
+from . import endings, script_reasons
+from .words import named
 
 MOST_NAMED = 3  # tensors of one call
 EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
@@ -45,6 +46,11 @@ def words(reason: Reason) -> str:
 @words.register
 def _(reason: why.Told) -> str:
     return reason.text
+
+
+@words.register
+def _(reason: Ending) -> str:
+    return endings.words(reason)
 
 
 @words.register

@@ -11,6 +11,7 @@ _ROUNDED = "so they do with compilation off where each operation is moved by som
 
 FIXED: Mapping[type[Reason], str] = {
     script.NoSecondRun: "no second run was made",
+    script.NoCallSeen: "no call of what it compiles was seen",
     script.RecordedAgree: "the calls that were looked at agree",
     script.FailsInEager: "the script's own comparison fails although every graph ran in eager: the "
     "difference is made before any backend (by Dynamo, or by the script itself)",

@@ -63,12 +63,12 @@ SAID: list[tuple[Step, str]] = [
     (told.FamilyCarries(12, 0.5), "on the whole: 12 decisions together remove 50% of it"),
     (told.SetsFound(1, 2), "causes found: 1, repairs found: 2"),
     (
-        told.Confirmed((FMA,), (FMA, "abcde"), ({"x": True, "y": "a"},), ""),
+        told.Confirmed((FMA,), (FMA, "abcde"), ({"x": True, "y": "a"},), None),
         'the cause is fma:mul@graph; without fma:mul@graph or a and 4 more it agrees; x = True, y = "a" '
         "repairs it",
     ),
-    (told.Confirmed((), (), (), "it agrees there"), "it agrees there"),
-    (told.Confirmed((), (), (), ""), "nothing"),
+    (told.Confirmed((), (), (), Told("it agrees there")), "it agrees there"),
+    (told.Confirmed((), (), (), None), "nothing"),
     (told.Smaller(2, 64), "2 calls on 64 elements still diverge"),
     (told.ReproDiverges("repro.py", True), "repro.py diverges; --fixed agrees"),
     (told.ReproDiverges("repro.py", False), "repro.py diverges; no fix that plain torch can express"),
@@ -76,8 +76,9 @@ SAID: list[tuple[Step, str]] = [
     (told.ScriptUnderFix("x = 1", None), "with x = 1 the script itself: agrees with eager"),
     (told.ScriptUnderFix("x = 1", Told("call 1 differs")), "with x = 1 the script itself: call 1 differs"),
     (told.IndexRead("https://a", 7), "https://a has 7 versions for this Python"),
-    (told.BuildAsked("2.1", None, Outcome.PASS, ""), "2.1 agrees"),
-    (told.BuildAsked("2.1", 40 * "a", Outcome.UNRESOLVED, "why"), "2.1 (aaaaaaaaaa) cannot tell: why"),
+    (told.BuildAsked("2.1", None, Outcome.PASS, "", None), "2.1 agrees"),
+    (told.BuildAsked("2.1", 40 * "a", Outcome.UNRESOLVED, "why", None), "2.1 (aaaaaaaaaa) cannot tell: why"),
+    (told.BuildAsked("2.1", None, Outcome.FAIL, "why", "2.0"), "2.1 diverges: the same commit as 2.0"),
     (told.BuildAskedUnder("2.1", {"a": 1, "b": False}, Outcome.FAIL), "2.1 with a=1, b=False diverges"),
     (told.LookedAt("case.py", "fma"), "case.py: fma"),
 ]

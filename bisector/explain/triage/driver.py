@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bisector import processes, wire
+from bisector.core.endings import Ending
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.progress import LookedAt, Progress
@@ -90,7 +91,7 @@ class Triage:
     clock: Clock = field(default_factory=lambda: Clock(None))
     running: dict[Future[str | None], Looked] = field(default_factory=dict)
 
-    def work(self, waiting: Sequence[Looked]) -> str | None:
+    def work(self, waiting: Sequence[Looked]) -> Ending | None:
         """A cheap verdict of each failure that has none, then the cause of each that diverges. Returns why it
         ended early, or None."""
         pending = [one for one in waiting if not one.signature and not one.explained]
@@ -103,7 +104,7 @@ class Triage:
 
     def _each(
         self, pending: list[Looked], choose: Callable[[list[Looked]], Looked | None], command: str
-    ) -> str | None:
+    ) -> Ending | None:
         left = list(pending)
         while left or self.running:
             stopped = self.clock.exhausted()

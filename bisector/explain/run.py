@@ -98,8 +98,8 @@ Foreseen = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
 class Session:
     """One run: where it writes, what it was asked, and how it tells of its progress.
 
-    words: of the reason of a verdict, for the comment on top of a repro and what the script says of itself
-    under a fix. They are the report's, which no stage imports; the command gives them.
+    words: of the reason of a verdict, for the comment on top of a repro. They are the report's, which no
+    stage imports; the command gives them.
     """
 
     run: RunDirectory

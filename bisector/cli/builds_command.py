@@ -12,12 +12,14 @@ from bisector import wire
 from bisector.builds.line import Known
 from bisector.core.answer import Answer, Result
 from bisector.core.cost import Probes, Seconds
+from bisector.core.endings import Ending
 from bisector.core.found_builds import AskedBuild, BuildStep, FoundBuilds
 from bisector.core.ladder import Step
 from bisector.core.model import Machine
 from bisector.core.notes import NoBuildAsked
 from bisector.core.options import FIXED, Question
 from bisector.core.outcome import Outcome
+from bisector.core.progress import Progress
 from bisector.core.reasons import BuildsAlone
 from bisector.core.verdict import VerdictClass, decided
 from bisector.errors import INTERRUPTED, BadOption, NumbisectError
@@ -25,8 +27,11 @@ from bisector.explain import environment
 from bisector.explain.build_question import question
 from bisector.explain.builds.bisection import Found
 from bisector.explain.builds.build_test import BuildTest, TriedBuild
-from bisector.explain.builds.search import Progress, Search, Searched
+from bisector.explain.builds.search import Search, Searched
 from bisector.explain.run import Clock, keep_script
+from bisector.report import endings
+from bisector.report.builds import because
+from bisector.report.notes import words
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory, create
 
@@ -51,7 +56,7 @@ def found_builds(searched: Searched) -> FoundBuilds:
         after=None if after is None else _asked(after),
         skipped=() if found.bracket is None else tuple(found.bracket.skipped),
         confirmed=found.confirmed,
-        reason=found.reason,
+        reason="" if found.reason is None else endings.words(found.reason),
         moved=_moved(before, after),
         changed_defaults=part.defaults,
         compare=_compare(before, after),
@@ -80,8 +85,9 @@ def _answer(line: Known, found: Found) -> str | None:
 def _asked(tried: TriedBuild) -> AskedBuild:
     line = tried.result.line
     digests = {name: line.get(name) for name in DIGESTS} if line else None
+    reason = because(tried.result.reason, tried.same_as)
     return AskedBuild(
-        tried.name, line.get("torch"), tried.commit, tried.result.outcome, tried.reason, digests
+        tried.name, line.get("torch"), tried.commit, tried.result.outcome, reason, digests
     )
 
 
@@ -112,7 +118,8 @@ def _not_established(searched: Searched) -> list[str]:
     if bracket is None:
         return []
     steps = [step for part in searched.parts for step in part.found.steps]
-    notes = [f"{step.rung}: {step.ended}" for step in steps if step.ended] + searched.notes
+    notes = [f"{step.rung}: {step.ended}" for step in steps if step.ended]
+    notes += map(words, searched.notes)
     if bracket.skipped:
         notes.append(f"these could not tell, so it may be any of them: {', '.join(bracket.skipped)}")
     if part.question.cpu_stubs:
@@ -143,7 +150,7 @@ class Answered:
     """status: the exit status of `builds`; result: `builds` of result.json; counts: of builds, as probes."""
 
     status: int
-    reason: str
+    reason: Ending | None
     result: FoundBuilds
     counts: Probes
     seconds: Seconds
@@ -171,7 +178,7 @@ def run(folder: RunDirectory, asked: Question, progress: Progress) -> Result:
         environment=environment.describe(Machine(environment.version("torch"))),
         verdict=decided(VerdictClass.UNRESOLVED, BuildsAlone()),
         builds=found.result,
-        stopped_because=found.reason or None,
+        stopped_because=found.reason,
     )
     return Result(answer, found.status, found.counts, found.seconds)
 

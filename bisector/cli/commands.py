@@ -94,7 +94,8 @@ def _explain_others(
             if run_pipeline(within, asked, {**given, "json_path": None}) == INTERRUPTED:
                 return INTERRUPTED
         except (NumbisectError, BudgetSpent) as error:
-            complain(f"call {number} is not explained: {error}")
+            why = words(error.reason) if isinstance(error, BudgetSpent) else str(error)
+            complain(f"call {number} is not explained: {why}")
     return status
 
 

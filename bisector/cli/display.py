@@ -14,8 +14,10 @@ from typing import Any
 from rich.status import Status
 from rich.text import Text
 
+from bisector.core.progress import Step
 from bisector.errors import CannotWrite
 from bisector.report.literal import Literal
+from bisector.report.progress import words
 
 
 def to_stdout(text: str) -> None:
@@ -47,8 +49,7 @@ def _to_nowhere(descriptor: int) -> None:
 
 
 class Display:
-    """Tells the stages of a run. `progress(stage, text)`: stage `probe` is one probe done; any other is a
-    finding worth a line."""
+    """Tells the stages of a run. Stage `probe` is one probe done; any other is a finding worth a line."""
 
     def __init__(
         self, quiet: bool, verbose: bool, no_color: bool, budget_s: float | None, lines: bool = False
@@ -77,7 +78,12 @@ class Display:
         if self.live is not None:
             self.live.stop()
 
-    def progress(self, stage: str, text: str) -> None:
+    def progress(self, stage: str, step: Step) -> None:
+        """What a run tells."""
+        self.tell(stage, words(step))
+
+    def tell(self, stage: str, text: str) -> None:
+        """The same in words."""
         if stage == "probe":
             self.probes += 1
             if self.verbose:

@@ -19,6 +19,7 @@ from click.exceptions import Exit
 
 from bisector.core.budget import BudgetSpent
 from bisector.errors import INTERRUPTED, NumbisectError
+from bisector.report import endings
 from bisector.runner import crash
 
 
@@ -129,7 +130,7 @@ def status_of(error: BaseException, arguments: Sequence[str]) -> int:
     elif isinstance(error, NumbisectError):
         line, status = str(error), error.check_status if check else error.exit_status
     elif isinstance(error, BudgetSpent):
-        line, status = f"{error.reason}, and there is no answer yet", 125 if check else 3
+        line, status = f"{endings.words(error.reason)}, and there is no answer yet", 125 if check else 3
     elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         line, status = "no further file can be opened; raise the limit (`ulimit -n`)", 125 if check else 3
     else:

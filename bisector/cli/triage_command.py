@@ -15,17 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from bisector import wire
+from bisector.core.endings import Ending
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.own_folders import PAGE, TRIAGE_OPTIONS
+from bisector.core.progress import Progress, Step
 from bisector.errors import INTERRUPTED, BadOption, BadTarget
 from bisector.explain import environment
 from bisector.explain.run import Clock
-from bisector.explain.triage.driver import LocalPool, Pool, Progress, Triage, job_command, now
+from bisector.explain.triage.driver import LocalPool, Pool, Triage, job_command, now
 from bisector.explain.triage.failure import Cluster, Looked, clustered
 from bisector.explain.triage.on_ray import RayPool
 from bisector.explain.triage.store import Store
+from bisector.report import endings
 from bisector.report import triage as report
+from bisector.report.progress import words
 from bisector.report.rendered import printable
 from bisector.runner.head import head_of
 from bisector.subject.targets import Skipped, found
@@ -54,8 +58,8 @@ def work(paths: Sequence[str], asked: Options, given: Mapping[str, Any]) -> int:
     """Begins or goes on with the triage of a folder; returns the exit status."""
     with Display(given["quiet"], given["verbose"], given["no_color"], asked.budget_s) as display:
 
-        def progress(stage: str, text: str) -> None:
-            display.progress(stage, printable(text))  # it names files of others
+        def progress(stage: str, step: Step) -> None:
+            display.tell(stage, printable(words(step)))  # it names files of others
 
         try:
             summary = run(paths, asked, given, progress)
@@ -110,7 +114,7 @@ def _pool(ray: str | None, jobs: int | None) -> tuple[Pool, int]:
     return LocalPool(width, job_command), max(1, cores // width)
 
 
-def _once(driver: Triage, named: Sequence[Path], trusted: bool) -> tuple[list[Skipped], str | None]:
+def _once(driver: Triage, named: Sequence[Path], trusted: bool) -> tuple[list[Skipped], Ending | None]:
     """One look at the paths: only what is new is worked on."""
     known, skipped = driver.store.known(), []
     for one in found(named, trusted):
@@ -122,7 +126,7 @@ def _once(driver: Triage, named: Sequence[Path], trusted: bool) -> tuple[list[Sk
     return skipped, driver.work(waiting)
 
 
-def write(store: Store, skipped: Sequence[Skipped], stopped: str | None) -> dict[str, Any]:
+def write(store: Store, skipped: Sequence[Skipped], stopped: Ending | None) -> dict[str, Any]:
     """The summary of a store as files; returns what triage.json holds."""
     failures = list(store.known().values())
     clusters = clustered(failures)
@@ -133,7 +137,7 @@ def write(store: Store, skipped: Sequence[Skipped], stopped: str | None) -> dict
         clusters=[_cluster(cluster, name) for cluster, name in zip(clusters, names, strict=True)],
         failures=[one.to_json() | {"key": one.cause.key if one.cause else None} for one in failures],
         skipped=[{"path": str(one.path), "reason": one.reason} for one in skipped],
-        stopped=stopped,
+        stopped=None if stopped is None else endings.words(stopped),
         status=_status(failures, stopped),
     )
     store.write(store.path / SUMMARY, summary)
@@ -142,7 +146,7 @@ def write(store: Store, skipped: Sequence[Skipped], stopped: str | None) -> dict
     return summary
 
 
-def _status(failures: Sequence[Looked], stopped: str | None) -> int:
+def _status(failures: Sequence[Looked], stopped: Ending | None) -> int:
     diverging = [one for one in failures if one.outcome is Outcome.FAIL]
     if stopped is not None or any(one.cause is None for one in diverging):
         return UNCONFIRMED

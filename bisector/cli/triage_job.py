@@ -18,9 +18,11 @@ from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause, cause_of, pattern
 from bisector.core.cost import Probes
 from bisector.core.decision import DecisionId
+from bisector.core.endings import Ending
 from bisector.core.model import Candidate, Measurement
 from bisector.core.options import Options
 from bisector.core.outcome import OF_STATUS, Outcome
+from bisector.core.progress import Step
 from bisector.errors import AnotherHead, NumbisectError
 from bisector.explain import pipeline
 from bisector.explain.run import Session
@@ -28,6 +30,7 @@ from bisector.explain.search_order import PLACE
 from bisector.explain.study import Study
 from bisector.explain.triage.failure import Looked
 from bisector.explain.triage.store import RUN
+from bisector.report import progress
 from bisector.report.document_json import to_json
 from bisector.report.reasons import words
 from bisector.report.result import document_of
@@ -67,8 +70,8 @@ def _session(run: RunDirectory, options: Options) -> Session:
         return Session(run, options, _say, words)
 
 
-def _say(stage: str, text: str) -> None:
-    print(f"{stage}: {text}", flush=True)
+def _say(stage: str, step: Step) -> None:
+    print(f"{stage}: {progress.words(step)}", flush=True)
 
 
 def _judged(looked: Looked, result: Result, default: Measurement) -> Looked:
@@ -139,8 +142,12 @@ def _after(looked: Looked, answer: Answer, known: Cause | None) -> Looked:
         repro=answer.repro and f"{run}/{answer.repro}",
         n_ops=answer.minimal.n_ops if answer.minimal is not None else None,
         fix=flags[0].id if flags else None,
-        problem=None if cause else (answer.stopped_because or "no cause was confirmed"),
+        problem=None if cause else _why_no_cause(answer.stopped_because),
     )
+
+
+def _why_no_cause(stopped: Ending | None) -> str:
+    return "no cause was confirmed" if stopped is None else words(stopped)
 
 
 def _cannot_tell(looked: Looked, problem: str) -> Looked:

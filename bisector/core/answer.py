@@ -10,6 +10,7 @@ from .confirmed import Confirmed, Decided, Repair, SecondOpinion
 from .cost import Probes, Seconds
 from .criterion import Criterion
 from .decision import Decision, DecisionId
+from .endings import Ending
 from .fix import Conclusion, Fix
 from .flags import Contrast, FlagWalk
 from .followed import Followed, FollowedGraph
@@ -19,7 +20,7 @@ from .mechanism import FoundFamily
 from .model import Measurement, OutputMeasurement, ProbeResult
 from .notes import AlsoDiverges, Note, Relation
 from .protocol import HooksTested
-from .reasons import SILENT, InSecondProcess, Reason, ReprosAgree, ScriptStillDiverges
+from .reasons import SILENT, Reason
 from .reproduced import Reproduced, WrittenTest
 from .script_tried import ScriptTried, UnderFix
 from .search.graded import Graded
@@ -27,6 +28,7 @@ from .search.minimal import MinimalSet
 from .search_notes import MechanismAlone
 from .smaller import Neighbour
 from .trace import NodeTrace
+from .unproved import NotInSecondProcess, ReprosAgree, ScriptStillDiverges, Unproved
 from .verdict import Verdict, VerdictClass, decided
 
 
@@ -55,10 +57,9 @@ class Answer:
     """Everything a run may have found; what stayed empty could not be established.
 
     causes, fixes: each with whether it is confirmed. repro_fix: the ID of the fix that `--fixed` applies;
-    repro_untried: which repro was not tried, and why.
-    repro_agrees: a repro was written and run, and does not
-    diverge. not_shown: why the second process could confirm nothing, None where it could. script: None where
-    the script was not run under a fix.
+    repro_untried: why the script itself was not tried as one. repro_agrees: a repro was written and run, and
+    does not diverge. not_shown: why the second process could confirm nothing, None where it could. script:
+    None where the script was not run under a fix.
     """
 
     target: str
@@ -89,7 +90,7 @@ class Answer:
     repro: str | None = None
     repro_lines: int | None = None
     repro_fix: str | None = None
-    repro_untried: str = ""
+    repro_untried: Ending | None = None
     repro_agrees: bool = False
     not_shown: Reason | None = None
     script: UnderFix | None = None
@@ -100,7 +101,7 @@ class Answer:
     others: tuple[AlsoDiverges, ...] = ()
     notes: tuple[Note, ...] = ()
     builds: FoundBuilds | None = None
-    stopped_because: str | None = None
+    stopped_because: Ending | None = None
 
     @property
     def classified(self) -> Verdict:
@@ -120,15 +121,16 @@ class Answer:
         return frozenset(member.kind for found in sets for member in found.members)
 
     @property
-    def unproved(self) -> Reason | None:
+    def unproved(self) -> Unproved | None:
         """What a fresh process did not show, so that nothing is confirmed; None where it showed all."""
+        script = self.script
         if self.not_shown is not None:
-            return InSecondProcess(self.not_shown)
+            return NotInSecondProcess(self.not_shown)
         if self.repro_agrees and self.repro is None:
             return ReprosAgree(self.repro_untried)
-        if self.script is None or not self.script.refutes or self.others_differ:
+        if script is None or script.reason is None or not script.refutes or self.others_differ:
             return None
-        return ScriptStillDiverges(self.script.fix, self.script.reason)
+        return ScriptStillDiverges(script.fix, script.reason)
 
     @property
     def others_differ(self) -> bool:
@@ -139,7 +141,7 @@ class Answer:
         """With further notes."""
         return replace(self, notes=(*self.notes, *notes))
 
-    def stopped(self, why: str | None) -> Answer:
+    def stopped(self, why: Ending | None) -> Answer:
         """Of a run that ended early; None leaves it as it is."""
         return self if why is None else replace(self, stopped_because=why)
 
@@ -213,7 +215,7 @@ class Answer:
         )  # fmt: skip
         return known.noted(*found.notes)
 
-    def without_script_repro(self, why: str) -> Answer:
+    def without_script_repro(self, why: Ending) -> Answer:
         """Where no graph shows it in plain Python, and the script was not tried as a repro."""
         return replace(self, repro_untried=why)
 
@@ -269,6 +271,6 @@ class Result:
     probes: Probes
     seconds: Seconds
 
-    def interrupted(self, why: str, status: int) -> Result:
+    def interrupted(self, why: Ending, status: int) -> Result:
         """The same where the user ended what was still asked."""
         return replace(self, answer=self.answer.stopped(why), status=status)

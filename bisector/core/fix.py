@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .decision import DecisionId
+from .endings import Ending
 from .graphinfo import GraphInfo
 from .model import Json
 from .notes import Note
@@ -149,4 +150,4 @@ class Conclusion:
     fixes: tuple[tuple[Fix, bool], ...]
     minimal: GraphInfo | None
     notes: tuple[Note, ...]
-    stopped_because: str | None = None
+    stopped_because: Ending | None = None

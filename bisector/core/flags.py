@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .endings import Ending
 from .kinds import KINDS
 from .model import Json, Measurement, ProbeResult
 from .outcome import Outcome
@@ -142,4 +143,4 @@ class Contrast:
     target: Outcome
     repairs: tuple[Settings, ...] = ()
     causes: tuple[Settings, ...] = ()
-    unknown: str | None = None
+    unknown: Ending | None = None

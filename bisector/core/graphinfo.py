@@ -82,11 +82,6 @@ class GraphInfo:
         return sum(n.numel for n in self.leaves)
 
     @property
-    def size(self) -> str:
-        """For a person to read."""
-        return f"{len(self.calls)} calls on {self.elements} elements"
-
-    @property
     def calls(self) -> tuple[NodeInfo, ...]:
         return tuple(n for n in self.nodes if n.op == "call")
 

@@ -161,7 +161,7 @@ class NoBackendDiverges(Note):
 class VariationNotSought(Note):
     """Where runs of the compiled program begin to differ was not looked for."""
 
-    why: str
+    why: Reason
 
 
 @dataclass(frozen=True)
@@ -216,3 +216,20 @@ class KnownCause(Note):
 @dataclass(frozen=True)
 class NoBuildAsked(Note):
     why: str
+
+
+@dataclass(frozen=True)
+class CommitUnknown(Note):
+    """Which commit between two builds it is was not found."""
+
+    why: Reason
+
+
+@dataclass(frozen=True)
+class CommitInBinary(Note):
+    """The later Python over the earlier binary agrees."""
+
+
+@dataclass(frozen=True)
+class UncommittedLeftOut(Note):
+    """The clone has changes that no commit has."""

@@ -112,34 +112,3 @@ class WrongInEveryRun(Reason):
     wrong: Reason
     runs: int
     unlike: int
-
-
-# -- what fresh processes did not show -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AgreesThere(Reason):
-    """Eager and compiled agree in the second process."""
-
-
-@dataclass(frozen=True)
-class InSecondProcess(Reason):
-    """why: a second process could confirm nothing."""
-
-    why: Reason
-
-
-@dataclass(frozen=True)
-class ReprosAgree(Reason):
-    """No repro that was tried diverges in plain Python. untried: which was not tried and why, "" where all
-    were."""
-
-    untried: str
-
-
-@dataclass(frozen=True)
-class ScriptStillDiverges(Reason):
-    """fix: the ID of the one under which the script itself still diverges."""
-
-    fix: str
-    why: Reason

@@ -169,6 +169,11 @@ class LineDiffers(Reason):
 
 
 @dataclass(frozen=True)
+class NoCallSeen(Reason):
+    """No call of what the script compiles was seen."""
+
+
+@dataclass(frozen=True)
 class RecordedAgree(Reason):
     """The calls that were looked at agree."""
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .endings import Ending
 from .outcome import Outcome
-from .reasons import SILENT, Reason
+from .reasons import Reason
 
 
 @dataclass(frozen=True)
 class UnderFix:
     """The user's own script, run plainly under a fix, against its run with compilation off. fix: its ID.
-    comparisons: how many of its own comparisons agree, where all do. own_difference: which of them fails with
-    compilation off too, and why; silent where none does. mends_some: it still
-    diverges, and what does so did so without the fix too, while something else is mended: it may be of
-    another cause."""
+    reason: None where it agrees. comparisons: how many of its own comparisons agree, where all do.
+    own_difference: which of them fails with compilation off too, and why; None where none does. mends_some:
+    what still diverges did so without the fix too, while something else is mended: it may be of another
+    cause."""
 
     fix: str
     outcome: Outcome
-    reason: Reason
+    reason: Reason | None
     comparisons: int
-    own_difference: Reason = SILENT
+    own_difference: Reason | None = None
     mends_some: bool = False
 
     @property
@@ -35,7 +36,7 @@ class ScriptTried:
     stopped_because: why no more were tried, None where none was left."""
 
     fixes: tuple[UnderFix, ...] = ()
-    stopped_because: str | None = None
+    stopped_because: Ending | None = None
 
     @property
     def shown(self) -> UnderFix | None:

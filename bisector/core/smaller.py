@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from .case import Case
 from .decision import DecisionId
+from .endings import Ending
 from .graphinfo import Axis
 from .model import ProbeResult
 from .notes import Note
@@ -55,7 +56,7 @@ class Reduced:
     default: ProbeResult
     uncut: dict[Axis, int]
     also_seen: Sequence[AlsoSeen] = ()
-    stopped_because: str | None = None
+    stopped_because: Ending | None = None
 
 
 @dataclass(frozen=True)

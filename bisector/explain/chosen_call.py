@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bisector.core import progress as told
 from bisector.core.accuracy import beneath_tolerance_in_calls
 from bisector.core.criterion import Criterion
 from bisector.core.judge import judge
@@ -50,8 +51,7 @@ def chosen_call(session: Session) -> Seen:
     if not agrees or not session.lab.hello().unseeded:
         return seen
     first, more = session.seed, (session.seed + 1, session.seed + 2)
-    seeds_note = "they agree; the script sets no seed, and is run with seeds {} and {} too"
-    session.progress("capture", seeds_note.format(*more))
+    session.progress("capture", told.OtherSeeds(more))
     outcomes = script_of(session).by_seed(more, seen.criterion)
     diverging = [seed for seed, outcome in outcomes.items() if outcome is Outcome.FAIL]
     unknown = [seed for seed, outcome in outcomes.items() if outcome is Outcome.UNRESOLVED]
@@ -70,8 +70,7 @@ def _seen(session: Session) -> Seen:
     """What is seen with the seed of the session."""
     hello = session.lab.hello()
     if hello.environment:
-        names = ", ".join(sorted(hello.environment))
-        session.progress("capture", f"again with {names}, which the script sets before it imports torch")
+        session.progress("capture", told.AgainWith(sorted(hello.environment)))
         session.begin_again("again", environment=hello.environment)
         hello = session.lab.hello()
     if environment.has_gpu() and any("cpu" in call.devices for call in hello.calls):
@@ -79,8 +78,8 @@ def _seen(session: Session) -> Seen:
     if hello.nothing is not None:
         return _without_calls(session, hello, hello.nothing)
     chosen = choose(session)
-    if differs := _differs_beneath(session, chosen, hello):
-        session.progress("capture", f"again with fallback_random=True, under which {differs}")
+    if (again := _differs_beneath(session, chosen, hello)) is not None:
+        session.progress("capture", again)
         session.begin_again("drawing alike", config=dict.fromkeys(DRAWS_ALIKE, True))
         hello = session.lab.hello()
         chosen = choose(session)
@@ -90,7 +89,7 @@ def _seen(session: Session) -> Seen:
         return Seen(chosen)
     if not is_a_script(session, hello):
         return Seen(chosen, unseen=_unseen(hello) if session.options.call is None else None)
-    session.progress("capture", "no captured call diverges; running the script with and without compilation")
+    session.progress("capture", told.NoCallDiverges())
     seen = seen_in_script(session, chosen)
     diverging = seen.witness.shown.call if seen.witness is not None else None
     if hello.skipped_calls and diverging is not None:
@@ -201,17 +200,19 @@ def _without_calls(session: Session, hello: Recorded, problem: str) -> Seen:
 _OWN_DRAWS_HIDE = (VerdictClass.NONDETERMINISTIC, VerdictClass.UNRESOLVED)
 
 
-def _differs_beneath(session: Session, chosen: Divergence, hello: Recorded) -> str:
-    """What does not agree also where both draw the same random numbers, the call or else the script; empty
+def _differs_beneath(
+    session: Session, chosen: Divergence, hello: Recorded
+) -> told.AgainDrawingAlike | None:
+    """What does not agree also where both draw the same random numbers, the call or else the script; None
     where all does, or nothing is drawn."""
     same_random = chosen.evidence.alike
     if same_random is not None and chosen.verdict.kind in _OWN_DRAWS_HIDE:
         fails = judge(same_random, chosen.study.criterion).outcome is Outcome.FAIL
-        return "it diverges too" if fails else ""
+        return told.AgainDrawingAlike(is_script=False) if fails else None
     if chosen.verdict.kind is not VerdictClass.RANDOM or not is_a_script(session, hello):
-        return ""
+        return None
     whole = script_of(session).with_same_random(held_to_as_a_script(session, chosen))
-    return "" if whole.outcome is Outcome.PASS else "the script does not agree"
+    return None if whole.outcome is Outcome.PASS else told.AgainDrawingAlike(is_script=True)
 
 
 def _diverges(chosen: Divergence) -> bool:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from bisector.core import progress as told
 from bisector.core.case import WHOLE
 from bisector.core.confirmed import Confirmed, Decided, HeldRepair, Repair, SecondOpinion
 from bisector.core.decision import Decision, DecisionId
-from bisector.core.fix_source import python_literal
+from bisector.core.endings import AgreesThere, Ending, OtherGraph, OtherInputs, Problem
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Json, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
-from bisector.core.reasons import AgreesThere, Message, Reason
+from bisector.core.reasons import Reason
 from bisector.core.recorded import RecordedCall
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search_notes import NotConfirmed
 from bisector.errors import NumbisectError
 
-from .run import Words
-from .search_order import PLACE, finest, listed
+from .search_order import PLACE, finest
 from .study import Study
 
-OTHER_INPUTS = "a second run of the script gave other inputs; seed it, or use --seed"
 MOST_MEMBERS = 8  # of a set whose members are tried one by one a second time
 WRITTEN_IN_TORCH = frozenset({PLACE, "decomp"})  # kinds whose formula is a function of torch's own source
 
@@ -62,15 +61,15 @@ def confirm(
         places = repairs[0].members
     decisions = _with_sources(confirming.study, decided.decisions, [*repairs, *causes], places)
     asked = _ask(confirming, decided, repairs, causes, flags, family, backends)
-    if isinstance(asked, str):
+    if isinstance(asked, Ending):
         return Confirmed(
             tuple(Repair(r, False, 0.0) for r in repairs),
             tuple((c, False) for c in causes),
             places,
             decisions,
             refuted=frozenset(flags),
-            not_shown=Message(asked),
-            notes=(NotConfirmed(Message(asked)),),
+            not_shown=asked,
+            notes=(NotConfirmed(asked),),
         )
     diverges = asked.default.outcome is Outcome.FAIL
     not_shown = None if diverges else _no_divergence(asked.default)
@@ -92,20 +91,12 @@ def confirm(
     )
 
 
-def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]], words: Words) -> str:
-    """What is confirmed, in a line. flags: the settings of fixes by flags, as `confirm` was given them.
-    words: as of Session."""
-    causes = [listed(cause.members) for cause, proved in found.causes if proved]
-    repairs = [listed(repair.found.members) for repair in found.repairs if repair.confirmed]
-    settings = [
-        ", ".join(f"{name} = {python_literal(value)}" for name, value in values.items())
-        for key, values in flags.items()
-        if key not in found.refuted
-    ]
-    parts = [f"the cause is {' or '.join(causes)}"] if causes else []
-    parts += [f"without {' or '.join(repairs)} it agrees"] if repairs else []
-    parts += [f"{' or '.join(settings)} repairs it"] if settings else []
-    return "; ".join(parts) or ("nothing" if found.not_shown is None else words(found.not_shown))
+def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> told.Confirmed:
+    """What is confirmed. flags: the settings of fixes by flags, as `confirm` was given them."""
+    causes = [cause.members for cause, proved in found.causes if proved]
+    repairs = [repair.found.members for repair in found.repairs if repair.confirmed]
+    settings = [values for key, values in flags.items() if key not in found.refuted]
+    return told.Confirmed(causes, repairs, settings, found.not_shown)
 
 
 def _is_minimal(repair: MinimalSet[DecisionId], asked: SecondWorkerResults) -> bool:
@@ -130,7 +121,7 @@ def confirm_also(confirming: Confirming, before: Confirmed, repair: MinimalSet[D
     """With one more repair, where those that were found do not repair the whole."""
     asked = _ask(confirming, Decided(WHOLE), [repair], [], {})
     decisions = _with_sources(confirming.study, before.decisions, [repair], before.places)
-    if isinstance(asked, str):
+    if isinstance(asked, Ending):
         return replace(before, decisions=decisions)
     denied = asked.denied
     diverges, opinion = asked.default.outcome is Outcome.FAIL, before.second
@@ -193,7 +184,7 @@ def _ask(
     flags: Mapping[str, Mapping[str, Json]],
     family: Sequence[DecisionId] = (),
     backends: Sequence[str] = (),
-) -> SecondWorkerResults | str:
+) -> SecondWorkerResults | Ending:
     """Or why the second worker could not be asked."""
     study, case = confirming.second, decided.case
     deny = list(dict.fromkeys(rest for repair in repairs for rest in _rests(repair)))
@@ -209,7 +200,7 @@ def _ask(
             return other
         results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:
-        return str(error)
+        return Problem(str(error))
     default, *rest_of = results
     denied, rest_of = rest_of[: len(repairs)], rest_of[len(repairs) :]
     held, rest_of = rest_of[: len(flags)], rest_of[len(flags) :]
@@ -226,13 +217,13 @@ def _ask(
     )
 
 
-def other_call(study: Study, call: RecordedCall) -> str | None:
+def other_call(study: Study, call: RecordedCall) -> Ending | None:
     """Why the call of this study's worker is not this one: the same is one of graph, settings and inputs."""
     there = next((c for c in study.lab.hello().calls if c.index == study.call), None)
     if there is None or there.digest != call.digest:
-        return OTHER_INPUTS
+        return OtherInputs()
     same = there.code == call.code and there.settings == call.settings
-    return None if same else "a second run of the script gave another graph or other settings"
+    return None if same else OtherGraph()
 
 
 def _with_sources(

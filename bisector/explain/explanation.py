@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from bisector.core import progress as told
 from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.confirmed import Confirmed, Decided
 from bisector.core.decision import DecisionId
+from bisector.core.endings import Ending
 from bisector.core.fix import PASSES, Conclusion
 from bisector.core.fix_source import PER_GRAPH
 from bisector.core.flags import Flag, FlagWalk
@@ -66,7 +68,7 @@ class Explanation:
         self.preflight: Preflight | None = None
         self.followed: Followed | None = None
         self.whole = Start(WHOLE, divergence.default)
-        self.stopped_because: str | None = None
+        self.stopped_because: Ending | None = None
         self.of_whole: MinimalSet[DecisionId] | None = None
         self._begin_with(self.whole)
 
@@ -86,11 +88,11 @@ class Explanation:
         self.test = WrittenTest()
         self.neighbour: Neighbour | None = None
 
-    def ended_by(self, reason: str) -> None:
+    def ended_by(self, reason: Ending) -> None:
         """The budget ended the run."""
         self.stopped_because = reason
 
-    def _stopped(self, reason: str | None) -> None:
+    def _stopped(self, reason: Ending | None) -> None:
         """A stage ended early; the first reason counts."""
         self.stopped_because = self.stopped_because or reason
 
@@ -138,7 +140,7 @@ class Explanation:
                     found = walk(self.study, flags, settings, WHOLE, self.whole.default.measurement)
         self.walk = found
         self.study = replace(self.study, conservative=found.conservative)
-        self._say("flags", f"repair it: {', '.join(found.repairing) or 'none so far'}")
+        self._say("flags", told.FlagsTried(found.repairing))
         self.on_progress(self.answer())
 
     def _decide(self, start: Start) -> Decided:
@@ -149,7 +151,7 @@ class Explanation:
         self.decided = found
         self._stopped(found.sets.stopped_because)
         causes, repairs = len(found.sets.causes), len(found.sets.repairs)
-        self._say("causes", f"causes found: {causes}, repairs found: {repairs}")
+        self._say("causes", told.SetsFound(causes, repairs))
         return found
 
     def _suspects(self) -> Suspects:
@@ -163,7 +165,7 @@ class Explanation:
         finally:
             self.second.close()
         self.confirmed = found
-        self._say("confirmed", summary(found, flags_to_confirm(self.walk), self.session.words))
+        self._say("confirmed", summary(found, flags_to_confirm(self.walk)))
         self.on_progress(self.answer())
         return found
 
@@ -208,8 +210,8 @@ class Explanation:
     def _conclude(self, case: Case) -> Conclusion:
         raise NotImplementedError
 
-    def _say(self, stage: str, text: str) -> None:
-        self.session.progress(stage, text)
+    def _say(self, stage: str, step: told.Step) -> None:
+        self.session.progress(stage, step)
 
     @property
     def _trace(self) -> Trace | None:

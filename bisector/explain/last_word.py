@@ -10,15 +10,15 @@ from bisector.core.criterion import Criterion
 from bisector.core.fix import Fix, PlainFix, UseBackend
 from bisector.core.outcome import Outcome
 from bisector.core.program import PlainRun
-from bisector.core.reasons import SILENT, Message
+from bisector.core.progress import ScriptUnderFix
+from bisector.core.reasons import SILENT
+from bisector.core.script_reasons import NoCallSeen
 from bisector.core.script_tried import ScriptTried, UnderFix
 from bisector.core.shown import CALL, ScriptResult, differing_places
 
 from .repro import MOST_FIXES
 from .run import Session
 from .witness import script_of
-
-NO_CALL = "no call of what it compiles was seen"
 
 
 class LastWord:
@@ -42,8 +42,7 @@ class LastWord:
             if (reason := self.session.clock.exhausted()) is not None:
                 return replace(found, stopped_because=reason)
             tried = self._under(fix, plain)
-            outcome = self.session.words(tried.reason) or "agrees with eager"
-            self.session.progress("script", f"with {fix.id} the script itself: {outcome}")
+            self.session.progress("script", ScriptUnderFix(fix.id, tried.reason))
             found = ScriptTried((*found.fixes, tried))
             self.session.known = partial(answer.with_script, found)
             if tried.outcome is Outcome.PASS:
@@ -53,12 +52,12 @@ class LastWord:
     def _under(self, fix: Fix, plain: PlainFix) -> UnderFix:
         shown, run, eager = self._script.under(plain, self.criterion)
         if shown.outcome is Outcome.PASS and not run.calls:
-            return UnderFix(fix.id, Outcome.UNRESOLVED, Message(NO_CALL), 0)
+            return UnderFix(fix.id, Outcome.UNRESOLVED, NoCallSeen(), 0)
         agreed = sum(run.agreed) if all(run.agreed) else 0
         own = self._script.own_difference(eager)
         mends_some = shown.diverges and self._mends_some(shown, run, eager)
-        differs = own.reason if own else SILENT
-        return UnderFix(fix.id, shown.outcome, shown.reason, agreed, differs, mends_some)
+        reason = None if shown.reason == SILENT else shown.reason
+        return UnderFix(fix.id, shown.outcome, reason, agreed, own.reason if own else None, mends_some)
 
     def _mends_some(self, shown: ScriptResult, run: PlainRun, eager: PlainRun) -> bool:
         """Whether what still differs is a part of what differs without the fix; the script's own comparisons

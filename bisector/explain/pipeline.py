@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from bisector.core import progress as told
 from bisector.core.answer import Answer, Result
 from bisector.core.backends import RUNGS_ABOVE
 from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE
 from bisector.core.clusters import Cause
 from bisector.core.cost import Probes
+from bisector.core.endings import Interrupted
 from bisector.core.flags import Contrast
 from bisector.core.model import Measurement
 from bisector.core.notes import KnownCause, NotShownInFork
@@ -43,19 +45,18 @@ from .subject import whole_script
 
 Belongs = Callable[[Study, Measurement], Cause | None]
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
-STOPPED = "it was interrupted"
 MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 
 def begin(session: Session) -> Judged:
     """The verdict."""
-    session.progress("capture", f"running {session.options.target}")
+    session.progress("capture", told.Running(session.options.target))
     with session.clock.stage("capture"):
         seen = chosen_call(session)
     found = judge_seen(session, seen)
     verdict = found.finding.verdict
     session.known = lambda: found.answer
-    session.progress("verdict", f"{verdict.kind.value}: {session.words(verdict.reason)}")
+    session.progress("verdict", told.Judged(verdict))
     return found
 
 
@@ -107,7 +108,7 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
     explained = finer or any(proved for _, proved in found.causes)
     if explained or found.first_bad_backend not in RUNGS_ABOVE or session.clock.exhausted() is not None:
         return None
-    session.progress("capture", "nothing in the graph repairs it; running the script itself")
+    session.progress("capture", told.GraphRepairsNothing())
     seen = seen_in_script(session, judged.chosen)
     if seen.witness is None or not seen.witness.shown.diverges:
         return None
@@ -167,7 +168,7 @@ def _asked_of_the_script(session: Session, answer: Answer, last_word: LastWord) 
     if found.repro is not None:
         return found
     if (spent := session.clock.exhausted()) is not None:
-        return found.without_script_repro(f"the script itself was not tried as one: {spent}")
+        return found.without_script_repro(spent)
     writer = script_writer(session, last_word.criterion)
     return found.with_repro(reproduce(session, writer, WHOLE, found))
 
@@ -190,10 +191,10 @@ def interrupted(session: Session, found: Result | None) -> Result | None:
     """The result of a run that the user ended: what was known by then. None where that is no verdict yet.
     found: its result, where only the question about builds was still open."""
     if found is not None:
-        return found.interrupted(STOPPED, INTERRUPTED)
+        return found.interrupted(Interrupted(), INTERRUPTED)
     if session.known is None:
         return None
-    return _finish(session, session.known().stopped(STOPPED).proved(), INTERRUPTED)
+    return _finish(session, session.known().stopped(Interrupted()).proved(), INTERRUPTED)
 
 
 def _finish(session: Session, answer: Answer, status: int) -> Result:

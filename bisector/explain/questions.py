@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from bisector.core.budget import BudgetSpent
 from bisector.core.case import Case
 from bisector.core.decision import Decision, DecisionId
+from bisector.core.endings import QuestionsSpent
 from bisector.core.judge import proof
 from bisector.core.model import Candidate, ProbeResult
 from bisector.core.outcome import Outcome
@@ -31,7 +32,7 @@ class Allowance:
 
     def spend(self) -> None:
         if self.questions is not None and self.asked >= self.questions:
-            raise BudgetSpent(f"the search for decisions ended after {self.questions} questions")
+            raise BudgetSpent(QuestionsSpent(self.questions))
         self.asked += 1
 
 

@@ -18,6 +18,7 @@ from bisector.core.fix import Fix
 from bisector.core.model import Measurement
 from bisector.core.notes import Note
 from bisector.core.own_folders import TEST
+from bisector.core.progress import FailsAsTest, ReproDiverges
 from bisector.core.protocol import Failed, Repro, ScriptSpec
 from bisector.core.repro_file import TITLE, usage
 from bisector.core.reproduced import Reproduced, ReproPlan, WrittenTest
@@ -216,8 +217,7 @@ class _Attempts:
         if shown.fix is not None and ran.fixed is False:
             self.refuted.append(shown.fix.id)
             return self._give_up(FixFailsInRepro(shown.fix.id), Next.FIX)
-        fixed = "no fix that plain torch can express" if ran.fixed is None else "--fixed agrees"
-        self.session.progress("repro", f"{self.session.run.repro.name} diverges; {fixed}")
+        self.session.progress("repro", ReproDiverges(self.session.run.repro.name, ran.fixed is not None))
         return Reproduced(
             shown,
             self.session.run.repro.name,
@@ -287,5 +287,5 @@ def write_test(session: Session, shown: ReproPlan) -> WrittenTest:
     if ended.status != TEST_FAILED:
         path.unlink()
         return WrittenTest(note=NotFailingAsTest(ended.first_line))
-    session.progress("test", f"{path.name} fails: {ended.first_line}")
+    session.progress("test", FailsAsTest(path.name, ended.first_line))
     return WrittenTest(path.name)

@@ -13,14 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bisector.core.case import WHOLE
 from bisector.core.cost import STAGES, Seconds
-from bisector.core.evidence import Evidence
+from bisector.core.endings import Ending, SecondsSpent
 from bisector.core.messages import SCRIPT_S, SEED, LoadOptions, ProgramOptions, WorkerOptions
-from bisector.core.model import Base, Json, Measurement
+from bisector.core.model import Json
 from bisector.core.options import Options
 from bisector.core.printed import PrintedLine
-from bisector.core.protocol import PROBES, Failed, Request, RunProbe, RunVerdict
+from bisector.core.progress import Probed, Progress
+from bisector.core.protocol import PROBES, Request
 from bisector.core.reasons import Reason
 from bisector.core.recorded import RecordedCall
 from bisector.core.shares import Shares
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from bisector.core.answer import Answer  # which is made of what uses a session
 
 PROBE_S = 120.0  # for a probe of a graph of few calls
-Progress = Callable[[str, str], None]  # (stage, what is being done or was found)
 Words = Callable[[Reason], str]
 
 
@@ -69,10 +68,9 @@ class Clock:
     def elapsed(self) -> float:
         return time.monotonic() - self.started
 
-    def exhausted(self) -> str | None:
-        if self.budget_s is not None and self.elapsed() > self.budget_s:
-            return f"the budget of {self.budget_s:g} s is spent"
-        return None
+    def exhausted(self) -> Ending | None:
+        spent = self.budget_s is not None and self.elapsed() > self.budget_s
+        return SecondsSpent(self.budget_s) if self.budget_s is not None and spent else None
 
     def left_s(self) -> float | None:
         """Of the budget; None where there is none."""
@@ -100,7 +98,7 @@ Foreseen = Callable[[Study, RecordedCall], Sequence[Request[Any]]]
 class Session:
     """One run: where it writes, what it was asked, and how it tells of its progress.
 
-    words: of a reason, for the progress and the comment on top of a repro. They are the report's, which no
+    words: of the reason of a verdict, for the comment on top of a repro. They are the report's, which no
     stage imports; the command gives them.
     """
 
@@ -229,7 +227,7 @@ class Session:
     def _answered(self, request: Request[Any], answer: Any, known: Known) -> None:
         if isinstance(request, PROBES):
             self.counts["cached" if known is Known.JOURNAL else "run"] += 1
-            self.progress("probe", _probe_line(request, answer))
+            self.progress("probe", Probed(request, answer))
 
     def study(self, call: RecordedCall) -> Study:
         if self.options.timeout_s is None:
@@ -282,24 +280,3 @@ def keep_script(run: RunDirectory, target: Path) -> None:
     except (OSError, UnicodeDecodeError, SyntaxError):
         return  # Python will say why it cannot run it
     run.write_text(run.script, source)
-
-
-def _probe_line(request: RunProbe | RunVerdict, answer: Measurement | Evidence | Failed) -> str:
-    """A probe in one line for `--verbose`: what was asked, and how long it took or why it failed."""
-    parts = []
-    if isinstance(request, RunProbe):
-        candidate = request.candidate
-        parts = [f"{name}={value}" for name, value in candidate.flags]
-        if members := sorted(candidate.members):
-            verb = "allow" if candidate.base is Base.PLAIN else "deny"
-            more = f" and {len(members) - 1} more" if len(members) > 1 else ""
-            parts.append(f"{verb} {members[0]}{more}")
-    parts.append("on the whole" if request.about.case == WHOLE else "on a smaller case")
-    return f"{', '.join(parts)}: {_came_of(answer)}"
-
-
-def _came_of(answer: Measurement | Evidence | Failed) -> str:
-    if isinstance(answer, Failed):
-        return answer.reason
-    measurement = answer.default if isinstance(answer, Evidence) else answer
-    return measurement.error or f"{measurement.seconds:.2f} s"

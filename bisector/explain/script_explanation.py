@@ -7,6 +7,7 @@ from collections.abc import Callable
 from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.fix import Conclusion
+from bisector.core.progress import FirstBadBackend
 from bisector.core.reduction.script import compiled_alone, fewest_calls, fewest_graphs
 from bisector.core.search_notes import DecisionsOfTheScript
 from bisector.core.smaller import Scope, Start
@@ -31,7 +32,7 @@ class ScriptExplanation(Explanation):
     def explain(self) -> None:
         with self.session.clock.stage("localise"):
             self.preflight = Preflight(self._tested_hooks(), self.so_far.first_bad_backend, None, {})
-        self._say("backends", f"first diverging backend: {self.preflight.first_bad_backend}")
+        self._say("backends", FirstBadBackend(self.preflight.first_bad_backend))
         self._begin_with(self._in_fewest_graphs())
         self._walk_flags()
         self.second.start_early()

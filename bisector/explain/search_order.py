@@ -41,7 +41,7 @@ def finest(sets: Sequence[MinimalSet[DecisionId]]) -> list[MinimalSet[DecisionId
 
 
 def listed(members: Sequence[str]) -> str:
-    """The members in a line of progress, or the first of many."""
+    """The members in a line, or the first of many."""
     return " + ".join(members) if len(members) <= 4 else f"{members[0]} and {len(members) - 1} more"
 
 

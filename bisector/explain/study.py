@@ -11,6 +11,7 @@ from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.decision import DecisionId
+from bisector.core.endings import Ending
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.judge import judge, together
 from bisector.core.model import Base, Candidate, Json, Measurement, ProbeResult, Signature
@@ -100,7 +101,7 @@ class Study:
     repeat: int = 1
     runs: int = 1
     conservative: Mapping[str, Json] = field(default_factory=dict)
-    exhausted: Callable[[], str | None] = lambda: None
+    exhausted: Callable[[], Ending | None] = lambda: None
     counts: Counter[str] = field(default_factory=Counter)
     hooks_off: Mapping[str, str] = field(default_factory=dict)
     width: int = 1

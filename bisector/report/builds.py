@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bisector.core.found_builds import ChangedDefaults, FoundBuilds
-from bisector.core.outcome import Outcome
 
 from .blocks import Link, Paragraph, Report, Section, Span, Table, Tone, cell, items
 from .document import Document
+from .endings import OUTCOMES
 from .words import conjunction, file_name
 
-OUTCOMES = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}
 SHORT = 10  # characters of a commit
 MOST_COMMITS = 20  # that are listed; result.json has them all
 
@@ -78,6 +77,11 @@ def tried(builds: FoundBuilds) -> Sequence[Sequence[str]]:
         ]
         for build in builds.tried
     ]
+
+
+def because(reason: str, same_as: str | None) -> str:
+    """Why a build has its outcome. same_as: the build of the same commit that was run in its place."""
+    return f"the same commit as {same_as}" if same_as else reason
 
 
 def commits(builds: FoundBuilds) -> list[str]:

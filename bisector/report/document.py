@@ -318,15 +318,14 @@ class OtherCall:
 
 @dataclass(frozen=True, kw_only=True)
 class UnderFix:
-    """The user's own script under a fix, as core.script_tried.UnderFix has it, with what it says in words.
-    remaining: what still differs, where something else is mended; empty where nothing is."""
+    """As of core/script_tried.py. remaining: the reason, where something else is mended."""
 
     fix: str
     outcome: Outcome
     reason: str
     comparisons: int
-    own_difference: str = ""
-    remaining: str = ""
+    own_difference: str
+    remaining: str
 
 
 @dataclass(frozen=True, kw_only=True)

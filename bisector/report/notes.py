@@ -12,7 +12,7 @@ from bisector.core.notes import Note, Relation
 from bisector.core.outcome import Outcome
 
 from .reasons import words as words_of_reason
-from .script_reasons import named
+from .words import named
 
 MOST_TOLD = 3  # decisions of a set that are named
 
@@ -39,6 +39,9 @@ _FIXED: Mapping[type[Note], str] = {
     "graph diverging",
     searched.InputsReplaced: "the inputs of the minimal case are not the script's own: some were multiplied, "
     "cast or given plainer values, with which a case this small diverges alike",
+    seen.CommitInBinary: "the commit: the change comes with the binary, so that each commit must be built; "
+    "`git bisect run numbisect check` in a clone does that",
+    seen.UncommittedLeftOut: "what is not committed in the clone: each commit was taken as it is",
     searched.NotRepairedAlike: "it diverges in the same way, but what repairs the target does not repair it",
 }
 
@@ -135,7 +138,7 @@ def _(note: seen.BackendUnjudged) -> str:
 
 @words.register
 def _(note: seen.VariationNotSought) -> str:
-    return f"where the runs begin to differ was not looked for: {note.why}"
+    return f"where the runs begin to differ was not looked for: {words_of_reason(note.why)}"
 
 
 @words.register
@@ -176,6 +179,11 @@ def _(note: seen.KnownCause) -> str:
 @words.register
 def _(note: seen.NoBuildAsked) -> str:
     return f"no build was asked: {note.why}"
+
+
+@words.register
+def _(note: seen.CommitUnknown) -> str:
+    return f"the commit: {words_of_reason(note.why)}"
 
 
 # -- the search ---------------------------------------------------------------------------------------------

@@ -12,11 +12,12 @@ from bisector.core import probe_reasons as probe
 from bisector.core import reasons as why
 from bisector.core import script_reasons as script
 from bisector.core import value_reasons as values
+from bisector.core.endings import Ending
 from bisector.core.program import EffectKind
 from bisector.core.reasons import Reason
 
-from . import probe_reasons, script_reasons, value_reasons
-from .script_reasons import named
+from . import endings, probe_reasons, script_reasons, value_reasons
+from .words import named
 
 MOST_NAMED = 3  # tensors of one call
 EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
@@ -31,7 +32,6 @@ _FIXED: Mapping[type[Reason], str] = {
     "`-c fallback_random=True` both draw the same",
     why.BuildsAlone: "the builds alone were asked",
     why.EagerDiffers: EAGER_DIFFERS,
-    why.AgreesThere: "eager and compiled agree there",
 }
 
 
@@ -62,6 +62,11 @@ def _(reason: probe.AnotherSignature) -> str:
 
 
 @words.register
+def _(reason: Ending) -> str:
+    return endings.words(reason)
+
+
+@words.register
 def _(reason: why.Together) -> str:
     return "; ".join(map(words, reason.parts))
 
@@ -69,22 +74,6 @@ def _(reason: why.Together) -> str:
 @words.register
 def _(reason: why.OfOutput) -> str:
     return f"{reason.path}: {words(reason.why)}"
-
-
-@words.register
-def _(reason: why.InSecondProcess) -> str:
-    return f"in a second process: {words(reason.why)}"
-
-
-@words.register
-def _(reason: why.ReprosAgree) -> str:
-    untried = f", and {reason.untried}" if reason.untried else ""
-    return f"no repro of it that was tried diverges in plain Python{untried}"
-
-
-@words.register
-def _(reason: why.ScriptStillDiverges) -> str:
-    return f"with {reason.fix} the script itself still diverges: {words(reason.why)}"
 
 
 # -- runs and their shapes ----------------------------------------------------------------------------------

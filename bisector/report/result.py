@@ -26,6 +26,7 @@ from bisector.core.smaller import Neighbour
 from bisector.core.trace import NodeTrace
 
 from . import document as parts
+from . import endings, unproved
 from .document import VERSION, Document
 from .notes import words
 from .probe_reasons import measure
@@ -75,7 +76,7 @@ def document_of(result: Result) -> Document:
         report_markdown="report.md",
         probes=result.probes,
         seconds=result.seconds,
-        stopped_because=answer.stopped_because,
+        stopped_because=None if answer.stopped_because is None else endings.words(answer.stopped_because),
         seed=answer.seed,
         settings=answer.settings,
         hooks_off=answer.hooks_off,
@@ -86,7 +87,7 @@ def document_of(result: Result) -> Document:
         others=tuple(map(_other, answer.others)),
         family=None if answer.family is None else _family(answer.family),
         script=None if answer.script is None else _under_fix(answer.script),
-        unproved=None if answer.unproved is None else words_of_reason(answer.unproved),
+        unproved=None if answer.unproved is None else unproved.words(answer.unproved),
         entry=answer.entry,
         confirmation=_confirmation(answer),
     )
@@ -112,18 +113,6 @@ def _other(call: AlsoDiverges) -> parts.OtherCall:
         entry=call.entry,
         reason=words_of_reason(call.reason),
         same_cause=_SAME_CAUSE[call.cause],
-    )
-
-
-def _under_fix(script: UnderFix) -> parts.UnderFix:
-    reason = words_of_reason(script.reason)
-    return parts.UnderFix(
-        fix=script.fix,
-        outcome=script.outcome,
-        reason=reason,
-        comparisons=script.comparisons,
-        own_difference=words_of_reason(script.own_difference),
-        remaining=reason if script.mends_some else "",
     )
 
 
@@ -270,7 +259,7 @@ def _contrast(contrast: Contrast) -> parts.Contrasted:
         target=contrast.target,
         repairs=tuple(contrast.repairs),
         causes=tuple(contrast.causes),
-        unknown=contrast.unknown,
+        unknown=None if contrast.unknown is None else endings.words(contrast.unknown),
     )
 
 
@@ -302,6 +291,19 @@ def _nearest(found: Neighbour) -> parts.Nearest:
     lines = tuple(found.diff) if len(found.diff) <= SHOWN_LINES else ()
     return parts.Nearest(
         differs_by=found.differs_by, artifact_diff=NEIGHBOUR if found.diff else None, diff=lines
+    )
+
+
+def _under_fix(script: UnderFix) -> parts.UnderFix:
+    reason = "" if script.reason is None else words_of_reason(script.reason)
+    own = script.own_difference
+    return parts.UnderFix(
+        fix=script.fix,
+        outcome=script.outcome,
+        reason=reason,
+        comparisons=script.comparisons,
+        own_difference="" if own is None else words_of_reason(own),
+        remaining=reason if script.mends_some else "",
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bisector.core import script_reasons as script
-from bisector.core.notes import CallName
 from bisector.core.reasons import Reason
 
 GIVEN = "where each call gives what it gave compiled"
@@ -15,6 +14,7 @@ FIXED: Mapping[type[Reason], str] = {
     script.NoSecondRun: "no second run was made",
     script.LineMoves: "all of that line moves from run to run",
     script.CallNotMet: f"{GIVEN} the script does not come to that call",
+    script.NoCallSeen: "no call of what it compiles was seen",
     script.RecordedAgree: "the calls that were looked at agree",
     script.FailsInEager: "the script's own comparison fails although every graph ran in eager: the "
     "difference is made before any backend (by Dynamo, or by the script itself)",
@@ -60,8 +60,3 @@ FIXED: Mapping[type[Reason], str] = {
     script.SaysAtTimes: "all values of its calls are bit-equal, and with compilation off it says the same "
     "at times",
 }
-
-
-def named(call: CallName) -> str:
-    """A call of the script, as a sentence names it."""
-    return f"call {call.number} (`{call.entry}`)"

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from bisector.core.decision import DecisionId
 from bisector.core.fix_source import python_literal
 from bisector.core.kinds import KINDS
+from bisector.core.notes import CallName
 from bisector.core.verdict import Rule, VerdictClass
 
 from .document import Document, Fix, VerdictPart
@@ -184,3 +185,8 @@ def decision_source(result: Document, decision_id: DecisionId) -> str:
     """Where torch writes the formula of a decision, in a sentence; empty where it is not known."""
     described = result.decisions.get(decision_id)
     return f"Its formula is in {described.source}." if described and described.source else ""
+
+
+def named(call: CallName) -> str:
+    """A call of the script, as a sentence names it."""
+    return f"call {call.number} (`{call.entry}`)"

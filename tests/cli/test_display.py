@@ -21,9 +21,9 @@ LINE = json.loads(resources.files("bisector.report").joinpath("lines.schema.json
 
 def test_a_program_is_told_each_thing_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     with Display(quiet=False, verbose=False, no_color=True, budget_s=None, lines=True) as display:
-        display.progress("capture", "running case.py")
-        display.progress("probe", "on the whole: 0.1 s")
-        display.progress("verdict", "agrees: ")
+        display.tell("capture", "running case.py")
+        display.tell("probe", "on the whole: 0.1 s")
+        display.tell("verdict", "agrees: ")
     shown = capsys.readouterr()
     lines = [json.loads(line) for line in shown.out.splitlines()]
     assert [(line["stage"], line["text"], line["probes"]) for line in lines] == [

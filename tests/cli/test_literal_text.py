@@ -40,8 +40,8 @@ def test_the_table_of_flags_prints_names_and_values_as_they_stand(text: str, col
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_line_of_progress_is_printed_as_it_stands(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with Display(quiet=False, verbose=True, no_color=True, budget_s=None) as display:
-        display.progress("verdict", text)
-        display.progress("probe", text)
+        display.tell("verdict", text)
+        display.tell("probe", text)
         display.say(text)
         display.console.print(text)
     assert capsys.readouterr().err.count(text) == 4

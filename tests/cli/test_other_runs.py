@@ -9,6 +9,7 @@ import pytest
 from bisector import wire
 from bisector.cli import commands
 from bisector.core.budget import BudgetSpent
+from bisector.core.endings import SecondsSpent
 from bisector.core.notes import AlsoDiverges, Relation
 from bisector.core.options import Options
 from bisector.core.reasons import Message
@@ -44,7 +45,7 @@ def test_ctrl_c_ends_all_runs_and_not_the_one_at_hand(
     [
         (OutOfTime("script.py ran longer than its 600 s"), "script.py ran longer than its 600 s"),
         (AnotherHead("call-2: another torch"), "call-2: another torch"),
-        (BudgetSpent("the budget of 5 s is spent"), "the budget of 5 s is spent"),
+        (BudgetSpent(SecondsSpent(5)), "the budget of 5 s is spent"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -3,6 +3,7 @@
 import pytest
 
 from bisector.core.budget import BudgetSpent
+from bisector.core.endings import SecondsSpent
 from bisector.core.judge import together
 from bisector.core.model import DivergenceKind, Measurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
@@ -36,5 +37,4 @@ def test_a_trial_that_crashes_disagrees_with_one_that_fails() -> None:
 
 
 def test_a_spent_budget_says_which() -> None:
-    spent = BudgetSpent("60 s are over")
-    assert spent.reason == str(spent) == "60 s are over"
+    assert BudgetSpent(SecondsSpent(60)).reason == SecondsSpent(60)

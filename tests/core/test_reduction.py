@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bisector.core.budget import BudgetSpent
 from bisector.core.case import Case
+from bisector.core.endings import QuestionsSpent
 from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, ProbeResult, Signature
 from bisector.core.outcome import Outcome
 from bisector.core.reasons import Message
@@ -166,7 +167,7 @@ def test_a_spent_budget_leaves_the_best_case_so_far() -> None:
 
     def limited(case: Case) -> Trial:
         if len(subject.asked) >= 6:
-            raise BudgetSpent("six questions")
+            raise BudgetSpent(QuestionsSpent(6))
         return ask(case)
 
     problem.interesting = limited

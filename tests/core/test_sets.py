@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.core.budget import BudgetSpent
+from bisector.core.endings import QuestionsSpent, SecondsSpent, SetsReached
 from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search.sets import SetsFound, all_sets, repairs_only
@@ -248,7 +249,7 @@ def test_the_limit_ends_a_search_for_more_causes_and_says_so() -> None:
     assert len(found.causes) == 3
     assert found.repairs == ()
     assert found.stopped_because is not None
-    assert found.stopped_because == "the limit of 3 sets is reached"
+    assert found.stopped_because == SetsReached(3)
 
 
 def test_the_limit_ends_a_search_for_more_repairs_and_says_so() -> None:
@@ -293,7 +294,7 @@ def test_a_spent_budget_keeps_what_was_found_and_gives_the_reason(budget: int) -
     def within_budget(truth: Counted) -> Counted:
         def probe(members: Subset) -> Outcome:
             if len(spent.asked) >= budget:
-                raise BudgetSpent("30 s are over")
+                raise BudgetSpent(SecondsSpent(30))
             spent(members)
             return truth.truth(members)
 
@@ -303,7 +304,7 @@ def test_a_spent_budget_keeps_what_was_found_and_gives_the_reason(budget: int) -
     if budget >= len(enabled.asked) + len(denied.asked):
         assert found == full
     else:
-        assert found.stopped_because == "30 s are over"
+        assert found.stopped_because == SecondsSpent(30)
         assert found.causes == full.causes[: len(found.causes)]
         assert found.repairs == full.repairs[: len(found.repairs)]
 
@@ -313,11 +314,11 @@ def test_a_spent_budget_ends_the_search_for_repairs_alone_too() -> None:
 
     def denied(members: Subset) -> Outcome:
         if len(asked.asked) == 4:
-            raise BudgetSpent("four is enough")
+            raise BudgetSpent(QuestionsSpent(4))
         return asked(members)
 
     found = repairs_only(EIGHT, denied, limit=10)
-    assert found.stopped_because == "four is enough"
+    assert found.stopped_because == QuestionsSpent(4)
     assert len(found.repairs) == 1
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bisector.core.case import WHOLE
+from bisector.core.endings import AnotherOutcome, Ending
 from bisector.core.flags import Contrast
 from bisector.core.model import Candidate, Measurement
 from bisector.core.outcome import Outcome
@@ -82,15 +83,15 @@ def test_what_a_setting_is_already_is_not_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("diverges", "said"),
+    ("diverges", "unknown"),
     [
-        (lambda s: True, "with other the outcome is FAIL and not PASS"),
-        (lambda s: False, "as the target is the outcome is PASS and not FAIL"),
+        (lambda s: True, AnotherOutcome("other", Outcome.FAIL, Outcome.PASS)),
+        (lambda s: False, AnotherOutcome(None, Outcome.PASS, Outcome.FAIL)),
     ],
 )
-def test_two_configurations_that_are_alike_give_no_sets(diverges: Any, said: str) -> None:
+def test_two_configurations_that_are_alike_give_no_sets(diverges: Any, unknown: Ending) -> None:
     found = contrast(between(Lab(diverges), ZEROS, ONES), "other")
-    assert found == Contrast("other", Outcome.FAIL, unknown=said)
+    assert found == Contrast("other", Outcome.FAIL, unknown=unknown)
 
 
 def test_the_sets_that_are_likely_save_probes() -> None:

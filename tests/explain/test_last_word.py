@@ -10,6 +10,7 @@ import pytest
 
 from bisector.core.answer import Answer
 from bisector.core.criterion import Criterion
+from bisector.core.endings import SecondsSpent
 from bisector.core.fix import Fix, SetFlags
 from bisector.core.outcome import Outcome
 from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
@@ -17,7 +18,6 @@ from bisector.core.reasons import Message
 from bisector.core.shown import ScriptResult
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.explain import last_word
-from bisector.report.reasons import words
 from tests.core.measurements import SCRIPT_AGREES, off_by, output
 
 FIXES = tuple((Fix(name, "flag", None, 1.0, 0.0, SetFlags({name: 1})), True) for name in ("first", "second"))
@@ -51,9 +51,8 @@ def asked(
     script = SimpleNamespace(under=under, own_difference=own, compiled=lambda: compiled)
     monkeypatch.setattr(last_word, "script_of", lambda session: script)
     session: Any = SimpleNamespace(
-        clock=SimpleNamespace(exhausted=lambda: next(left, "the budget is spent")),
+        clock=SimpleNamespace(exhausted=lambda: next(left, SecondsSpent(9))),
         progress=lambda stage, text: None,
-        words=words,
     )
     answer = Answer("script.py", "run", {}, fixes=FIXES)
     return answer.with_script(last_word.LastWord(session, Criterion()).ask(answer))
@@ -68,7 +67,7 @@ def test_the_next_fix_is_tried_where_the_script_still_diverges(monkeypatch: pyte
 def test_what_the_script_refuted_stays_refuted_where_the_budget_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = asked(monkeypatch, {"first": FAILS}, runs=1)
     assert [ok for _, ok in answer.fixes] == [False, True]
-    assert answer.stopped_because == "the budget is spent"
+    assert answer.stopped_because == SecondsSpent(9)
     assert answer.script is not None and answer.script.outcome is Outcome.FAIL
 
 

@@ -13,6 +13,7 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.case import WHOLE
 from bisector.core.decision import DecisionId
+from bisector.core.endings import Ending, SecondsSpent
 from bisector.core.model import Base, Measurement
 from bisector.core.options import Against
 from bisector.core.outcome import Outcome
@@ -605,9 +606,9 @@ class Spent(Clock):
         super().__init__(None)
         self.left = questions
 
-    def exhausted(self) -> str | None:
+    def exhausted(self) -> Ending | None:
         self.left -= 1
-        return "the budget of 9 s is spent" if self.left < 0 else None
+        return SecondsSpent(9) if self.left < 0 else None
 
 
 @pytest.mark.parametrize("questions", range(60))
@@ -635,7 +636,7 @@ def test_a_budget_that_ends_anywhere_leaves_a_partial_answer_and_accuses_nobody_
 class Interrupted(Spent):
     """Ctrl-C after so many questions."""
 
-    def exhausted(self) -> str | None:
+    def exhausted(self) -> Ending | None:
         if super().exhausted() is not None:
             raise KeyboardInterrupt
         return None

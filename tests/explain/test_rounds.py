@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE
 from bisector.core.decision import DecisionId
+from bisector.core.endings import QuestionsSpent
 from bisector.core.graphinfo import GraphInfo
 from bisector.core.model import Candidate
 from bisector.core.outcome import Outcome
@@ -147,7 +148,7 @@ def test_a_stage_hears_of_a_spent_budget_where_it_would_ask_next() -> None:
             return answered
         return answered
 
-    spent = replace(study(fake, 12), exhausted=lambda: "spent" if len(fake.asked) >= 10 else None)
+    spent = replace(study(fake, 12), exhausted=lambda: QuestionsSpent(10) if len(fake.asked) >= 10 else None)
     assert as_far_as_it_goes(spent) == len(fake.asked) >= 10
 
 

@@ -13,9 +13,11 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.answer import Answer
 from bisector.core.criterion import Criterion
+from bisector.core.endings import AgreesThere
 from bisector.core.program import PROGRAM
-from bisector.core.reasons import AgreesThere, InSecondProcess, Message
+from bisector.core.reasons import Message
 from bisector.core.recorded import Recorded
+from bisector.core.unproved import NotInSecondProcess
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.explain import pipeline, subject
 from bisector.explain.divergence import RUNS_OF_A_SCRIPT
@@ -90,7 +92,8 @@ def test_where_the_second_worker_sees_no_divergence_nothing_is_confirmed_and_tha
     assert answer.causes and not any(proved for _, proved in answer.causes)
     assert answer.repairs and not any(repair.confirmed for repair in answer.repairs)
     assert answer.fixes and not any(proved for _, proved in answer.fixes)
-    assert answer.not_shown == AgreesThere() and answer.unproved == InSecondProcess(AgreesThere())
+    assert answer.not_shown == AgreesThere()
+    assert answer.unproved == NotInSecondProcess(AgreesThere())
 
 
 def test_each_set_is_asked_of_several_runs_of_the_script(explained: Explain) -> None:

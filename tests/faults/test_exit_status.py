@@ -15,6 +15,7 @@ import pytest
 from bisector.cli import commands
 from bisector.cli import main as cli
 from bisector.core.budget import BudgetSpent
+from bisector.core.endings import SecondsSpent
 from bisector.errors import BadTarget, CannotWrite, MissingTool, NumbisectError, OutOfTime, WorkerLost
 from bisector.runner import rundir
 
@@ -122,7 +123,7 @@ def test_where_no_crash_file_can_be_written_the_line_says_so_and_the_traceback_i
         (CannotWrite("disk full"), 125, 3),
         (WorkerLost("it died"), 125, 3),
         (OutOfTime("too slow"), 125, 3),
-        (BudgetSpent("the budget of 8 s is spent"), 125, 3),
+        (BudgetSpent(SecondsSpent(8)), 125, 3),
         (KeyboardInterrupt(), 130, 130),
     ],
     ids=lambda value: type(value).__name__,

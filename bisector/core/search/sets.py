@@ -13,10 +13,11 @@ from typing import Generic
 from bisector.core.outcome import Outcome
 
 from ..budget import BudgetSpent
+from ..endings import Ending, SetsReached
 from ..notes import Note
 from ..search_notes import DeniedUnexplained, DeniedUnjudged, RestUnjudged
 from .minimal import E, MinimalSet, Test
-from .views import Appeared, Causes, Members, Repairs, inside, limit_reached, untried
+from .views import Appeared, Causes, Members, Repairs, inside, untried
 
 
 def _nothing_new(denied: frozenset[E]) -> Sequence[E]:
@@ -40,7 +41,7 @@ class SetsFound(Generic[E]):
     unresolved: tuple[Members[E], ...] = ()
     unexplained: tuple[Members[E], ...] = ()
     rest_unresolved: tuple[Members[E], ...] = ()
-    stopped_because: str | None = None
+    stopped_because: Ending | None = None
 
     @property
     def gaps(self) -> tuple[Note, ...]:
@@ -122,7 +123,7 @@ def repairs_only(
     )
 
 
-def _search_both(causes: Causes[E], repairs: Repairs[E], limit: int) -> str | None:
+def _search_both(causes: Causes[E], repairs: Repairs[E], limit: int) -> Ending | None:
     """Try hitting sets of the causes until none is left; return why it stopped before, if it did."""
     while True:
         unsettled = repairs.unresolved + causes.unexplained
@@ -131,13 +132,13 @@ def _search_both(causes: Causes[E], repairs: Repairs[E], limit: int) -> str | No
         if hitting is None:
             return None
         if len(repairs.found) + len(unsettled) >= limit:
-            return limit_reached(limit)
+            return SetsReached(limit)
         outcome = repairs.denied(hitting)
         if outcome is Outcome.PASS:
             repairs.add_inside(hitting)
             continue
         if len(causes.found) >= limit:
-            return limit_reached(limit)
+            return SetsReached(limit)
         # Also where denying it is UNRESOLVED: once a cause outside is known, this set need not be judged.
         if causes.find_outside(hitting):
             continue

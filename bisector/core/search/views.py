@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Generic
 
+from bisector.core.endings import Ending, SetsReached
 from bisector.core.outcome import Outcome
 
 from .minimal import E, Inverted, MemoizedTest, MinimalSet, Test, minimal_set, one_minimal
@@ -124,7 +125,7 @@ class Repairs(Generic[E]):
         # Without any one of its members a minimal hitting set lets a cause through; here it still repaired.
         self.unexpected |= len(repair.members) < len(members)
 
-    def search(self, limit: int) -> str | None:
+    def search(self, limit: int) -> Ending | None:
         """Find repairs that avoid a hitting set of those found, until none is left; return why it stopped."""
         indispensable: list[frozenset[E]] = []  # each repair, found or not, has a member of each
         while True:
@@ -132,7 +133,7 @@ class Repairs(Generic[E]):
             if avoided is None:
                 return None
             if max(len(self.found), len(indispensable) + len(self.rest_unresolved)) >= limit:
-                return limit_reached(limit)
+                return SetsReached(limit)
             rest = outside(self._elements, avoided)
             outcome = self.denied(frozenset(rest))
             if outcome is Outcome.PASS:
@@ -159,7 +160,3 @@ def inside(elements: Sequence[E], members: frozenset[E]) -> Members[E]:
 
 def outside(elements: Sequence[E], members: frozenset[E]) -> Members[E]:
     return tuple(element for element in elements if element not in members)
-
-
-def limit_reached(limit: int) -> str:
-    return f"the limit of {limit} sets is reached"

@@ -8,12 +8,21 @@ from dataclasses import dataclass, field
 from bisector.builds.bounds import parse_bound
 from bisector.builds.line import Line
 from bisector.core.budget import BudgetSpent
+from bisector.core.endings import (
+    AnotherAnswer,
+    AsFarBack,
+    BothAlike,
+    Ending,
+    EndUnknown,
+    NoOlderTells,
+    NothingBefore,
+)
 from bisector.core.ladder import Bracket, Step, climb, walked_back
 from bisector.core.options import FIXED, INTRODUCED, Question
 from bisector.core.outcome import Outcome
 from bisector.errors import BadOption
 
-from .build_test import WORDS, BuildTest
+from .build_test import BuildTest
 
 FOUND, NOTHING, UNCONFIRMED = 0, 1, 3  # exit statuses
 
@@ -24,7 +33,7 @@ class Found:
     why it is not confirmed."""
 
     status: int
-    reason: str = ""
+    reason: Ending | None = None
     bracket: Bracket | None = None
     confirmed: bool = False
     steps: list[Step] = field(default_factory=list)
@@ -72,18 +81,13 @@ def _start(
         return Bracket(before, after)
     if older.outcome is Outcome.UNRESOLVED:
         return _no_change(before, older.outcome, older.reason)
-    advice = "name an older --good" if question.looked_for == INTRODUCED else "name another --bad"
-    return Found(NOTHING, f"{before} and {after} both {_plural(wanted)}; {advice}")
-
-
-def _plural(outcome: Outcome) -> str:
-    return {Outcome.PASS: "agree", Outcome.FAIL: "diverge"}[outcome]
+    return Found(NOTHING, BothAlike(before, after, wanted, older=question.looked_for == INTRODUCED))
 
 
 def _no_change(name: str, outcome: Outcome, reason: str) -> Found:
     if outcome is Outcome.UNRESOLVED:
-        return Found(UNCONFIRMED, f"{name} cannot tell ({reason}); name another build, or see to it")
-    return Found(NOTHING, f"{name} {WORDS[outcome]}; nothing to find before it")
+        return Found(UNCONFIRMED, EndUnknown(name, reason))
+    return Found(NOTHING, NothingBefore(name, outcome))
 
 
 def _walked_back(line: Line, asking: BuildTest, after: str) -> Bracket | Found:
@@ -92,9 +96,8 @@ def _walked_back(line: Line, asking: BuildTest, after: str) -> Bracket | Found:
     if isinstance(found, Bracket):
         return found
     if found == after:
-        return Found(UNCONFIRMED, f"no release before {after} could tell; name one with --good")
-    rest = "the oldest that this Python can install" if found == older[0] else "and what is older cannot tell"
-    return Found(NOTHING, f"it diverges as far back as {found}, {rest}")
+        return Found(UNCONFIRMED, NoOlderTells(after))
+    return Found(NOTHING, AsFarBack(found, is_oldest=found == older[0]))
 
 
 def _descend(line: Line, asking: BuildTest, found: Found) -> None:
@@ -112,4 +115,4 @@ def confirm(asking: BuildTest, found: Found, names: Sequence[str]) -> None:
     found.confirmed = not unsteady
     found.status = FOUND if found.confirmed else UNCONFIRMED
     if unsteady:
-        found.reason = f"{' and '.join(unsteady)} gave another answer the second time; try --repeat 3"
+        found.reason = AnotherAnswer(tuple(unsteady))

@@ -13,13 +13,13 @@ from bisector.builds import history
 from bisector.builds.line import Source
 from bisector.builds.predicate import BuildResult, CannotInstall, ask
 from bisector.core.budget import BudgetSpent
+from bisector.core.endings import Ending
 from bisector.core.options import FIXED, Question
 from bisector.core.outcome import Outcome
+from bisector.core.progress import BuildAsked, BuildAskedUnder, Progress
 from bisector.runner.journal import Journal, key_of
 
 from .. import environment
-
-WORDS = {Outcome.PASS: "agrees", Outcome.FAIL: "diverges", Outcome.UNRESOLVED: "cannot tell"}
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,6 @@ class TriedBuild:
     result: BuildResult
     commit: str | None
     same_as: str | None = None
-
-    @property
-    def reason(self) -> str:
-        return f"the same commit as {self.same_as}" if self.same_as else self.result.reason
 
     def standing_for(self, name: str) -> TriedBuild:
         return TriedBuild(name, self.result, self.commit, self.same_as or self.name)
@@ -48,8 +44,8 @@ class BuildTest:
     repro: Path
     source: Source
     journal: Journal
-    exhausted: Callable[[], str | None]
-    progress: Callable[[str, str], None]
+    exhausted: Callable[[], Ending | None]
+    progress: Progress
     tried: dict[str, TriedBuild] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,9 +60,9 @@ class BuildTest:
         if name not in self.tried:
             found = self._asked(name)
             self.tried[name] = found
-            commit = f" ({found.commit[:10]})" if found.commit else ""
-            because = f": {found.reason}" if found.reason else ""
-            self.progress("builds", f"{name}{commit} {WORDS[found.result.outcome]}{because}")
+            result = found.result
+            asked = BuildAsked(name, found.commit, result.outcome, result.reason, found.same_as)
+            self.progress("builds", asked)
         return self.tried[name].result
 
     def again(self, name: str) -> Outcome:
@@ -76,8 +72,7 @@ class BuildTest:
     def under(self, name: str, settings: Mapping[str, Any]) -> Outcome:
         """The outcome of a build that was asked before, with these flags set."""
         found = self._asked(name, again=True, settings=settings)
-        under = ", ".join(f"{flag}={value}" for flag, value in settings.items())
-        self.progress("builds", f"{name} with {under} {WORDS[found.result.outcome]}")
+        self.progress("builds", BuildAskedUnder(name, settings, found.result.outcome))
         return found.result.outcome
 
     def foresee(self, names: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from bisector.builds.predicate import Interpreter, installed
 from bisector.core.budget import BudgetSpent
+from bisector.core.endings import AllAlike, CompilerUnknown
 from bisector.core.found_builds import Commit
 from bisector.core.ladder import Bracket, Step
 from bisector.core.outcome import Outcome
@@ -69,6 +70,6 @@ def compare(names: Sequence[str], asking: BuildTest) -> Found:
     except BudgetSpent as spent:
         return Found(UNCONFIRMED, spent.reason)
     if len(agreeing) == len(names) or len(diverging) == len(names):
-        return Found(NOTHING, f"it {'diverges' if diverging else 'agrees'} with each of them")
+        return Found(NOTHING, AllAlike(Outcome.FAIL if diverging else Outcome.PASS))
     unknown = [name for name in names if name not in (*agreeing, *diverging)]
-    return Found(UNCONFIRMED, f"{unknown[0]} cannot tell ({asking.result(unknown[0]).reason})")
+    return Found(UNCONFIRMED, CompilerUnknown(unknown[0], asking.result(unknown[0]).reason))

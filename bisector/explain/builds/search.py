@@ -17,9 +17,12 @@ from bisector.builds.history import main_commit, opened
 from bisector.builds.index import Wheel, wheels
 from bisector.builds.line import Known, Line, Source
 from bisector.builds.predicate import CannotInstall, Interpreter, installed
+from bisector.core.endings import Ending, Problem
 from bisector.core.found_builds import ChangedDefaults
+from bisector.core.notes import CommitInBinary, CommitUnknown, Note, UncommittedLeftOut
 from bisector.core.options import INTRODUCED, Question
 from bisector.core.outcome import Outcome
+from bisector.core.progress import IndexRead, Progress
 from bisector.errors import NumbisectError
 from bisector.runner.journal import Journal
 from bisector.runner.rundir import RunDirectory
@@ -33,13 +36,7 @@ from .compilers import Compilers, compare
 
 ENVIRONMENTS = "builds"  # folders of the run directory: of the environments,
 OVERLAY = "overlay"  # and of the checkout that lies over a binary
-# Where the later Python over the earlier binary agrees.
-IN_THE_BINARY = (
-    "the commit: the change comes with the binary, so that each commit must be built; "
-    "`git bisect run numbisect check` in a clone does that"
-)
 
-Progress = Callable[[str, str], None]
 
 @dataclass
 class Part:
@@ -57,7 +54,7 @@ class Searched:
     """parts: of the index, of commits, or of both. notes: why the search ended above commits."""
 
     parts: list[Part]
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     def tried(self) -> list[TriedBuild]:
         """All builds that were asked, in that order."""
@@ -77,7 +74,7 @@ class Search:
     folder: RunDirectory
     question: Question
     journal: Journal
-    exhausted: Callable[[], str | None]
+    exhausted: Callable[[], Ending | None]
     progress: Progress
 
     def run(self) -> Searched:
@@ -96,7 +93,7 @@ class Search:
                 try:
                     self._between_builds(found, source, repo)
                 except (NumbisectError, CannotInstall) as error:  # the range of builds stands
-                    found.notes.append(f"the commit: {error}")
+                    found.notes.append(CommitUnknown(Problem(str(error))))
             return found
 
     def _of_compilers(self) -> Searched:
@@ -128,9 +125,9 @@ class Search:
         found.parts.append(part)
         found.notes += _uncommitted(repo)
         if part.found.status == NOTHING and part.asking(line.after) is Outcome.PASS:
-            found.notes.append(IN_THE_BINARY)
-        elif part.found.status != FOUND:
-            found.notes.append(f"the commit: {part.found.reason}")
+            found.notes.append(CommitInBinary())
+        elif part.found.status != FOUND and part.found.reason is not None:
+            found.notes.append(CommitUnknown(part.found.reason))
 
     def _index(self) -> tuple[Line, Source]:
         """Releases and nightlies."""
@@ -138,7 +135,7 @@ class Search:
         files: list[Wheel] = []
         for url in asked.index_urls:
             listed = wheels(url)
-            self.progress("builds", f"{url} has {len(listed)} versions for this Python")
+            self.progress("builds", IndexRead(url, len(listed)))
             files += listed
         version = environment.version("torch")
         catalogue = Catalogue(files, version)
@@ -160,5 +157,5 @@ class Search:
         return BuildTest(question, repro, source, self.journal, self.exhausted, self.progress)
 
 
-def _uncommitted(repo: Repo) -> list[str]:
-    return ["what is not committed in the clone: each commit was taken as it is"] if repo.is_dirty() else []
+def _uncommitted(repo: Repo) -> list[Note]:
+    return [UncommittedLeftOut()] if repo.is_dirty() else []

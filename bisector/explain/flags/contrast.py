@@ -7,6 +7,14 @@ from dataclasses import dataclass, replace
 
 from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
+from bisector.core.endings import (
+    AnotherOutcome,
+    NoContrast,
+    Problem,
+    SetsDoNotHold,
+    SetsNothing,
+    Unconfirmed,
+)
 from bisector.core.flags import Contrast, FlagWalk, Settings
 from bisector.core.model import Candidate, ProbeResult
 from bisector.core.options import Against
@@ -64,9 +72,8 @@ def contrast(between: Between, name: str, likely: Sequence[Members[DecisionId]] 
     diverging, agreeing = frozenset[DecisionId](), whole
     for members, wanted in ((diverging, Outcome.FAIL), (agreeing, Outcome.PASS)):
         if (found := between.ask(members)).outcome is not wanted:
-            own = wanted is between.target
-            which = "as the target is" if own else f"with {name}"
-            unknown = f"{which} the outcome is {found.outcome.value} and not {wanted.value}"
+            settings = None if wanted is between.target else name
+            unknown = AnotherOutcome(settings, found.outcome, wanted)
             return Contrast(name, between.target, unknown=unknown)
     sets = all_sets(between.elements, lambda s: between(whole - s), between, MOST_SETS, likely)
     return Contrast(
@@ -107,12 +114,12 @@ def against(session: Session, divergence: Divergence, other: Against) -> Contras
     ours = {name: as_is[name] for name in theirs}
     here = divergence.default.outcome
     if not theirs:
-        return Contrast(other.name, here, unknown=f"{other.name} sets nothing that the target does not")
+        return Contrast(other.name, here, unknown=SetsNothing(other.name))
     if here is Outcome.FAIL:
         return _proved(session, divergence, Sides(theirs, ours, as_is), other.name)
     there = study.probe(Candidate.with_flags(theirs))
     if {here, there.outcome} != {Outcome.PASS, Outcome.FAIL}:
-        return Contrast(other.name, here, unknown=_why_no_contrast(other.name, here, there.outcome))
+        return Contrast(other.name, here, unknown=NoContrast(other.name, here, there.outcome))
     study = replace(study, signatures=there.signatures)  # of the one that diverges, and no other bug's
     return _proved(session, replace(divergence, study=study), Sides(ours, theirs, as_is), other.name)
 
@@ -141,12 +148,11 @@ def _proved(session: Session, divergence: Divergence, sides: Sides, name: str) -
         repairs = tuple(s for s in found.repairs if _holds(again, _members(s), Outcome.PASS))
         causes = tuple(s for s in found.causes if _holds(again, whole - _members(s), Outcome.FAIL))
     except NumbisectError as error:
-        unlike, repairs, causes = str(error), (), ()
+        unlike, repairs, causes = Problem(str(error)), (), ()
     if unlike is not None:
         repairs, causes = (), ()
     lost = len(found.repairs) + len(found.causes) - len(repairs) - len(causes)
-    why = unlike or f"{lost} of the sets that were found do not hold there"
-    unknown = f"not confirmed in a second process: {why}" if lost else found.unknown
+    unknown = Unconfirmed(unlike or SetsDoNotHold(lost)) if lost else found.unknown
     return replace(found, repairs=repairs, causes=causes, unknown=unknown)
 
 
@@ -163,9 +169,3 @@ def _holds(again: Between, members: Members[DecisionId], wanted: Outcome) -> boo
 @in_rounds
 def _on_whole(study: Study, default: ProbeResult, sides: Sides, name: str) -> Contrast:
     return contrast(Between(study, WHOLE, default, sides.good, sides.bad, sides.as_is), name)
-
-
-def _why_no_contrast(name: str, here: Outcome, there: Outcome) -> str:
-    if here is there is Outcome.PASS:
-        return f"the target agrees as it is, and with the settings of {name} too"
-    return f"the target gives {here.value}, and with the settings of {name} {there.value}"

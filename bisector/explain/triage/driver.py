@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bisector import processes, wire
+from bisector.core.endings import Ending
 from bisector.core.options import Options
 from bisector.core.outcome import Outcome
+from bisector.core.progress import LookedAt, Progress
 
 from ..run import Clock
 from .failure import Looked, clustered
 from .store import Store
 
 ALIKE = 0.5  # from here on two failures more likely have one cause than two
-Progress = Callable[[str, str], None]
 
 
 class Pool(Protocol):
@@ -90,7 +91,7 @@ class Triage:
     clock: Clock = field(default_factory=lambda: Clock(None))
     running: dict[Future[str | None], Looked] = field(default_factory=dict)
 
-    def work(self, waiting: Sequence[Looked]) -> str | None:
+    def work(self, waiting: Sequence[Looked]) -> Ending | None:
         """A cheap verdict of each failure that has none, then the cause of each that diverges. Returns why it
         ended early, or None."""
         pending = [one for one in waiting if not one.signature and not one.explained]
@@ -103,7 +104,7 @@ class Triage:
 
     def _each(
         self, pending: list[Looked], choose: Callable[[list[Looked]], Looked | None], command: str
-    ) -> str | None:
+    ) -> Ending | None:
         left = list(pending)
         while left or self.running:
             stopped = self.clock.exhausted()
@@ -143,7 +144,7 @@ class Triage:
             looked = self._failed(before, problem or "its job left nothing")
         name = Path(looked.target).name
         result = looked.cause.key if looked.cause else looked.problem or looked.verdict
-        self.progress("check" if command == "check" else "cause", f"{name}: {result}")
+        self.progress("check" if command == "check" else "cause", LookedAt(name, result))
 
     def _failed(self, before: Looked, problem: str) -> Looked:
         """The job itself died: that is no verdict."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from bisector.core import progress as told
 from bisector.core.accuracy import beneath_tolerance_in_calls
 from bisector.core.criterion import Criterion
+from bisector.core.evidence import FALLBACK_RANDOM
 from bisector.core.judge import judge
 from bisector.core.notes import (
     AgreesWithSeeds,
@@ -205,6 +206,8 @@ def _differs_beneath(
 ) -> told.AgainDrawingAlike | None:
     """What does not agree also where both draw the same random numbers, the call or else the script; None
     where all does, or nothing is drawn."""
+    if chosen.call.settings.get(FALLBACK_RANDOM) is True:  # they do already
+        return None
     same_random = chosen.evidence.alike
     if same_random is not None and chosen.verdict.kind in _OWN_DRAWS_HIDE:
         fails = judge(same_random, chosen.study.criterion).outcome is Outcome.FAIL

@@ -45,6 +45,8 @@ def test_a_step_that_unrounded_inputs_make_is_wrong_where_the_node_by_itself_mak
     asked = OtherWays(lambda: ONES.double(), lambda: [ONES.double() + 1], by_itself=lambda: alone)
     found = local(ONES + 1, ONES, Scale.LAST_BIT, asked)
     assert (found.beyond, found.wrong) == (True, wrong)
+    unknown = OtherWays(lambda: ONES.double(), lambda: None, by_itself=lambda: alone)
+    assert local(ONES + 1, ONES, Scale.LAST_BIT, unknown).wrong is wrong
     never = OtherWays(lambda: ONES.double(), by_itself=lambda: pytest.fail("nothing explains it"))
     assert local(ONES + 1, ONES, Scale.LAST_BIT, never).wrong
 

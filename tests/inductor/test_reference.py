@@ -380,3 +380,17 @@ def test_rounding_moves_a_product_of_many_factors_to_both_sides() -> None:
     steps = torch.stack(moved) / torch.finfo(torch.float32).eps
     assert 8 < float(steps.abs().mean()) < 500
     assert 0.3 < float((steps > 0).float().mean()) < 0.7
+
+
+def test_one_ulp_reaches_the_operations_of_a_checkpoint() -> None:
+    def within(x: torch.Tensor) -> torch.Tensor:
+        return (torch.softmax(x, -1).sum(-1) - 1) * 1e6
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.utils.checkpoint.checkpoint(within, x, use_reentrant=False)
+
+    x = torch.randn(64, 64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    graphs: list[torch.fx.GraphModule] = []
+    torch.compile(fn, backend=lambda gm, _: graphs.append(gm) or gm.forward)(x)
+    moved = OneUlp(graphs[0], 0).run(x)
+    assert float((torch.utils._pytree.tree_leaves(moved)[0] - fn(x)).detach().abs().max()) > 1e-3

@@ -285,8 +285,37 @@ def test_a_call_that_draws_other_numbers_is_not_blamed_for_them(
 ) -> None:
     call = call_of(tmp_path, DRAWS, f"{AS_EAGER}x = torch.rand(16, 4)")
     plant(monkeypatch, "z", lambda value: torch.rand_like(value))
-    with pytest.raises(CannotAnswer, match="`z` draws random numbers, and draws others compiled"):
+    with pytest.raises(CannotAnswer, match="`z` draws random numbers, and gives others compiled"):
         trace(call, WHOLE, Candidate(), None, ())
+
+
+def test_a_draw_is_seen_where_what_is_around_it_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = call_of(tmp_path, DRAWS, f"{AS_EAGER}x = torch.rand(16, 4)")
+    plant(monkeypatch, "y", lambda value: value * 1.001)
+    with pytest.raises(CannotAnswer, match="`y` draws random numbers, and gives others compiled"):
+        trace(call, WHOLE, Candidate(), None, ("a", "y", "b"))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("drawn", ["torch.nn.functional.dropout2d", "torch.nn.functional.alpha_dropout"])
+def test_a_step_on_what_was_drawn_and_not_rounded_is_not_wrong(tmp_path: Path, drawn: str) -> None:
+    """What compiled does not round has no run in float64."""
+    inputs = f"{AS_EAGER}torch.manual_seed(0)\nx = torch.randn(64, 64, 8, 8).bfloat16() * 4"
+    told = followed(call_of(tmp_path, f"return {drawn}(x, 0.3, True).floor()", inputs))
+    assert any(n.beyond for n in told.nodes) and not any(n.wrong for n in told.nodes)
+
+
+@pytest.mark.live
+def test_a_checkpoint_that_cancels_rounds_as_what_is_in_it_does(tmp_path: Path) -> None:
+    body = (
+        "def within(y):\n    return (torch.softmax(y, -1).sum(-1) - 1) * 1e6\n"
+        "return torch.utils.checkpoint.checkpoint(within, x, use_reentrant=False) / 7"
+    )
+    inputs = "torch.manual_seed(0)\nx = torch.randn(64, 64, requires_grad=True)"
+    told = followed(call_of(tmp_path, body, inputs))
+    assert any(n.arises for n in told.nodes) and not any(n.beyond for n in told.nodes)
 
 
 @pytest.mark.live

@@ -125,9 +125,13 @@ class Following(torch.fx.Interpreter):
 
     def _maker_of(self, n: torch.fx.Node) -> DispatchedOps | None:
         """The operations of the node that made the tuple of which this one takes a part."""
+        source = self._tuple_of(n)
+        return None if source is None else self.ops.get(source)
+
+    def _tuple_of(self, n: torch.fx.Node) -> torch.fx.Node | None:
+        """The node that made the tuple of which this one takes a part."""
         source = n.args[0] if n.target is operator.getitem else None
-        made = isinstance(source, torch.fx.Node) and source in self.values.makers
-        return self.ops.get(source) if made and isinstance(source, torch.fx.Node) else None
+        return source if isinstance(source, torch.fx.Node) and source in self.values.makers else None
 
     def draw_as_before(self, n: torch.fx.Node) -> None:
         """What the call draws next is what it drew in the run that `values` is of."""
@@ -189,7 +193,7 @@ class Following(torch.fx.Interpreter):
     def _local(self, n: torch.fx.Node, one: _Shown, held: Mapping[torch.fx.Node, Any]) -> Local:
         of = one.of if one.of is not n else None
         asked = local_error.OtherWays(
-            lambda: self._in_float64(n, held, of=of),
+            lambda: self._reference(n, held, of),
             lambda: self._on_unrounded(n, held, of),
             lambda: self._of_magnitudes(n, held, of),
             lambda: self._compiled_alone(n, held),
@@ -197,8 +201,8 @@ class Following(torch.fx.Interpreter):
         )
         scale = local_error.scale_of(self.ops[n].basic, one.expected, list(held.values()))
         found = local_error.local(one.actual, one.expected, scale, asked)
-        if found.beyond and n in self.values.drawn:
-            raise NotTraced(f"`{n.name}` draws random numbers, and draws others compiled")
+        if found.beyond and (n in self.values.drawn or self._tuple_of(n) in self.values.drawn):
+            raise NotTraced(f"`{n.name}` draws random numbers, and gives others compiled")
         return found
 
     def _gain(
@@ -243,6 +247,15 @@ class Following(torch.fx.Interpreter):
 
         return apply
 
+    def _reference(
+        self, n: torch.fx.Node, held: Mapping[torch.fx.Node, Any], of: torch.fx.Node | None
+    ) -> Any:
+        """The node in double precision. Of a part of a tuple that which made the tuple rounds."""
+        if (source := self._tuple_of(n)) is None:
+            return self._in_float64(n, held, of=of)
+        made = self._in_float64(source, self.unrounded[source].inputs)
+        return None if made is None else operator.getitem(made, n.args[1])
+
     def _in_float64(
         self,
         n: torch.fx.Node,
@@ -273,11 +286,13 @@ class Following(torch.fx.Interpreter):
 
     def _on_unrounded(
         self, n: torch.fx.Node, held: Mapping[torch.fx.Node, Any], of: torch.fx.Node | None
-    ) -> list[Any]:
-        """The node in double precision where its inputs were not rounded: one of them, and all."""
+    ) -> list[Any] | None:
+        """The node in double precision where its inputs were not rounded: one of them, and all. None where
+        what one of them was before is not known, as where it is drawn."""
         before = {i: self.unrounded[i] for i in held if i in self.unrounded}
-        found = {i: self._value_of(one) for i, one in before.items() if i not in self.values.overwritten}
-        wide = {i: value for i, value in found.items() if value is not None}
+        wide = {i: self._value_of(one) for i, one in before.items() if i not in self.values.overwritten}
+        if any(value is None for value in wide.values()):
+            return None
         each = [{i: value} for i, value in wide.items()] if len(wide) > 1 else []
         return [self._in_float64(n, held, instead, of) for instead in (*each, wide) if instead]
 
@@ -307,8 +322,9 @@ class Following(torch.fx.Interpreter):
         return self._in_float64(n, {i: magnitude(value) for i, value in held.items()}, of=of)
 
     def _value_of(self, what: _Unrounded) -> Any:
-        known = {i: self._value_of(inner) for i, inner in what.before.items()}
-        instead = {i: value for i, value in known.items() if value is not None}
+        instead = {i: self._value_of(inner) for i, inner in what.before.items()}
+        if any(value is None for value in instead.values()):
+            return None
         return self._in_float64(what.node, what.inputs, instead)
 
 

@@ -51,14 +51,15 @@ class Local:
 class OtherWays:
     """The same operation on the same inputs in other ways, each asked only where that is needed.
 
-    reference: in float64. unrounded: in float64 on inputs before they were rounded, in several combinations.
+    reference: in float64. unrounded: in float64 on inputs before they were rounded, in several combinations;
+    None where what some input was before is not known.
     magnitudes: of a sum, that of its terms' magnitudes. by_itself: compiled alone, so that its inputs are
     rounded. Each None, or without elements, where there is none. factors: machine epsilon of the format to
     which a product may round its factors, 0 where it keeps them.
     """
 
     reference: Callable[[], Any]
-    unrounded: Callable[[], Sequence[Any]] = tuple
+    unrounded: Callable[[], Sequence[Any] | None] = tuple
     magnitudes: Callable[[], Any] = lambda: None
     by_itself: Callable[[], Any] = lambda: None
     factors: float = 0.0
@@ -110,7 +111,8 @@ def local(actual: torch.Tensor, expected: torch.Tensor, scale: Scale, asked: Oth
     steps = _step(expected)
     if _is_within(FEW_AT_SCALE * steps, actual, expected, magnitudes):
         return replace(found, beyond=not _is_within(FEW * steps, actual, expected, magnitudes))
-    if not _moved_as_far(actual, expected, asked.unrounded()):
+    unrounded = asked.unrounded()
+    if unrounded is not None and not _moved_as_far(actual, expected, unrounded):
         return replace(found, wrong=True)
     # That may be so, or the operation itself is compiled otherwise.
     alone = asked.by_itself()

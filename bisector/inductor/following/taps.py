@@ -250,7 +250,9 @@ class _Building:
                     self.read[node, reader] = summed
 
     def _tap(self, node: torch.fx.Node) -> None:
-        if node not in self.needed or node.name in self.left_out:
+        if node not in self.needed:
+            return
+        if node.name in self.left_out and node not in self.values.drawn:  # what is drawn must be seen
             return
         overwritten = node in self.values.overwritten
         if node in self.values.own and (overwritten or node not in self.returned):

@@ -10,7 +10,7 @@ from .confirmed import Confirmed, Decided, Repair, SecondOpinion
 from .cost import Probes, Seconds
 from .criterion import Criterion
 from .decision import Decision, DecisionId
-from .endings import Ending
+from .endings import Ending, NotInSecondProcess, ReprosAgree, ScriptStillDiverges, Unproved
 from .fix import Conclusion, Fix
 from .flags import Contrast, FlagWalk
 from .followed import Followed, FollowedGraph
@@ -28,7 +28,6 @@ from .search.minimal import MinimalSet
 from .search_notes import MechanismAlone
 from .smaller import Neighbour
 from .trace import NodeTrace
-from .unproved import NotInSecondProcess, ReprosAgree, ScriptStillDiverges, Unproved
 from .verdict import Verdict, VerdictClass, decided
 
 

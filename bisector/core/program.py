@@ -1,14 +1,16 @@
-"""The program as its user runs it: how a run is made, and what is seen of it."""
+"""The program as its user runs it: how a run is made, and what is seen of it. A traceback or a warning on its
+stderr names frames that its calls go through, which are others where compilation is off: these are left out.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .evidence import Evidence
-from .frames import without_frames
 from .model import Json, OutputMeasurement
 from .printed import MOST_LINES
 
@@ -245,3 +247,24 @@ FROM_OUTSIDE = (1, 2, 9, 15)
 def exception_type(ended: str | None) -> str:
     """The type of an exception that is given as `Type: message`; empty where there was none."""
     return (ended or "").partition(":")[0]
+
+
+_OF_THE_COMPILER = r"/(?:torch/_(?:dynamo|inductor|functorch)|bisector/inductor/(?:program|capture))/"
+# As the modules `traceback` and `warnings` write them, each with the line of source indented beneath.
+_FRAME = re.compile(rf'( *)File "[^"]*{_OF_THE_COMPILER}[^"]*", line \d+, in ')
+_PLACE = re.compile(rf"[^:]*{_OF_THE_COMPILER}[^:]*:\d+: (?=\w*Warning\b)")
+
+
+def without_frames(lines: Iterable[str]) -> list[str]:
+    """The lines without frames of the compiler and of what watches its calls. Of a warning that is ascribed
+    to one its words stay."""
+    found, beneath = list[str](), None
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if beneath is not None and indent > beneath:
+            continue
+        frame, place = _FRAME.match(line), _PLACE.match(line)
+        beneath = len(frame[1]) if frame is not None else 0 if place is not None else None
+        if frame is None:
+            found.append(line if place is None else line[place.end() :])
+    return found

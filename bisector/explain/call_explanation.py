@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bisector.core import progress as told
+from bisector.core import progress as steps
 from bisector.core.budget import BudgetSpent
 from bisector.core.case import WHOLE, Case
 from bisector.core.clusters import patterns
@@ -55,7 +55,7 @@ class CallExplanation(Explanation):
         with self.session.clock.stage("localise"):
             hooks, default = self._tested_hooks(), self.divergence.evidence.default
             self.preflight = try_backends(self.study, self.divergence.call, default, hooks)
-        self._say("backends", told.FirstBadBackend(self.preflight.first_bad_backend))
+        self._say("backends", steps.FirstBadBackend(self.preflight.first_bad_backend))
         if self.divergence.call.is_large:
             self.second.start_early()
             if self.divergence.call.can_be_followed:
@@ -72,7 +72,7 @@ class CallExplanation(Explanation):
         first, found = next(((m.operation, m.found) for m in tried if m.found is not None), ("", None))
         if found is None:
             return False
-        self._say("localise", told.OperationsDiffer(len(tried)))
+        self._say("localise", steps.OperationsDiffer(len(tried)))
         self._begin_with(starting_case.at_operation(first, found))
         self.study = replace(self.study, small=TO_THE_BIT)
         self.study.warm(self.start.case)
@@ -98,13 +98,13 @@ class CallExplanation(Explanation):
                 self._begin_with(starting_case.region_of(self.study, call, followed, default, verdict))
             if self.start.scope is Scope.REGION:
                 calls = len(self.study.describe(self.start.case).calls)
-                self._say("localise", told.RegionDiverges(calls, self.divergence.call.nodes))
+                self._say("localise", steps.RegionDiverges(calls, self.divergence.call.nodes))
         # It came back in a probe, so it will in the worker itself, and halves every later probe.
         self.study.warm(self.start.case)
 
     def _begin_again(self) -> None:
         """Nothing that repairs the region repairs the whole: the whole is searched."""
-        self._say("localise", told.RegionRefuted())
+        self._say("localise", steps.RegionRefuted())
         self._begin_with(replace(self.whole, notes=(RegionRefuted(),)))
 
     def _search(self) -> bool:
@@ -147,7 +147,7 @@ class CallExplanation(Explanation):
             self.followed = found = localisation.follow(self.study, start.case, start.default)
         if found.origin is not None:
             amplifier = found.amplifier.name if found.amplifier is not None else None
-            self._say("localise", told.Begins(found.origin.name, amplifier))
+            self._say("localise", steps.Begins(found.origin.name, amplifier))
 
     def _follow_small(self, case: Case) -> None:
         """Of a graph too large to be followed the smallest case; its trace says nothing of the whole."""
@@ -186,7 +186,7 @@ class CallExplanation(Explanation):
             self.anchor_notes = (NoRepairKnown(),)
             return None
         self.group = repair
-        self._say("causes", told.OneRepair(repair.members))
+        self._say("causes", steps.OneRepair(repair.members))
         return Anchor((frozenset(repair.members),))
 
     def _reduce_held(self, decided: Decided) -> Case:
@@ -199,7 +199,7 @@ class CallExplanation(Explanation):
     def _reduce(self, start: Start, anchor: Anchor | None, passes: Pass = reduce) -> Reduced:
         found = super()._reduce(start, anchor, passes)
         info = self.study.describe(found.case)
-        self._say("minimize", told.Smaller(len(info.calls), info.elements))
+        self._say("minimize", steps.Smaller(len(info.calls), info.elements))
         return found
 
     def _confirm(self, decided: Decided) -> Confirmed:
@@ -254,7 +254,7 @@ class CallExplanation(Explanation):
         if found is not None and (found.family.repairs or shares):
             self.family = found
             removed = None if found.family.repairs else found.family.removed
-            self._say("causes", told.FamilyCarries(len(found.family.members), removed))
+            self._say("causes", steps.FamilyCarries(len(found.family.members), removed))
 
     def _grade_group(self, found: Confirmed) -> None:
         """What the members of a group carry that repairs the case, where nothing smaller is confirmed."""

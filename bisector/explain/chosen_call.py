@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bisector.core import progress as told
+from bisector.core import progress as steps
 from bisector.core.accuracy import beneath_tolerance_in_calls
 from bisector.core.criterion import Criterion
 from bisector.core.evidence import FALLBACK_RANDOM
@@ -52,7 +52,7 @@ def chosen_call(session: Session) -> Seen:
     if not agrees or not session.lab.hello().unseeded:
         return seen
     first, more = session.seed, (session.seed + 1, session.seed + 2)
-    session.progress("capture", told.OtherSeeds(more))
+    session.progress("capture", steps.OtherSeeds(more))
     outcomes = script_of(session).by_seed(more, seen.criterion)
     diverging = [seed for seed, outcome in outcomes.items() if outcome is Outcome.FAIL]
     unknown = [seed for seed, outcome in outcomes.items() if outcome is Outcome.UNRESOLVED]
@@ -71,7 +71,7 @@ def _seen(session: Session) -> Seen:
     """What is seen with the seed of the session."""
     hello = session.lab.hello()
     if hello.environment:
-        session.progress("capture", told.AgainWith(sorted(hello.environment)))
+        session.progress("capture", steps.AgainWith(sorted(hello.environment)))
         session.begin_again("again", environment=hello.environment)
         hello = session.lab.hello()
     if environment.has_gpu() and any("cpu" in call.devices for call in hello.calls):
@@ -90,7 +90,7 @@ def _seen(session: Session) -> Seen:
         return Seen(chosen)
     if not is_a_script(session, hello):
         return Seen(chosen, unseen=_unseen(hello) if session.options.call is None else None)
-    session.progress("capture", told.NoCallDiverges())
+    session.progress("capture", steps.NoCallDiverges())
     seen = seen_in_script(session, chosen)
     diverging = seen.witness.shown.call if seen.witness is not None else None
     if hello.skipped_calls and diverging is not None:
@@ -203,7 +203,7 @@ _OWN_DRAWS_HIDE = (VerdictClass.NONDETERMINISTIC, VerdictClass.UNRESOLVED)
 
 def _differs_beneath(
     session: Session, chosen: Divergence, hello: Recorded
-) -> told.AgainDrawingAlike | None:
+) -> steps.AgainDrawingAlike | None:
     """What does not agree also where both draw the same random numbers, the call or else the script; None
     where all does, or nothing is drawn."""
     if chosen.call.settings.get(FALLBACK_RANDOM) is True:  # they do already
@@ -211,11 +211,11 @@ def _differs_beneath(
     same_random = chosen.evidence.alike
     if same_random is not None and chosen.verdict.kind in _OWN_DRAWS_HIDE:
         fails = judge(same_random, chosen.study.criterion).outcome is Outcome.FAIL
-        return told.AgainDrawingAlike(is_script=False) if fails else None
+        return steps.AgainDrawingAlike(is_script=False) if fails else None
     if chosen.verdict.kind is not VerdictClass.RANDOM or not is_a_script(session, hello):
         return None
     whole = script_of(session).with_same_random(held_to_as_a_script(session, chosen))
-    return None if whole.outcome is Outcome.PASS else told.AgainDrawingAlike(is_script=True)
+    return None if whole.outcome is Outcome.PASS else steps.AgainDrawingAlike(is_script=True)
 
 
 def _diverges(chosen: Divergence) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bisector.core import progress as told
+from bisector.core import progress as steps
 from bisector.core.case import WHOLE
 from bisector.core.confirmed import Confirmed, Decided, HeldRepair, Repair, SecondOpinion
 from bisector.core.decision import Decision, DecisionId
@@ -91,12 +91,12 @@ def confirm(
     )
 
 
-def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> told.Confirmed:
+def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> steps.Confirmed:
     """What is confirmed. flags: the settings of fixes by flags, as `confirm` was given them."""
     causes = [cause.members for cause, proved in found.causes if proved]
     repairs = [repair.found.members for repair in found.repairs if repair.confirmed]
     settings = [values for key, values in flags.items() if key not in found.refuted]
-    return told.Confirmed(causes, repairs, settings, found.not_shown)
+    return steps.Confirmed(causes, repairs, settings, found.not_shown)
 
 
 def _is_minimal(repair: MinimalSet[DecisionId], asked: SecondWorkerResults) -> bool:

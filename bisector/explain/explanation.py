@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from bisector.core import progress as told
+from bisector.core import progress as steps
 from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.confirmed import Confirmed, Decided
@@ -140,7 +140,7 @@ class Explanation:
                     found = walk(self.study, flags, settings, WHOLE, self.whole.default.measurement)
         self.walk = found
         self.study = replace(self.study, conservative=found.conservative)
-        self._say("flags", told.FlagsTried(found.repairing))
+        self._say("flags", steps.FlagsTried(found.repairing))
         self.on_progress(self.answer())
 
     def _decide(self, start: Start) -> Decided:
@@ -151,7 +151,7 @@ class Explanation:
         self.decided = found
         self._stopped(found.sets.stopped_because)
         causes, repairs = len(found.sets.causes), len(found.sets.repairs)
-        self._say("causes", told.SetsFound(causes, repairs))
+        self._say("causes", steps.SetsFound(causes, repairs))
         return found
 
     def _suspects(self) -> Suspects:
@@ -210,7 +210,7 @@ class Explanation:
     def _conclude(self, case: Case) -> Conclusion:
         raise NotImplementedError
 
-    def _say(self, stage: str, step: told.Step) -> None:
+    def _say(self, stage: str, step: steps.Step) -> None:
         self.session.progress(stage, step)
 
     @property

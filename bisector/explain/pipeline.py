@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from bisector.core import progress as told
+from bisector.core import progress as steps
 from bisector.core.answer import Answer, Result
 from bisector.core.backends import RUNGS_ABOVE
 from bisector.core.budget import BudgetSpent
@@ -50,13 +50,13 @@ MOST_TIMED = 6  # fixes whose cost is measured, a few seconds each
 
 def begin(session: Session) -> Judged:
     """The verdict."""
-    session.progress("capture", told.Running(session.options.target))
+    session.progress("capture", steps.Running(session.options.target))
     with session.clock.stage("capture"):
         seen = chosen_call(session)
     found = judge_seen(session, seen)
     verdict = found.finding.verdict
     session.known = lambda: found.answer
-    session.progress("verdict", told.Judged(verdict))
+    session.progress("verdict", steps.Judged(verdict))
     return found
 
 
@@ -108,7 +108,7 @@ def _explained_above(session: Session, judged: Judged, found: Answer) -> Answer 
     explained = finer or any(proved for _, proved in found.causes)
     if explained or found.first_bad_backend not in RUNGS_ABOVE or session.clock.exhausted() is not None:
         return None
-    session.progress("capture", told.GraphRepairsNothing())
+    session.progress("capture", steps.GraphRepairsNothing())
     seen = seen_in_script(session, judged.chosen)
     if seen.witness is None or not seen.witness.shown.diverges:
         return None

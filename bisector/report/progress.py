@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 
-from bisector.core import progress as told
+from bisector.core import progress as steps
 from bisector.core.case import WHOLE
 from bisector.core.evidence import Evidence
 from bisector.core.fix_source import python_literal
@@ -20,9 +20,9 @@ from .reasons import words as words_of_reason
 MOST_LISTED = 4  # members of a set
 
 _FIXED: Mapping[type[Step], str] = {
-    told.NoCallDiverges: "no captured call diverges; running the script with and without compilation",
-    told.RegionRefuted: "what repairs the region does not repair the whole",
-    told.GraphRepairsNothing: "nothing in the graph repairs it; running the script itself",
+    steps.NoCallDiverges: "no captured call diverges; running the script with and without compilation",
+    steps.RegionRefuted: "what repairs the region does not repair the whole",
+    steps.GraphRepairsNothing: "nothing in the graph repairs it; running the script itself",
 }
 
 
@@ -33,34 +33,34 @@ def words(step: Step) -> str:
 
 
 @words.register
-def _(step: told.Running) -> str:
+def _(step: steps.Running) -> str:
     return f"running {step.target}"
 
 
 @words.register
-def _(step: told.AgainWith) -> str:
+def _(step: steps.AgainWith) -> str:
     return f"again with {', '.join(step.variables)}, which the script sets before it imports torch"
 
 
 @words.register
-def _(step: told.AgainDrawingAlike) -> str:
+def _(step: steps.AgainDrawingAlike) -> str:
     differs = "the script does not agree" if step.is_script else "it diverges too"
     return f"again with fallback_random=True, under which {differs}"
 
 
 @words.register
-def _(step: told.OtherSeeds) -> str:
+def _(step: steps.OtherSeeds) -> str:
     first, second = step.seeds
     return f"they agree; the script sets no seed, and is run with seeds {first} and {second} too"
 
 
 @words.register
-def _(step: told.Judged) -> str:
+def _(step: steps.Judged) -> str:
     return f"{step.verdict.kind.value}: {words_of_reason(step.verdict.reason)}"
 
 
 @words.register
-def _(step: told.Probed) -> str:
+def _(step: steps.Probed) -> str:
     request, parts = step.request, list[str]()
     if isinstance(request, RunProbe):
         candidate = request.candidate
@@ -81,49 +81,49 @@ def _came_of(answer: Measurement | Evidence | Failed) -> str:
 
 
 @words.register
-def _(step: told.FirstBadBackend) -> str:
+def _(step: steps.FirstBadBackend) -> str:
     return f"first diverging backend: {step.name}"
 
 
 @words.register
-def _(step: told.OperationsDiffer) -> str:
+def _(step: steps.OperationsDiffer) -> str:
     return f"no single node carries it; {step.sorts} sorts of operations differ"
 
 
 @words.register
-def _(step: told.RegionDiverges) -> str:
+def _(step: steps.RegionDiverges) -> str:
     return f"a region of {step.calls} of {step.of} calls diverges alike"
 
 
 @words.register
-def _(step: told.Begins) -> str:
+def _(step: steps.Begins) -> str:
     grows = f", grows most at {step.amplifier}" if step.amplifier is not None else ""
     return f"starts at {step.origin}{grows}"
 
 
 @words.register
-def _(step: told.FlagsTried) -> str:
+def _(step: steps.FlagsTried) -> str:
     return f"repair it: {', '.join(step.repairing) or 'none so far'}"
 
 
 @words.register
-def _(step: told.OneRepair) -> str:
+def _(step: steps.OneRepair) -> str:
     return f"disabling {_listed(step.members)} repairs it"
 
 
 @words.register
-def _(step: told.FamilyCarries) -> str:
+def _(step: steps.FamilyCarries) -> str:
     carries = "repair it" if step.removed is None else f"remove {step.removed:.0%} of it"
     return f"on the whole: {step.decisions} decisions together {carries}"
 
 
 @words.register
-def _(step: told.SetsFound) -> str:
+def _(step: steps.SetsFound) -> str:
     return f"causes found: {step.causes}, repairs found: {step.repairs}"
 
 
 @words.register
-def _(step: told.Confirmed) -> str:
+def _(step: steps.Confirmed) -> str:
     settings = [
         ", ".join(f"{name} = {python_literal(value)}" for name, value in values.items())
         for values in step.settings
@@ -141,45 +141,45 @@ def _listed(members: Sequence[str]) -> str:
 
 
 @words.register
-def _(step: told.Smaller) -> str:
+def _(step: steps.Smaller) -> str:
     return f"{step.calls} calls on {step.elements} elements still diverge"
 
 
 @words.register
-def _(step: told.ReproDiverges) -> str:
+def _(step: steps.ReproDiverges) -> str:
     fixed = "--fixed agrees" if step.has_fix else "no fix that plain torch can express"
     return f"{step.file} diverges; {fixed}"
 
 
 @words.register
-def _(step: told.FailsAsTest) -> str:
+def _(step: steps.FailsAsTest) -> str:
     return f"{step.file} fails: {step.said}"
 
 
 @words.register
-def _(step: told.ScriptUnderFix) -> str:
+def _(step: steps.ScriptUnderFix) -> str:
     outcome = "agrees with eager" if step.why is None else words_of_reason(step.why)
     return f"with {step.fix} the script itself: {outcome}"
 
 
 @words.register
-def _(step: told.IndexRead) -> str:
+def _(step: steps.IndexRead) -> str:
     return f"{step.url} has {step.versions} versions for this Python"
 
 
 @words.register
-def _(step: told.BuildAsked) -> str:
+def _(step: steps.BuildAsked) -> str:
     commit = f" ({step.commit[:SHORT]})" if step.commit else ""
     why = because(step.reason, step.same_as)
     return f"{step.name}{commit} {OUTCOMES[step.outcome]}" + (f": {why}" if why else "")
 
 
 @words.register
-def _(step: told.BuildAskedUnder) -> str:
+def _(step: steps.BuildAskedUnder) -> str:
     under = ", ".join(f"{flag}={value}" for flag, value in step.settings.items())
     return f"{step.name} with {under} {OUTCOMES[step.outcome]}"
 
 
 @words.register
-def _(step: told.LookedAt) -> str:
+def _(step: steps.LookedAt) -> str:
     return f"{step.name}: {step.found}"

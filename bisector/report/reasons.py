@@ -1,6 +1,5 @@
 """The words of each reason: a sentence without its full stop, or a part of one where a reason is told within
-another. script_reasons.py has long sentences on scripts, probe_reasons.py what a measurement shows, and
-value_reasons.py what a divergence in values does.
+another. probe_reasons.py has what a measurement shows, and value_reasons.py what a divergence in values does.
 """
 
 from __future__ import annotations
@@ -8,23 +7,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import singledispatch
 
+from bisector.core import endings as ends
 from bisector.core import probe_reasons as probe
 from bisector.core import reasons as why
 from bisector.core import script_reasons as script
 from bisector.core import value_reasons as values
-from bisector.core.endings import Ending
 from bisector.core.program import EffectKind
 from bisector.core.reasons import Reason
-
-from . import endings, probe_reasons, script_reasons, value_reasons
-from .words import named
+from bisector.report import endings, probe_reasons, value_reasons
+from bisector.report.words import named
 
 MOST_NAMED = 3  # tensors of one call
+GIVEN = "where each call gives what it gave compiled"
+_ROUNDED = "so they do with compilation off where each operation is moved by some steps of its dtype"
 EAGER_DIFFERS = "eager differs from eager on the same inputs and the same random state"
 
 # Of reasons that have nothing to tell but themselves.
 _FIXED: Mapping[type[Reason], str] = {
-    **script_reasons.FIXED,
     why.AllAgree: "every output agrees within tolerance",
     why.DrawsOthers: "compiled uses another random stream than eager; with eager's (fallback_random) every "
     "output agrees",
@@ -32,6 +31,54 @@ _FIXED: Mapping[type[Reason], str] = {
     "`-c fallback_random=True` both draw the same",
     why.BuildsAlone: "the builds alone were asked",
     why.EagerDiffers: EAGER_DIFFERS,
+    script.NoSecondRun: "no second run was made",
+    script.LineMoves: "all of that line moves from run to run",
+    script.CallNotMet: f"{GIVEN} the script does not come to that call",
+    script.NoCallSeen: "no call of what it compiles was seen",
+    script.RecordedAgree: "the calls that were looked at agree",
+    script.FailsInEager: "the script's own comparison fails although every graph ran in eager: the "
+    "difference is made before any backend (by Dynamo, or by the script itself)",
+    script.AsksCompiling: "the script asks whether it is compiled (`is_compiling`) and does something else "
+    "then: told so with compilation off too, it gives the same",
+    script.MoreThanRounding: "more than rounding explains",
+    script.SuddenlyOff: "no call before it differs in a bit, and eager's own kernels, which round alike, "
+    "show it",
+    script.RoundsAlike: "it is as small as rounding makes it, and eager's own kernels, which round alike, "
+    "show it",
+    script.EagerNotBeside: "eager was not run on the inputs that the compiled calls had",
+    script.CallNotReached: "with eager run beside it the script did not come to that call",
+    script.AgreesBeside: "with eager run beside it the script does not diverge at that call",
+    script.RaisesThere: "it raises, and gives nothing to compare",
+    script.NotByRounding: "small differences of the values make it, and with compilation off it does not "
+    "come of moving each operation of the calls by some steps of its dtype: they are not known to be "
+    "rounding",
+    script.DynamoShows: "Dynamo's graphs, run op by op, already show it: its tracing or its guards cause "
+    "it, or what happens between the calls",
+    script.AutogradShows: "it shows without Inductor, with AOTAutograd alone",
+    script.LosesTangents: "forward-mode differentiation is lost: a kernel that Inductor makes carries no "
+    "tangents, where eager's operations do",
+    script.BetweenCalls: "no captured call diverges by itself: it arises between graphs, from call to "
+    "call, in the state that a call leaves behind, or from what the tolerance allows",
+    script.AddsUp: "at each call up to this one eager, run on the inputs of the compiled call, gives the "
+    "same, and with compilation off the script comes to the same inputs where each call gives what it gave "
+    "compiled: small differences add up from call to call; "
+    f"{_ROUNDED}",
+    script.HangsOnTime: "what a call is given hangs on how long earlier calls take: with compilation off "
+    "the script comes to the same inputs where each call gives what it gave compiled and takes as long",
+    script.OtherwiseLaid: "with compilation off the script comes to the same where each call gives what it "
+    "gave compiled and this lies in memory as it lay there: the strides of an output are others than "
+    "eager's",
+    script.NotFollowed: "it was not followed from call to call",
+    script.SaysGrown: "each call agrees on equal inputs, and with compilation off the script says the same "
+    "where each call gives what it gave compiled: small differences of the values make that of it; "
+    f"{_ROUNDED}",
+    script.SaysByTime: "what it says hangs on how long its calls take: with compilation off it says the "
+    "same where each call gives what it gave compiled and takes as long",
+    script.SaysByNeither: "with compilation off the script does not say so where each call gives what it "
+    "gave compiled, laid out so, and takes as long: neither values nor strides nor time make the "
+    "difference, but what else the calls do, such as a side effect that is lost",
+    script.SaysAtTimes: "all values of its calls are bit-equal, and with compilation off it says the same "
+    "at times",
 }
 
 
@@ -62,7 +109,7 @@ def _(reason: probe.AnotherSignature) -> str:
 
 
 @words.register
-def _(reason: Ending) -> str:
+def _(reason: ends.Ending) -> str:
     return endings.words(reason)
 
 
@@ -296,7 +343,7 @@ def _(reason: script.OneSided) -> str:
 
 @words.register
 def _(reason: script.EndNotMet) -> str:
-    return f"{script_reasons.GIVEN} the script {reason.how}"
+    return f"{GIVEN} the script {reason.how}"
 
 
 @words.register
@@ -312,3 +359,24 @@ def _(reason: script.GivenOtherwise) -> str:
         "gave compiled: the difference does not come through what the calls give, but through what else they "
         "do, such as a side effect that is lost"
     )
+
+
+# -- what a fresh process did not show: a part of a sentence ------------------------------------------------
+
+
+@words.register
+def _(reason: ends.NotInSecondProcess) -> str:
+    return f"in a second process: {words(reason.why)}"
+
+
+@words.register
+def _(reason: ends.ReprosAgree) -> str:
+    agree = "no repro of it that was tried diverges in plain Python"
+    if reason.untried is None:
+        return agree
+    return f"{agree}, and the script itself was not tried as one: {words(reason.untried)}"
+
+
+@words.register
+def _(reason: ends.ScriptStillDiverges) -> str:
+    return f"with {reason.fix} the script itself still diverges: {words(reason.why)}"

@@ -26,7 +26,7 @@ from bisector.core.smaller import Neighbour
 from bisector.core.trace import NodeTrace
 
 from . import document as parts
-from . import endings, unproved
+from . import endings
 from .document import VERSION, Document
 from .notes import words
 from .probe_reasons import measure
@@ -87,7 +87,7 @@ def document_of(result: Result) -> Document:
         others=tuple(map(_other, answer.others)),
         family=None if answer.family is None else _family(answer.family),
         script=None if answer.script is None else _under_fix(answer.script),
-        unproved=None if answer.unproved is None else unproved.words(answer.unproved),
+        unproved=None if answer.unproved is None else words_of_reason(answer.unproved),
         entry=answer.entry,
         confirmation=_confirmation(answer),
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bisector.core.frames import without_frames
 from bisector.core.printed import compare_lines
-from bisector.core.program import PlainRun, with_events
+from bisector.core.program import PlainRun, with_events, without_frames
 
 TRACEBACK = """\
 ERROR skipping a batch

@@ -4,7 +4,7 @@ from itertools import islice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bisector.core.search.views import minimal_hitting_sets
+from bisector.core.search.sets import minimal_hitting_sets
 from tests.core.helpers import minimal_hitting, names
 
 ELEMENTS = names(7)

@@ -13,11 +13,10 @@ import pytest
 from bisector.core import protocol as asked
 from bisector.core.answer import Answer
 from bisector.core.criterion import Criterion
-from bisector.core.endings import AgreesThere
+from bisector.core.endings import AgreesThere, NotInSecondProcess
 from bisector.core.program import PROGRAM
 from bisector.core.reasons import Message
 from bisector.core.recorded import Recorded
-from bisector.core.unproved import NotInSecondProcess
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.explain import pipeline, subject
 from bisector.explain.divergence import RUNS_OF_A_SCRIPT

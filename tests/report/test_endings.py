@@ -8,12 +8,10 @@ from dataclasses import fields
 import pytest
 
 from bisector.core import endings as why
-from bisector.core import unproved as found
-from bisector.core.endings import Ending, Problem, SecondsSpent
+from bisector.core.endings import Ending, Problem, SecondsSpent, Unproved
 from bisector.core.outcome import Outcome
 from bisector.core.reasons import Message
-from bisector.core.unproved import Unproved
-from bisector.report import reasons, unproved
+from bisector.report import reasons
 from bisector.report.endings import words
 
 PASS, FAIL, UNRESOLVED = Outcome.PASS, Outcome.FAIL, Outcome.UNRESOLVED
@@ -62,15 +60,15 @@ def test_no_ending_is_without_words(kind: type[Ending]) -> None:
 
 
 UNPROVED: list[tuple[Unproved, str]] = [
-    (found.NotInSecondProcess(why.AgreesThere()), "in a second process: eager and compiled agree there"),
-    (found.ReprosAgree(None), "no repro of it that was tried diverges in plain Python"),
+    (why.NotInSecondProcess(why.AgreesThere()), "in a second process: eager and compiled agree there"),
+    (why.ReprosAgree(None), "no repro of it that was tried diverges in plain Python"),
     (
-        found.ReprosAgree(SecondsSpent(9)),
+        why.ReprosAgree(SecondsSpent(9)),
         "no repro of it that was tried diverges in plain Python, and the script itself was not tried as one: "
         "the budget of 9 s is spent",
     ),
     (
-        found.ScriptStillDiverges("x = 1", Message("call 1 differs")),
+        why.ScriptStillDiverges("x = 1", Message("call 1 differs")),
         "with x = 1 the script itself still diverges: call 1 differs",
     ),
 ]
@@ -78,7 +76,7 @@ UNPROVED: list[tuple[Unproved, str]] = [
 
 @pytest.mark.parametrize(("doubt", "said"), UNPROVED)
 def test_what_is_not_proved_is_said_so(doubt: Unproved, said: str) -> None:
-    assert unproved.words(doubt) == said
+    assert reasons.words(doubt) == said
 
 
 def test_no_doubt_is_without_words() -> None:

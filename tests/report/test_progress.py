@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from bisector.core import progress as told
+from bisector.core import progress as steps
 from bisector.core.case import WHOLE, Case
 from bisector.core.evidence import Evidence
 from bisector.core.model import Base, Candidate, Measurement
@@ -30,57 +30,62 @@ def about(case: Case) -> About:
 
 # With a step for every way in which a kind of it is said; those without fields are in a table.
 SAID: list[tuple[Step, str]] = [
-    (told.Running("case.py"), "running case.py"),
-    (told.AgainWith(["A", "B"]), "again with A, B, which the script sets before it imports torch"),
-    (told.AgainDrawingAlike(False), "again with fallback_random=True, under which it diverges too"),
-    (told.AgainDrawingAlike(True), "again with fallback_random=True, under which the script does not agree"),
+    (steps.Running("case.py"), "running case.py"),
+    (steps.AgainWith(["A", "B"]), "again with A, B, which the script sets before it imports torch"),
+    (steps.AgainDrawingAlike(False), "again with fallback_random=True, under which it diverges too"),
+    (steps.AgainDrawingAlike(True), "again with fallback_random=True, under which the script does not agree"),
     (
-        told.OtherSeeds((1, 2)),
+        steps.OtherSeeds((1, 2)),
         "they agree; the script sets no seed, and is run with seeds 1 and 2 too",
     ),
-    (told.Judged(decided(VerdictClass.UNRESOLVED, Message("why"))), "unresolved: why"),
+    (steps.Judged(decided(VerdictClass.UNRESOLVED, Message("why"))), "unresolved: why"),
     (
-        told.Probed(RunProbe(about(WHOLE), FLAGS), Measurement(seconds=1.234)),
+        steps.Probed(RunProbe(about(WHOLE), FLAGS), Measurement(seconds=1.234)),
         "inductor.x=1, on the whole: 1.23 s",
     ),
     (
-        told.Probed(RunProbe(about(SMALLER), PLAIN), Failed("a crash")),
+        steps.Probed(RunProbe(about(SMALLER), PLAIN), Failed("a crash")),
         "allow fma:add@graph and 1 more, on a smaller case: a crash",
     ),
     (
-        told.Probed(RunVerdict(about(WHOLE)), Evidence(Measurement(error="it raises"), None, None, None, ())),
+        steps.Probed(
+            RunVerdict(about(WHOLE)), Evidence(Measurement(error="it raises"), None, None, None, ())
+        ),
         "on the whole: it raises",
     ),
-    (told.FirstBadBackend("inductor"), "first diverging backend: inductor"),
-    (told.OperationsDiffer(2), "no single node carries it; 2 sorts of operations differ"),
-    (told.RegionDiverges(3, 9), "a region of 3 of 9 calls diverges alike"),
-    (told.Begins("mul", None), "starts at mul"),
-    (told.Begins("mul", "floor"), "starts at mul, grows most at floor"),
-    (told.FlagsTried(()), "repair it: none so far"),
-    (told.FlagsTried(("a", "b")), "repair it: a, b"),
-    (told.OneRepair(FMA), "disabling fma:mul@graph repairs it"),
-    (told.FamilyCarries(12, None), "on the whole: 12 decisions together repair it"),
-    (told.FamilyCarries(12, 0.5), "on the whole: 12 decisions together remove 50% of it"),
-    (told.SetsFound(1, 2), "causes found: 1, repairs found: 2"),
+    (steps.FirstBadBackend("inductor"), "first diverging backend: inductor"),
+    (steps.OperationsDiffer(2), "no single node carries it; 2 sorts of operations differ"),
+    (steps.RegionDiverges(3, 9), "a region of 3 of 9 calls diverges alike"),
+    (steps.Begins("mul", None), "starts at mul"),
+    (steps.Begins("mul", "floor"), "starts at mul, grows most at floor"),
+    (steps.FlagsTried(()), "repair it: none so far"),
+    (steps.FlagsTried(("a", "b")), "repair it: a, b"),
+    (steps.OneRepair(FMA), "disabling fma:mul@graph repairs it"),
+    (steps.FamilyCarries(12, None), "on the whole: 12 decisions together repair it"),
+    (steps.FamilyCarries(12, 0.5), "on the whole: 12 decisions together remove 50% of it"),
+    (steps.SetsFound(1, 2), "causes found: 1, repairs found: 2"),
     (
-        told.Confirmed((FMA,), (FMA, "abcde"), ({"x": True, "y": "a"},), None),
+        steps.Confirmed((FMA,), (FMA, "abcde"), ({"x": True, "y": "a"},), None),
         'the cause is fma:mul@graph; without fma:mul@graph or a and 4 more it agrees; x = True, y = "a" '
         "repairs it",
     ),
-    (told.Confirmed((), (), (), Message("it agrees there")), "it agrees there"),
-    (told.Confirmed((), (), (), None), "nothing"),
-    (told.Smaller(2, 64), "2 calls on 64 elements still diverge"),
-    (told.ReproDiverges("repro.py", True), "repro.py diverges; --fixed agrees"),
-    (told.ReproDiverges("repro.py", False), "repro.py diverges; no fix that plain torch can express"),
-    (told.FailsAsTest("test_repro.py", "Differs: 0.5"), "test_repro.py fails: Differs: 0.5"),
-    (told.ScriptUnderFix("x = 1", None), "with x = 1 the script itself: agrees with eager"),
-    (told.ScriptUnderFix("x = 1", Message("call 1 differs")), "with x = 1 the script itself: call 1 differs"),
-    (told.IndexRead("https://a", 7), "https://a has 7 versions for this Python"),
-    (told.BuildAsked("2.1", None, Outcome.PASS, "", None), "2.1 agrees"),
-    (told.BuildAsked("2.1", 40 * "a", Outcome.UNRESOLVED, "why", None), "2.1 (aaaaaaaaaa) cannot tell: why"),
-    (told.BuildAsked("2.1", None, Outcome.FAIL, "why", "2.0"), "2.1 diverges: the same commit as 2.0"),
-    (told.BuildAskedUnder("2.1", {"a": 1, "b": False}, Outcome.FAIL), "2.1 with a=1, b=False diverges"),
-    (told.LookedAt("case.py", "fma"), "case.py: fma"),
+    (steps.Confirmed((), (), (), Message("it agrees there")), "it agrees there"),
+    (steps.Confirmed((), (), (), None), "nothing"),
+    (steps.Smaller(2, 64), "2 calls on 64 elements still diverge"),
+    (steps.ReproDiverges("repro.py", True), "repro.py diverges; --fixed agrees"),
+    (steps.ReproDiverges("repro.py", False), "repro.py diverges; no fix that plain torch can express"),
+    (steps.FailsAsTest("test_repro.py", "Differs: 0.5"), "test_repro.py fails: Differs: 0.5"),
+    (steps.ScriptUnderFix("x = 1", None), "with x = 1 the script itself: agrees with eager"),
+    (
+        steps.ScriptUnderFix("x = 1", Message("call 1 differs")),
+        "with x = 1 the script itself: call 1 differs",
+    ),
+    (steps.IndexRead("https://a", 7), "https://a has 7 versions for this Python"),
+    (steps.BuildAsked("2.1", None, Outcome.PASS, "", None), "2.1 agrees"),
+    (steps.BuildAsked("2.1", 40 * "a", Outcome.UNRESOLVED, "why", None), "2.1 (aaaaaaaaaa) cannot tell: why"),
+    (steps.BuildAsked("2.1", None, Outcome.FAIL, "why", "2.0"), "2.1 diverges: the same commit as 2.0"),
+    (steps.BuildAskedUnder("2.1", {"a": 1, "b": False}, Outcome.FAIL), "2.1 with a=1, b=False diverges"),
+    (steps.LookedAt("case.py", "fma"), "case.py: fma"),
 ]
 
 

@@ -15,7 +15,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Message(Reason):
-    """What a worker, a process or an exception says in words of its own, or an answer of theirs holds."""
+    """Text as it came: of an answer of the worker, of a process or of an exception."""
 
     text: str
 

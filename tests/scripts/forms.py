@@ -163,7 +163,7 @@ FORMS = {
         x = torch.rand(99)
         print(torch.compile(dropped)(x).sum(), dropped(x).sum())
         """,
-        "more than rounding explains", "compiled-worse",
+        "on equal inputs `relu` (aten.relu) differs from eager", "compiled-worse",
     ),
     "dropout and nothing else": Form(
         """

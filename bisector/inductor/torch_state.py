@@ -254,20 +254,6 @@ def restore_rng(torch_state: TorchState) -> None:
         torch.cuda.set_rng_state_all(torch_state.cuda_rng)
 
 
-def generators() -> list[torch.Tensor]:
-    """States of the random generators of the CPU and of the GPUs that are in use."""
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    return [torch.get_rng_state(), *gpus]
-
-
-def set_generators(states: Sequence[torch.Tensor]) -> None:
-    """Put back what `generators` gave."""
-    cpu, *gpus = states
-    torch.set_rng_state(cpu)
-    if gpus:
-        torch.cuda.set_rng_state_all(gpus)
-
-
 def seed(value: int) -> None:
     """Of the generators that a script draws tensors from: two runs of it must have equal inputs."""
     torch.manual_seed(value)

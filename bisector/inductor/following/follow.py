@@ -93,7 +93,7 @@ def _followed(
     eager = execute.run(subject, values.run)
     if values.drawn and not _draws_as_eager(candidate):
         raise taps.NotTraced("it draws random numbers")
-    if not all(map(torch.equal, values.generators, torch_state.generators())):
+    if values.generators is not None and values.generators.drawn():
         raise taps.NotTraced("its backward pass draws random numbers")
     back = reach is Reach.BACKWARD and subject.train
     tapped = taps.tapped(subject, values, left_out, backward.to_follow(values) if back else ())

@@ -14,7 +14,7 @@ from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
 from ...core.trace import NodeTrace
-from .. import naming, tensors, torch_state
+from .. import naming, tensors
 from ..dispatched_ops import DispatchedOps
 from ..equality import same
 from ..execute import NotCompiled
@@ -136,7 +136,7 @@ class Following(torch.fx.Interpreter):
     def draw_as_before(self, n: torch.fx.Node) -> None:
         """What the call draws next is what it drew in the run that `values` is of."""
         if n in self.values.drawn:
-            torch_state.set_generators(self.values.drawn[n])
+            self.values.drawn[n].put_back()
 
     def _on_compiled(self, n: torch.fx.Node) -> Any:
         self.draw_as_before(n)

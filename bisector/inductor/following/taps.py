@@ -16,9 +16,10 @@ import torch
 import torch.fx
 import torch.utils._pytree as pytree
 
-from .. import tensors, torch_state
+from .. import tensors
 from ..equality import same
 from ..execute import Outputs, Subject
+from ..generators import Generators
 from ..graph import liveness
 
 MOST_BYTES = 1 << 30  # of intermediate values; two programs' are held side by side
@@ -53,7 +54,7 @@ class Values(torch.fx.Interpreter):
     overwritten: the nodes into whose memory one may do so later. writers: by node, the calls that had written
     into what it reads; last: by node, the last call that writes into its memory. zeros: makes, by
     differentiable node, what can be added to its value. drawn: the states of the random generators before
-    each call that draws; generators: those after the last.
+    each call that draws; generators: those after the last that did, None before the run.
     """
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
@@ -66,8 +67,8 @@ class Values(torch.fx.Interpreter):
         self.writers: dict[torch.fx.Node, list[str]] = {}
         self.last: dict[torch.fx.Node, str] = {}
         self.zeros: dict[torch.fx.Node, Callable[[], torch.Tensor]] = {}
-        self.drawn: dict[torch.fx.Node, list[torch.Tensor]] = {}
-        self.generators: list[torch.Tensor] = []
+        self.drawn: dict[torch.fx.Node, Generators] = {}
+        self.generators: Generators | None = None
         self._at: dict[int, list[torch.fx.Node]] = {}  # by memory, the nodes whose values have lain there
 
     def run_node(self, n: torch.fx.Node) -> Any:
@@ -75,11 +76,10 @@ class Values(torch.fx.Interpreter):
         earlier = [self.last[i] for i in n.all_input_nodes if i in self.last]
         targets = liveness.written(n) if n.op.startswith("call") else []
         before = [_Before(self.env.get(target)) for target in targets]
-        generators = torch_state.generators()
+        before_draws = self.generators = self.generators or Generators()
         result = super().run_node(n)
-        self.generators = torch_state.generators()
-        if not all(map(torch.equal, generators, self.generators)):
-            self.drawn[n] = generators
+        if before_draws.drawn():
+            self.drawn[n], self.generators = before_draws, Generators()
         leaves = pytree.tree_leaves(result)
         if n.op.startswith("call"):
             fresh = [v for v in leaves if _storage(v) not in {None, *storages}]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 BACKWARD = "bwd."  # begins the name of every node of a backward graph
+MOST_LISTED = 4  # members of a set, where it stands in a line
 
 
 class DecisionId(str):
@@ -101,3 +103,9 @@ class Decision:
     @property
     def node(self) -> str:
         return self.id.node
+
+
+def listed(members: Sequence[str]) -> str:
+    """The members of a set in a line, or the first of many."""
+    few = len(members) <= MOST_LISTED
+    return " + ".join(members) if few else f"{members[0]} and {len(members) - 1} more"

@@ -42,7 +42,7 @@ class Interrupted(Ending):
 
 
 @dataclass(frozen=True)
-class Problem(Ending):
+class EndedByError(Ending):
     """text: what an error says."""
 
     text: str

@@ -9,7 +9,7 @@ from bisector.core import progress as steps
 from bisector.core.case import WHOLE
 from bisector.core.confirmed import Confirmed, Decided, HeldRepair, Repair, SecondOpinion
 from bisector.core.decision import Decision, DecisionId
-from bisector.core.endings import AgreesThere, Ending, OtherGraph, OtherInputs, Problem
+from bisector.core.endings import AgreesThere, EndedByError, Ending, OtherGraph, OtherInputs
 from bisector.core.judge import proof, removed_fraction
 from bisector.core.model import Candidate, Json, Measurement, ProbeResult
 from bisector.core.outcome import Outcome
@@ -200,7 +200,7 @@ def _ask(
             return other
         results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:
-        return Problem(str(error))
+        return EndedByError(str(error))
     default, *rest_of = results
     denied, rest_of = rest_of[: len(repairs)], rest_of[len(repairs) :]
     held, rest_of = rest_of[: len(flags)], rest_of[len(flags) :]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from bisector.core.budget import BudgetSpent
 from bisector.core.case import Case
-from bisector.core.decision import DecisionId
+from bisector.core.decision import DecisionId, listed
 from bisector.core.fix import Fix
 from bisector.core.judge import worst
 from bisector.core.model import Candidate, DivergenceKind, ProbeResult
@@ -25,7 +25,7 @@ from bisector.core.smaller import AlsoSeen, Anchor, Neighbour, Reduced
 from bisector.core.verdict import VerdictClass
 
 from .rounds import in_rounds
-from .search_order import finest, listed
+from .search_order import finest
 from .study import Study
 
 MOST_ANCHORS = 3  # repairs; each one costs a probe for every case that the reducer takes

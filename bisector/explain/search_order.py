@@ -40,11 +40,6 @@ def finest(sets: Sequence[MinimalSet[DecisionId]]) -> list[MinimalSet[DecisionId
     return sorted(sets, key=lambda found: (len(found.members), sorted(map(rank_of, found.members))))
 
 
-def listed(members: Sequence[str]) -> str:
-    """The members in a line, or the first of many."""
-    return " + ".join(members) if len(members) <= 4 else f"{members[0]} and {len(members) - 1} more"
-
-
 def by_groups(elements: Sequence[DecisionId], test: Test[DecisionId]) -> MinimalSet[DecisionId]:
     """A set that FAILs: minimal in groups, and 1-minimal in members where there are few."""
     groups: dict[str, list[DecisionId]] = {}

@@ -44,7 +44,7 @@ def _(ending: why.SetsReached) -> str:
 
 
 @words.register
-def _(ending: why.Problem) -> str:
+def _(ending: why.EndedByError) -> str:
     return ending.text
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import singledispatch
 
 from bisector.core import progress as steps
 from bisector.core.case import WHOLE
+from bisector.core.decision import listed
 from bisector.core.evidence import Evidence
 from bisector.core.fix_source import python_literal
 from bisector.core.model import Base, Measurement
@@ -16,8 +17,6 @@ from bisector.core.protocol import Failed, RunProbe
 from .builds import SHORT, because
 from .endings import OUTCOMES
 from .reasons import words as words_of_reason
-
-MOST_LISTED = 4  # members of a set
 
 _FIXED: Mapping[type[Step], str] = {
     steps.NoCallDiverges: "no captured call diverges; running the script with and without compilation",
@@ -108,7 +107,7 @@ def _(step: steps.FlagsTried) -> str:
 
 @words.register
 def _(step: steps.OneRepair) -> str:
-    return f"disabling {_listed(step.members)} repairs it"
+    return f"disabling {listed(step.members)} repairs it"
 
 
 @words.register
@@ -128,16 +127,10 @@ def _(step: steps.Confirmed) -> str:
         ", ".join(f"{name} = {python_literal(value)}" for name, value in values.items())
         for values in step.settings
     ]
-    parts = [f"the cause is {' or '.join(map(_listed, step.causes))}"] if step.causes else []
-    parts += [f"without {' or '.join(map(_listed, step.repairs))} it agrees"] if step.repairs else []
+    parts = [f"the cause is {' or '.join(map(listed, step.causes))}"] if step.causes else []
+    parts += [f"without {' or '.join(map(listed, step.repairs))} it agrees"] if step.repairs else []
     parts += [f"{' or '.join(settings)} repairs it"] if settings else []
     return "; ".join(parts) or ("nothing" if step.not_shown is None else words_of_reason(step.not_shown))
-
-
-def _listed(members: Sequence[str]) -> str:
-    """The members, or the first of many."""
-    few = len(members) <= MOST_LISTED
-    return " + ".join(members) if few else f"{members[0]} and {len(members) - 1} more"
 
 
 @words.register

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import request_json, wire
 from ..core.budget import BudgetSpent
-from ..core.endings import Problem
+from ..core.endings import EndedByError
 from ..core.messages import Reply, WorkerOptions
 from ..core.model import Json
 from ..core.protocol import PROBES, Answer, Failed, Record, Request
@@ -232,7 +232,7 @@ class Lab:
                 hello = worker.wait_until_ready()
         except OutOfTime as late:
             if self.left_s() == 0.0:
-                raise BudgetSpent(Problem(str(late))) from late
+                raise BudgetSpent(EndedByError(str(late))) from late
             raise
         except BadTarget as error:
             if before is None:

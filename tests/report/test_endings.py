@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 from bisector.core import endings as why
-from bisector.core.endings import Ending, Problem, SecondsSpent, Unproved
+from bisector.core.endings import EndedByError, Ending, SecondsSpent, Unproved
 from bisector.core.outcome import Outcome
 from bisector.core.reasons import Message
 from bisector.report import reasons
@@ -21,9 +21,9 @@ SAID: list[tuple[Ending, str]] = [
     (SecondsSpent(30.0), "the budget of 30 s is spent"),
     (why.QuestionsSpent(9), "the search for decisions ended after 9 questions"),
     (why.SetsReached(3), "the limit of 3 sets is reached"),
-    (Problem("no room"), "no room"),
+    (EndedByError("no room"), "no room"),
     (why.SetsDoNotHold(2), "2 of the sets that were found do not hold there"),
-    (why.Unconfirmed(Problem("no room")), "not confirmed in a second process: no room"),
+    (why.Unconfirmed(EndedByError("no room")), "not confirmed in a second process: no room"),
     (why.AnotherOutcome(None, PASS, FAIL), "as the target is the outcome is PASS and not FAIL"),
     (why.AnotherOutcome("other", FAIL, PASS), "with other the outcome is FAIL and not PASS"),
     (why.SetsNothing("other"), "other sets nothing that the target does not"),

@@ -11,7 +11,7 @@ import pytest
 from bisector.core import notes as seen
 from bisector.core import search_notes as searched
 from bisector.core.contract import Breach
-from bisector.core.endings import Problem
+from bisector.core.endings import EndedByError
 from bisector.core.notes import AlsoDiverges, CallName, Note, Relation
 from bisector.core.outcome import Outcome
 from bisector.core.reasons import Message
@@ -67,7 +67,7 @@ SAID: list[tuple[Note, str]] = [
     ),
     (seen.BackendUnjudged("eager"), "whether backend=eager shows it too could not be told"),
     (
-        seen.VariationNotSought(Problem("no time")),
+        seen.VariationNotSought(EndedByError("no time")),
         "where the runs begin to differ was not looked for: no time",
     ),
     (seen.VariationUnknown("a crash"), "where the runs begin to differ is not known: a crash"),
@@ -140,8 +140,8 @@ SAID: list[tuple[Note, str]] = [
         searched.DivergesBeforeInductor("aot_eager"),
         "aot_eager diverges already, and no decision that numbisect knows repairs it",
     ),
-    (searched.NotConfirmed(Problem("a crash")), "not confirmed in a second process: a crash"),
-    (seen.CommitUnknown(Problem("no time")), "the commit: no time"),
+    (searched.NotConfirmed(EndedByError("a crash")), "not confirmed in a second process: a crash"),
+    (seen.CommitUnknown(EndedByError("no time")), "the commit: no time"),
     (searched.SizeNotTried(100), "the inputs have 100 elements; a smaller size was not tried"),
     (
         searched.AllElementsNeeded(1056, (Dimension("x", 1, 32), Dimension("y", 0, 33))),

@@ -24,7 +24,7 @@ from ...builds.index import Wheel, wheels
 from ...builds.line import Known, Line, Source
 from ...builds.predicate import CannotInstall, Interpreter, environment_of, installed
 from ...core.budget import BudgetSpent
-from ...core.endings import Ending, Problem
+from ...core.endings import EndedByError, Ending
 from ...core.found_builds import ChangedDefaults
 from ...core.notes import CommitInBinary, CommitUnknown, Note, UncommittedLeftOut
 from ...core.options import INTRODUCED, Question
@@ -98,7 +98,7 @@ class Search:
                 try:
                     self._between_builds(found, source, repo)
                 except (NumbisectError, CannotInstall) as error:  # the range of builds stands
-                    found.notes.append(CommitUnknown(Problem(str(error))))
+                    found.notes.append(CommitUnknown(EndedByError(str(error))))
             return found
 
     def _of_compilers(self) -> Searched:

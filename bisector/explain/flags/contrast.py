@@ -9,8 +9,8 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId
 from bisector.core.endings import (
     AnotherOutcome,
+    EndedByError,
     NoContrast,
-    Problem,
     SetsDoNotHold,
     SetsNothing,
     Unconfirmed,
@@ -148,7 +148,7 @@ def _proved(session: Session, divergence: Divergence, sides: Sides, name: str) -
         repairs = tuple(s for s in found.repairs if _holds(again, _members(s), Outcome.PASS))
         causes = tuple(s for s in found.causes if _holds(again, whole - _members(s), Outcome.FAIL))
     except NumbisectError as error:
-        unlike, repairs, causes = Problem(str(error)), (), ()
+        unlike, repairs, causes = EndedByError(str(error)), (), ()
     if unlike is not None:
         repairs, causes = (), ()
     lost = len(found.repairs) + len(found.causes) - len(repairs) - len(causes)

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -74,10 +75,11 @@ def built_by(build: BuildAll) -> Iterator[None]:
 
 @dataclass
 class _Kernels:
-    """Those of this process. waiting: of the graph that is compiled now; built: by the target."""
+    """Those of this process. waiting: of the graph that is compiled now; known, built: by the target."""
 
     build: BuildAll
     waiting: list[Kernel] = field(default_factory=list)
+    known: dict[str, Kernel] = field(default_factory=dict)
     built: dict[str, Built] = field(default_factory=dict)
 
     def submit(self, job: Callable[[], None]) -> _Pending:
@@ -94,9 +96,17 @@ class _Kernels:
 
     def build_waiting(self) -> None:
         kernels, self.waiting = self.waiting, []
+        self.known |= {kernel.target: kernel for kernel in kernels}
         if kernels:
             found = zip(kernels, self.build(kernels), strict=True)
             self.built |= {kernel.target: built for kernel, built in found if built is not None}
+
+    def build_here(self, target: str) -> None:
+        """Build a library in this process, as Inductor would."""
+        kernel = self.known[target]
+        files = {SOURCE: kernel.source, TARGET: kernel.target}
+        words = [files.get(word, word) for word in kernel.command]
+        subprocess.run(words, capture_output=True, check=True)
 
 
 @dataclass
@@ -128,9 +138,12 @@ def _patches(kernels: _Kernels, async_compile: Any, codecache: Any) -> list[Any]
 
     def load(cls: Any, path: str, key: str) -> Any:
         built = kernels.built.get(path)
-        if built is None:
-            return load_inner(cls, path, key)
-        return _loaded(built, key)
+        if built is not None:
+            try:
+                return _loaded(built, key)
+            except ImportError:  # a name that it leaves open is in no library of this process
+                kernels.build_here(path)
+        return load_inner(cls, path, key)
 
     return [
         mock.patch.object(async_compile.AsyncCompile, "cpp_pybinding", collected),

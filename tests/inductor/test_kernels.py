@@ -119,10 +119,55 @@ def test_a_kernel_that_does_not_compile_takes_itself_out(tmp_path: Path) -> None
     assert None not in Directly(tmp_path)(others)
 
 
-def test_a_single_kernel_is_left_to_who_asks_for_it(tmp_path: Path) -> None:
+def test_a_single_kernel_is_built_too(tmp_path: Path) -> None:
     (tmp_path / "one.cpp").write_text(KERNEL)
-    one = Kernel(str(tmp_path / "one.cpp"), str(tmp_path / "one.so"), ("g++", "{source}", "-o", "{target}"))
-    assert Directly(tmp_path)([one]) == [None]
+    command = ("g++", "{source}", "-shared", "-fPIC", "-o", "{target}")
+    one = Kernel(str(tmp_path / "one.cpp"), str(tmp_path / "one.so"), command)
+    [built] = Directly(tmp_path)([one])
+    assert built is not None and Path(built.library).exists()
+
+
+def needed_by(library: Path) -> set[str]:
+    """The libraries that the loader is to find with this one."""
+    command = ["readelf", "-d", str(library)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return set(re.findall(r"\(NEEDED\).*\[(.+)\]", text))
+
+
+@pytest.mark.live
+def test_a_kernel_is_linked_against_empty_libraries_and_asks_for_those_of_torch(
+    tmp_path: Path, no_kernels: None
+) -> None:
+    x, build = torch.randn(40, 64), Directly(tmp_path)
+    compiled(x, build)
+    compiled(x, None)
+    [kernels] = build.asked
+    [library] = tmp_path.glob("*.so")
+    assert {path.name for path in (tmp_path / "empty").iterdir()} <= needed_by(library)
+    assert needed_by(Path(kernels[0].target)) <= needed_by(library)
+    assert "-L" in " ".join(kernels[0].command) and (tmp_path / "empty" / "libtorch_cpu.so").exists()
+
+
+@pytest.mark.live
+def test_a_kernel_whose_open_names_nobody_has_is_built_by_who_asked(
+    tmp_path: Path, no_kernels: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library that names one of its own."""
+
+    class Unfit(Directly):
+        def __call__(self, kernels: Sequence[Kernel]) -> Sequence[Built | None]:
+            self.asked.append(kernels)
+            broken, source = tmp_path / "broken.so", tmp_path / "broken.cpp"
+            source.write_text('extern "C" void nobody(); extern "C" void* PyInit_kernel_0() '
+                              '{ nobody(); return nullptr; }')  # fmt: skip
+            subprocess.run(["g++", "-shared", "-fPIC", source, "-o", broken], check=True)
+            return [Built(str(broken), 0) for _ in kernels]
+
+    x, build = torch.randn(40, 64), Unfit(tmp_path)
+    found = compiled(x, build)
+    [kernels] = build.asked
+    assert all(Path(kernel.target).exists() for kernel in kernels)
+    assert torch.equal(found, compiled(x, None))
 
 
 def test_a_source_with_conditions_of_its_own_stands_alone() -> None:

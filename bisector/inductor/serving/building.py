@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...tracing import SILENT, Trace
 from ..kernels import SOURCE, TARGET, Built, Kernel, entry_of
-from . import forked
+from . import forked, linking
 
 # A compiler is begun although other probes will ask too, once so many kernels wait or the first has waited so
 # long: it keeps a core busy, and answers must not stay out. On a busy machine the kernels of slower probes
@@ -87,19 +87,19 @@ class Builder:
         return pipes
 
     def _begun(self, command: tuple[str, ...], kernels: list[Kernel]) -> list[int]:
-        """Nothing where they are better built by who asked: a single one, or one that cannot be combined
-        with others."""
+        """Nothing where they are built by who asked, since one of them cannot be combined with others."""
         texts = [Path(kernel.source).read_text(encoding="utf-8") for kernel in kernels]
         combined = together(texts)
-        if len(kernels) == 1 or combined is None:
+        if combined is None:
             self._built |= dict.fromkeys((kernel.target for kernel in kernels), None)
             return []
         self._made += 1
         source, library = (self.folder / f"{self._made}.{suffix}" for suffix in ("cpp", "so"))
         source.write_text(combined, encoding="utf-8")
         files = {SOURCE: str(source), TARGET: str(library)}
+        words = linking.against_empty_libraries(command, self.folder / "empty")
         compiler = subprocess.Popen(
-            [files.get(word, word) for word in command],
+            [files.get(word, word) for word in words],
             cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             start_new_session=True,  # a kill is to reach what the driver started, which holds the pipe too
         )  # fmt: skip

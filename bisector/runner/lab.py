@@ -112,6 +112,9 @@ class Lab:
         """Ask these with the next probes, if any come: their answers are then there when wanted."""
         self._ahead += requests
 
+    def settle(self) -> None:
+        """Nothing is guessed here: each question is answered when it is asked."""
+
     def ask(self, request: Request[Answer]) -> Answer | Failed:
         return self.ask_all([request])[0]
 
@@ -218,7 +221,10 @@ class Lab:
                 other.close()
         self.prepare()
         self.starts += 1
-        self.worker, self.ready = Worker(replace(self.options, left_s=self.left_s())), False
+        options = replace(self.options, left_s=self.left_s())
+        workers = [lab.worker for lab in self.labs if lab is not self and lab.worker is not None]
+        spare = next((found for one in workers if (found := one.take_spare(options)) is not None), None)
+        self.worker, self.ready = Worker(options, spare), False
         return self.worker
 
     def _take_hello(self, worker: Worker) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -32,26 +33,91 @@ GARBLED = "the worker process sent what is no message; its last lines are in wor
 QUIET_WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
-class Worker:
-    """One process with torch and the subject loaded."""
+class Spare:
+    """A process that a worker forked once it had imported torch, and that waits for options. It ends with
+    that worker, whose mark it carries.
 
-    def __init__(self, options: WorkerOptions) -> None:
+    settings: what it was started with, which no other options may change any more.
+    """
+
+    def __init__(self, channel: socket.socket, settings: object) -> None:
+        self.channel = channel
+        self.settings = settings
+        self.pid: int | None = None
+
+    def fits(self, options: WorkerOptions) -> bool:
+        return self.pid is None and self.settings == _before_torch(options)
+
+    def begin(self, options: WorkerOptions) -> bool:
+        """Send it its options; False where it is not there."""
+        try:
+            self.channel.settimeout(START_S)
+            self.channel.sendall(_line(options))
+            self.pid = int(json.loads(self.channel.makefile("rb", buffering=0).readline())["pid"])
+        except (OSError, ValueError):
+            self.end()
+            return False
+        return True
+
+    def poll(self) -> int | None:
+        """Its parent alone sees how it ended."""
+        return None
+
+    def end(self, patience_s: float = 0.0) -> None:
+        """End it. patience_s: time to end by itself first, once it sees that the channel is closed."""
+        with contextlib.suppress(OSError):
+            self.channel.shutdown(socket.SHUT_WR)
+            self.channel.settimeout(max(patience_s, LEAST_S))
+            while self.channel.recv(1 << 16):
+                pass
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self.channel.close()
+
+
+class Worker:
+    """One process with torch and the subject loaded.
+
+    spare: what it forked, for another worker to be; None where there is none, or another one is it.
+    """
+
+    def __init__(self, options: WorkerOptions, spare: Spare | None = None) -> None:
         self.options = options
-        self.channel, theirs = socket.socketpair()
-        # A group of its own: Ctrl-C on the terminal reaches us alone, and we close the worker in order.
-        with theirs, _opened(Path(options.log)) as log:
-            self.process = processes.start(
-                processes.module("bisector.inductor.serving.worker", str(theirs.fileno())),
-                pass_fds=[theirs.fileno()],
-                log=log,
-                folder=options.folder,
-                environment={**QUIET_WAITING, **os.environ, **options.environment},
-            )
         self.buffer = Lines()
         self.serial = 0
+        self.spare: Spare | None = None
+        self.process: processes.Started | Spare
+        self.channel: socket.socket
+        if spare is not None and spare.begin(options):
+            self.process, self.channel = spare, spare.channel
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        self.channel, theirs = socket.socketpair()
+        spare, theirs_too = socket.socketpair()
+        # A group of its own: Ctrl-C on the terminal reaches us alone, and we close the worker in order.
+        with theirs, theirs_too, _opened(Path(self.options.log)) as log:
+            descriptors = [theirs.fileno(), theirs_too.fileno()]
+            self.process = processes.start(
+                processes.module("bisector.inductor.serving.worker", *map(str, descriptors)),
+                pass_fds=descriptors,
+                log=log,
+                folder=self.options.folder,
+                environment={**QUIET_WAITING, **os.environ, **self.options.environment},
+            )
+        self.spare = Spare(spare, _before_torch(self.options))
         self.channel.settimeout(START_S)
         with contextlib.suppress(OSError):  # it died at once: that it says no hello tells
-            self.channel.sendall(json.dumps(wire.dump(options)).encode() + b"\n")
+            self.channel.sendall(_line(self.options))
+
+    def take_spare(self, options: WorkerOptions) -> Spare | None:
+        """What it forked, if that can become a worker with these options; once."""
+        if self.spare is None or not self.spare.fits(options):
+            return None
+        taken, self.spare = self.spare, None
+        return taken
 
     def wait_until_ready(self) -> Recorded:
         """The hello of the worker. Raises BadTarget with the worker's own line when there is no subject,
@@ -66,6 +132,10 @@ class Worker:
             more = "make it shorter, or give it more time with --timeout and --budget"
             problem = f"{_target(self.options)} did not end within {script_s:.3g} s and blocks its process"
             raise OutOfTime(f"{problem}; {more}") from silent
+        if hello is None and isinstance(self.process, Spare):
+            self.process.end()
+            self._start()  # a process of its own tells how it ends
+            return self.wait_until_ready()
         if hello is None:
             raise self._gone()
         if isinstance(hello, dict) and "problem" in hello:
@@ -74,8 +144,9 @@ class Worker:
 
     def _gone(self) -> NumbisectError:
         """Why the channel closed before the hello."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.popen.wait(LAST_S)
+        if isinstance(self.process, processes.Started):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.popen.wait(LAST_S)
         target, status = _target(self.options), self.process.poll()
         if status is None:
             self.process.end()
@@ -129,7 +200,10 @@ class Worker:
 
     def close(self) -> None:
         """End the worker and every probe in flight."""
-        self.channel.close()
+        if self.spare is not None:
+            self.spare.end()
+        if isinstance(self.process, processes.Started):
+            self.channel.close()
         self.process.end(CLOSES_S)
 
     def _send(self, timeout_s: float, request: Json, within_s: float) -> None:
@@ -158,6 +232,15 @@ class Worker:
         except ValueError as error:
             raise WorkerLost(GARBLED) from error
         return message
+
+
+def _before_torch(options: WorkerOptions) -> object:
+    """What a worker is given before it imports torch."""
+    return options.folder, dict(options.environment)
+
+
+def _line(options: WorkerOptions) -> bytes:
+    return json.dumps(wire.dump(options)).encode() + b"\n"
 
 
 class _Silent(Exception):

@@ -36,8 +36,11 @@ class FakeWorker:
     replies: list[Reply | Exception]
     asked: int
 
-    def __init__(self, options: WorkerOptions) -> None:
+    def __init__(self, options: WorkerOptions, spare: Any = None) -> None:
         self.options = options
+
+    def take_spare(self, options: WorkerOptions) -> None:
+        """It forks nothing."""
 
     def wait_until_ready(self) -> Recorded:
         if self.replies and isinstance(self.replies[0], OutOfTime):

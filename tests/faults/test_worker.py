@@ -45,7 +45,7 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Start]:
     real = processes.start
 
     def program_instead(command: Sequence[str], **given: Any) -> processes.Started:
-        return real([sys.executable, "-c", PRELUDE + program[0], command[-1]], **given)
+        return real([sys.executable, "-c", PRELUDE + program[0], command[-2]], **given)
 
     program: list[str] = []
     monkeypatch.setattr(workers.processes, "start", program_instead)

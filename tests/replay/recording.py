@@ -266,7 +266,7 @@ AGAIN = "`just record NAME` makes the recording again"
 class NoWorker:
     """Stands where a worker would be started."""
 
-    def __init__(self, options: Any) -> None:
+    def __init__(self, options: Any, spare: Any = None) -> None:
         raise OutOfDate(f"{NOT_RECORDED} a question of a worker; {AGAIN}")
 
 

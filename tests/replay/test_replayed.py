@@ -114,8 +114,11 @@ class Failing:
 
     hello: Recorded
 
-    def __init__(self, options: Any) -> None:
+    def __init__(self, options: Any, spare: Any = None) -> None:
         pass
+
+    def take_spare(self, options: Any) -> None:
+        """It forks nothing."""
 
     def wait_until_ready(self, *limits: Any) -> Recorded:
         return self.hello

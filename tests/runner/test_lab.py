@@ -47,6 +47,7 @@ class Plan:
         self.asked: list[list[str]] = []
         self.most_at_once = 0
         self.killers: set[str] = set()  # requests that kill the worker
+        self.spares: list[Any] = []  # that each start was given
         self.hellos: list[
             Any
         ] = []  # of each start in turn, the last one for all later; an exception is raised
@@ -57,9 +58,13 @@ class FakeWorker:
 
     plan: Plan
 
-    def __init__(self, options: WorkerOptions) -> None:
+    def __init__(self, options: WorkerOptions, spare: Any = None) -> None:
         self.plan.asked.append([])
+        self.plan.spares.append(spare)
         self.closed = False
+
+    def take_spare(self, options: WorkerOptions) -> str:
+        return f"of the worker with log {options.log}"
 
     def wait_until_ready(self) -> Recorded:
         hellos = self.plan.hellos
@@ -222,6 +227,18 @@ def test_labs_with_other_names_share_a_journal_and_no_answers(plan: Plan, lab: L
     assert plan.asked == [["a"], ["a"]]
     assert lab.ask(Ask("a")) == second.ask(Ask("a")) == Named("a")
     assert len(plan.asked) == 2
+
+
+def test_a_worker_is_what_another_one_has_forked_where_one_runs(
+    plan: Plan, lab: Lab, journal: Journal
+) -> None:
+    second = new_lab(journal, [], "confirm")
+    second.labs = lab.labs = [lab, second]
+    second.ask(Ask("a"))
+    second.close()
+    lab.ask(Ask("a"))
+    second.ask(Ask("b"))
+    assert plan.spares == [None, None, "of the worker with log /dev/null"]
 
 
 def test_a_dead_worker_is_started_again_and_asked_what_is_left(plan: Plan, lab: Lab) -> None:

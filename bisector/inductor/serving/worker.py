@@ -1,8 +1,12 @@
-"""The worker process: `python -m bisector.inductor.serving.worker FD`; `runner/worker_client.py` starts it.
+"""The worker process: `python -m bisector.inductor.serving.worker FD SPARE_FD`; `runner/worker_client.py`
+starts it.
 
 It reads one line of options from the channel, loads torch and the target, answers with what was
 recorded, and then serves jobs until the channel closes: in forked children, or, once the script has used
 CUDA, in this process.
+
+Once it has imported torch and Inductor, and before it runs anything of the target, it forks a spare: a
+process that waits on the second channel for options of its own, to become the worker that confirms.
 """
 
 from __future__ import annotations
@@ -25,32 +29,105 @@ from ...core.recorded import Recorded
 from ...tracing import Trace
 
 LEAST_S = 1.0  # for the script, however long it took to come to it
+REAPED_S = 1.0  # to wait for the spare's end
 
 
-def main(fd: int) -> None:
+def main(fd: int, spare_fd: int) -> None:
     begun = time.monotonic()
     # Of the parent's death the closed channel tells too, but only where somebody listens.
     processes.die_with(os.getppid())
-    channel = socket.socket(fileno=fd)
-    # No other process may hold our end: the client takes its closing for our death.
-    os.register_at_fork(after_in_child=channel.close)
-    options = wire.load(WorkerOptions, json.loads(_read_line(channel)))
-    trace = Trace(options.trace)
-    trace.process(f"worker {os.getpid()}")
-    log = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    os.dup2(log, 1)  # the script's prints and the compilers' chatter; the channel has its own descriptor
-    os.dup2(log, 2)
-    if options.program is not None:
-        hello, subject = _begin_script(options.program)
+    channel, spare_channel = socket.socket(fileno=fd), socket.socket(fileno=spare_fd)
+    options = _read_options(channel)
+    trace = _traced(options)
+    _log(options)
+    threads = _imported()
+    _watch_settings()
+    trace.span("in the worker", "import torch", begun)
+    if unknown := _unknown_flag(options):
+        _send(channel, _problem(unknown))
+        spare_channel.close()
     else:
-        hello, subject = _begin_calls(options, begun, partial(processes.leave_if_alone, channel), trace)
-    channel.sendall(json.dumps(wire.dump(hello)).encode() + b"\n")
-    if subject is not None:
-        _serve(channel, options, hello, subject, trace)
+        _warm_up(trace)
+        spare = _fork_spare(channel, spare_channel, threads)
+        _work(channel, options, threads, begun, trace)
+        if spare is not None:
+            _reap(spare)
     sys.stdout.flush()
     # The subject's exit handlers have nothing to say here, and torch's own take a second; a script that could
     # not be stopped would hold the interpreter's end up.
     os._exit(0)
+
+
+def _work(
+    channel: socket.socket, options: WorkerOptions, threads: int, begun: float, trace: Trace
+) -> None:
+    """Everything from the target on, in a process that has imported torch. threads: as of `_imported`."""
+    # No other process may hold our end: the client takes its closing for our death.
+    os.register_at_fork(after_in_child=channel.close)
+    hello: Any
+    if options.program is not None:
+        hello, subject = _begin_script(options.program, threads)
+    else:
+        meanwhile = partial(processes.leave_if_alone, channel)
+        hello, subject = _begin_calls(options, threads, begun, meanwhile, trace)
+    _send(channel, wire.dump(hello))
+    if subject is not None:
+        _serve(channel, options, hello, subject, trace)
+
+
+def _fork_spare(channel: socket.socket, spare_channel: socket.socket, threads: int) -> int | None:
+    """The process's number; None where CUDA is up, which no fork survives."""
+    import torch
+
+    parent, pid = os.getpid(), None
+    if not torch.cuda.is_initialized():
+        pid = os.fork()
+        if pid == 0:
+            try:
+                channel.close()
+                os.setsid()  # so that a kill reaches it alone
+                processes.die_with(parent)
+                _wait_as_spare(spare_channel, threads)
+            finally:
+                os._exit(0)
+    spare_channel.close()
+    return pid
+
+
+def _wait_as_spare(channel: socket.socket, threads: int) -> None:
+    """In the spare: wait for options, and be the worker that they ask for."""
+    options = _read_options(channel)
+    begun = time.monotonic()
+    _send(channel, {"pid": os.getpid()})
+    trace = _traced(options)
+    _log(options)
+    _work(channel, options, threads, begun, trace)
+    sys.stdout.flush()
+
+
+def _reap(spare: int) -> None:
+    """Wait for the end of the spare, which comes when nobody holds its channel: its processor time is then
+    counted with ours."""
+    ends = time.monotonic() + REAPED_S
+    while os.waitpid(spare, os.WNOHANG)[0] == 0 and time.monotonic() < ends:
+        time.sleep(0.01)
+
+
+def _traced(options: WorkerOptions) -> Trace:
+    trace = Trace(options.trace)
+    trace.process(f"worker {os.getpid()}")
+    return trace
+
+
+def _log(options: WorkerOptions) -> None:
+    """The script's prints and the compilers' chatter go there; the channel has its own descriptor."""
+    log = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+
+def _send(channel: socket.socket, message: Any) -> None:
+    channel.sendall(json.dumps(message).encode() + b"\n")
 
 
 def _serve(
@@ -87,15 +164,10 @@ def _serve_one_at_a_time(
     ).serve()  # fmt: skip
 
 
-def _begin_script(program: ProgramOptions) -> tuple[Recorded, ProgramOptions]:
-    """For jobs about a script as a whole: torch with the hooks, and nothing of the script's."""
-    threads = _imported()
-    from ..flags import reads
+def _begin_script(program: ProgramOptions, threads: int) -> tuple[Recorded, ProgramOptions]:
+    """For jobs about a script as a whole: nothing of the script's runs here."""
     from ..program import program_jobs
-    from . import warm
 
-    reads.watch()
-    warm.warm_up()
     with_threads = replace(program, threads=threads)
     return program_jobs.recorded(with_threads), with_threads
 
@@ -128,29 +200,41 @@ def _serve_forks(
         server.Server(*given, subject.probe_cache.learn, builder, trace).serve()
 
 
-def _begin_calls(
-    options: WorkerOptions, begun: float, meanwhile: Callable[[], None], trace: Trace
-) -> tuple[Any, Any]:
-    """For jobs about recorded calls: import torch, install the hooks, run the target. Returns what was
-    recorded and the subject; where there is no subject, why there is none and None.
-
-    begun: when this process was, on the monotonic clock. meanwhile: see `run_in_thread`.
-    """
-    threads = _imported()
-    import torch
-
+def _watch_settings() -> None:
     from ..flags import reads
 
     reads.watch()
+
+
+def _unknown_flag(options: WorkerOptions) -> str | None:
+    """A line for the user where the command line sets a flag that this torch does not have."""
+    from . import warm
+
+    unknown = warm.unknown_flags(options.config) if options.program is None else []
+    return f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some" if unknown else None
+
+
+def _warm_up(trace: Trace) -> None:
+    from . import warm
+
+    with trace.spent("in the worker", "warm up"):
+        warm.warm_up()
+
+
+def _begin_calls(
+    options: WorkerOptions, threads: int, begun: float, meanwhile: Callable[[], None], trace: Trace
+) -> tuple[Any, Any]:
+    """For jobs about recorded calls: run the target. Returns what was recorded and the subject; where there
+    is no subject, why there is none and None.
+
+    begun: when this process was, on the monotonic clock. meanwhile: see `run_in_thread`.
+    """
+    import torch
+
     from .. import describe
     from ..capture import load as loading
     from . import warm
 
-    if unknown := warm.unknown_flags(options.config):
-        return _problem(f"-c {unknown[0]}: this torch has no such flag; `numbisect flags` lists some"), None
-    trace.span("in the worker", "import torch", begun)
-    with trace.spent("in the worker", "warm up"):
-        warm.warm_up()
     # The warm-up brings CUDA up where there is one.
     if options.first and not torch.cuda.is_initialized() and describe.has_compiler():
         warm.build_header()
@@ -182,15 +266,16 @@ def _problem(line: str, late: bool = False) -> dict[str, Any]:
     return {"problem": line, "late": late}
 
 
-def _read_line(channel: socket.socket) -> bytes:
+def _read_options(channel: socket.socket) -> WorkerOptions:
+    """Leaves the process where the other side goes away before it sends them."""
     data = bytearray()
     while not data.endswith(b"\n"):
         part = channel.recv(1)
         if not part:
-            raise SystemExit(0)  # the parent went away before it sent anything
+            os._exit(0)
         data += part
-    return bytes(data)
+    return wire.load(WorkerOptions, json.loads(bytes(data)))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), int(sys.argv[2]))

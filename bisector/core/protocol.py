@@ -17,7 +17,7 @@ from .criterion import Criterion
 from .decision import DecisionId
 from .evidence import Evidence
 from .graphinfo import GraphInfo
-from .model import Candidate, Json, Measurement, Tolerance
+from .model import Candidate, Json, Measurement, Signature, Tolerance
 from .outcome import Outcome
 from .recorded import Recorded
 from .shares import Shares
@@ -192,6 +192,21 @@ class SteerInputs(AboutCase[Steered], job="steer", answers=Steered):
     wanted: tuple[tuple[Candidate, Outcome], ...]
     tolerances: Mapping[str, Tolerance]
     magnifying: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SimplifyInputs(AboutCase[Steered], job="simplify", answers=Steered):
+    """Look for the simplest input values on which each candidate gives the outcome that is wanted of it; each
+    is compiled once.
+
+    simpler: by input, the values to try in order, as `Case.values` has them. criterion, signatures: what the
+    case is held to.
+    """
+
+    wanted: tuple[tuple[Candidate, Outcome], ...]
+    simpler: tuple[tuple[str, tuple[str, ...]], ...]
+    criterion: Criterion
+    signatures: tuple[Signature, ...]
 
 
 # -- generated code ------------------------------------------------------------------------------------

@@ -38,6 +38,11 @@ class Anchor:
         """The nodes of the graph that the repairs decide about."""
         return frozenset(m.forward_node for r in self.repairs for m in r)
 
+    def needed(self) -> frozenset[str]:
+        """Those of these nodes without which a case cannot meet the demands: a decision that never comes up
+        repairs nothing, and is no member that a repair needs."""
+        return frozenset(m.forward_node for r in self.repairs if len(r) <= NEEDED_EACH for m in r)
+
 
 @dataclass(frozen=True)
 class AlsoSeen:

@@ -44,12 +44,14 @@ def decide(
     elements = ordered(d.id for d in decisions if d.kind not in PLACES)
     found = Decided(case, decisions)
     try:
-        found = replace(found, also_denied=tuple(needed_with(study, case, elements, flags)))
+        needed = needed_with(study, case, elements, flags, suspects.arising)
+        found = replace(found, also_denied=tuple(needed))
         everything = [*elements, *found.also_denied]
         denied, grown = with_appeared(study, case, everything)
         found = replace(found, decisions=(*decisions, *grown))
         repairs = check_repairs(default, denied)
         causes = _plain_end(study, case, everything, found.also_denied)
+        study.lab.settle()  # they decide what is searched for
         found = _search(study, everything, causes, repairs, found, suspects.sets(everything))
         if not found.places:
             shared = worth_grading(found.sets.repairs, everything)
@@ -159,31 +161,41 @@ MOST_ROUNDS = 3
 
 
 def needed_with(
-    study: Study, case: Case, elements: Sequence[DecisionId], flags: Sequence[str]
+    study: Study,
+    case: Case,
+    elements: Sequence[DecisionId],
+    flags: Sequence[str],
+    arising: frozenset[str] = frozenset(),
 ) -> list[DecisionId]:
     """What must be denied with the elements, so that the plain baseline agrees: nothing in most cases.
 
     Else the flags, as decisions of kind `config`; else the fewest places that make it diverge: lowerings by
     their own formula, of a script the functions that Dynamo traces. Nothing, too, where none of these helps.
+
+    arising: nodes where a difference arises, whose formulas are tried first.
     """
     members, nothing = frozenset(elements), frozenset[DecisionId]()
     # The other ends are asked next; together they take less time.
     ends = (study.plain(nothing, []), study.plain(members, []), study.deny(members))
     plain = study.probe_all([(end, case) for end in ends])[0]
+    study.lab.settle()  # they decide what is searched for
     if plain.outcome is not Outcome.FAIL:
         return []
     config = [config_id(name) for name in flags]
     if config and study.enabled(nothing, case, config).outcome is Outcome.PASS:
         return config
-    return _formulas(study, case, plain) or config
+    return _formulas(study, case, plain, arising) or config
 
 
-def _formulas(study: Study, case: Case, plain: ProbeResult) -> list[DecisionId]:
+def _formulas(
+    study: Study, case: Case, plain: ProbeResult, arising: frozenset[str]
+) -> list[DecisionId]:
     """Of the places in a plain baseline that diverges, a smallest set to deny so that it agrees."""
     places = [d.id for d in plain.measurement.decisions if d.kind in PLACES and d.kind not in study.hooks_off]
     if not places or study.enabled(frozenset(), case, places).outcome is not Outcome.PASS:
         return []
-    return list(by_groups(places, Inverted(Formulas(study, case))).members)
+    likely = frozenset(place for place in places if place.node in arising)
+    return list(by_groups(places, Inverted(Formulas(study, case)), likely).members)
 
 
 def with_appeared(

@@ -155,8 +155,7 @@ class Explanation:
         return found
 
     def _suspects(self) -> Suspects:
-        origin = self.followed.origin if self.followed is not None else None
-        return suspects(self.walk.suspected, origin, self.study.signatures)
+        return suspects(self.walk.suspected, self.followed, self.study.signatures)
 
     def _confirm(self, decided: Decided) -> Confirmed:
         """What a second worker says of what was decided."""
@@ -184,7 +183,9 @@ class Explanation:
     def _reduce(self, start: Start, anchor: Anchor | None, passes: Pass) -> Reduced:
         with self.session.clock.stage("minimize"):
             verdict = self._verdict().kind
-            found = reduce_case(self.study, start.case, start.default, anchor, passes, verdict)
+            found = reduce_case(
+                self.study, start.case, start.default, anchor, passes, verdict, self._trace
+            )
         self.reductions.append(found)
         self._stopped(found.stopped_because)
         return found

@@ -18,8 +18,7 @@ from bisector.core.kinds import KINDS
 from bisector.core.mechanism import Found, Mechanism
 from bisector.core.model import Candidate, DivergenceKind, ProbeResult, Signature
 from bisector.core.outcome import Outcome
-from bisector.core.reduction.nodes import downstream
-from bisector.core.reduction.regions import region
+from bisector.core.reduction.regions import downstream, region
 from bisector.core.trace import GRADIENT, NodeTrace, Trace
 
 from .rounds import in_rounds

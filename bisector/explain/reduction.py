@@ -5,23 +5,26 @@ what is different in the generated code.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from bisector.core.budget import BudgetSpent
-from bisector.core.case import Case
+from bisector.core.case import WHOLE, Case
 from bisector.core.decision import DecisionId, listed
 from bisector.core.fix import Fix
 from bisector.core.judge import worst
 from bisector.core.model import Candidate, DivergenceKind, ProbeResult
 from bisector.core.notes import Reported
 from bisector.core.outcome import Outcome
-from bisector.core.protocol import RunProbe
-from bisector.core.reduction.problem import Problem, Trial
+from bisector.core.reduction.guess import values_seen
+from bisector.core.reduction.problem import Problem, Simpler, Trial, ValuesSeen
 from bisector.core.reduction.reduce import neighbours, reduce
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.search_notes import NotRepairedAlike
 from bisector.core.smaller import AlsoSeen, Anchor, Neighbour, Reduced
+from bisector.core.trace import Trace
 from bisector.core.verdict import VerdictClass
 
 from .rounds import in_rounds
@@ -36,7 +39,10 @@ FEW = 100
 MAGNIFYING = (2.0**8, 2.0**16)
 MAGNIFIED_CALLS = 8  # of more than that what amplifies it is mostly there
 MOST_OF_EACH = 3  # repairs and flags; each may take a probe
+AT_ONCE = 4  # cases; with more of them most are in vain, and with fewer a compiler starts more often
 CONTEXT = 2  # lines around one that differs
+
+Demand = tuple[frozenset[DecisionId], Outcome]  # a set to deny, and the outcome that is wanted then
 
 
 def anchored_by(repairs: Sequence[MinimalSet[DecisionId]]) -> Anchor | None:
@@ -53,14 +59,31 @@ def reduce_case(
     anchor: Anchor | None,
     run: Callable[[Problem], None] = reduce,
     verdict: VerdictClass | None = None,
+    trace: Trace | None = None,
 ) -> Reduced:
     """Reduce a case, whose default compile is given, while it diverges as before and the anchor repairs it.
 
     run: the passes; all of them, or one alone. verdict: of the whole; rounding that is amplified hardly shows
-    without what amplifies it, and so is looked for on other input values too.
+    without what amplifies it, and so is looked for on other input values too. trace: of the whole.
     """
-    asking = _StillInteresting(study, anchor, _steering(default, verdict) if anchor is not None else None)
-    decisive = anchor.nodes() if anchor is not None else frozenset()
+    steering = _steering(default, verdict) if anchor is not None else None
+    found = _reduced(_StillInteresting(study, anchor, steering), start, default, run, trace)
+    if found is None:
+        asking = _StillInteresting(study, anchor, steering, every_demand=True)
+        found = _reduced(asking, start, default, run, trace)
+    assert found is not None
+    return found
+
+
+def _reduced(
+    asking: _StillInteresting,
+    start: Case,
+    default: ProbeResult,
+    run: Callable[[Problem], None],
+    trace: Trace | None,
+) -> Reduced | None:
+    """None where the smallest case does not meet every demand."""
+    study, anchor = asking.study, asking.anchor
     problem = Problem(
         start,
         default,
@@ -68,16 +91,35 @@ def reduce_case(
         study.describe,
         worst=lambda output: worst(output, study.small),
         anchored=anchor is not None,
-        decisive=decisive,
+        decisive=anchor.nodes() if anchor is not None else frozenset(),
+        needed=anchor.needed() if anchor is not None else frozenset(),
+        values=_values_seen(study, trace),
+        at_once=asking.at_once,
+        simplest=asking.simplest,
     )
     stopped = None
     try:
         if anchor is not None:
-            problem.also = asking.held(anchor, start)[1]
+            problem.also = asking.held(anchor.demands(), start)[1]
         run(problem)
+        if anchor is not None and problem.accepted and not asking.meets_all(anchor, problem.case):
+            return None
     except BudgetSpent as spent:
         stopped = spent.reason
+        if asking.met is not None:
+            problem.accept(asking.met)
     return Reduced(problem.case, problem.default, problem.uncut, list(asking.also_seen.values()), stopped)
+
+
+def _values_seen(study: Study, trace: Trace | None) -> ValuesSeen | None:
+    if trace is None:
+        return None
+
+    def tolerated(dtype: str | None) -> float:
+        return study.small.tolerance("", dtype or "")[0]
+
+    paths = [signature.path for signature in study.signatures]
+    return values_seen(trace, study.describe(WHOLE), paths, tolerated)
 
 
 @dataclass(frozen=True)
@@ -104,13 +146,18 @@ def _steps(default: ProbeResult) -> bool:
 class _StillInteresting:
     """Is it still interesting? FAIL where it is: the case diverges as before and meets every demand.
 
-    What only diverges costs one probe, what counts a few. also_seen: by what it is.
+    What only diverges costs one probe. Once a smaller case met every demand, the one that most cases failed
+    is asked alone, unless every_demand; the smallest case is then asked all of them. met: the last case that
+    met all. also_seen: by what it is. failed: how many cases did not meet the demand to deny a set.
     """
 
     study: Study
     anchor: Anchor | None
     steering: _Steering | None
+    every_demand: bool = False
+    met: Trial | None = None
     also_seen: dict[str, AlsoSeen] = field(default_factory=dict)
+    failed: Counter[frozenset[DecisionId]] = field(default_factory=Counter)
 
     def __call__(self, case: Case) -> Trial:
         trial = self._as_it_is(case)
@@ -128,37 +175,81 @@ class _StillInteresting:
         denied = [(self.study.deny(members), outcome) for members, outcome in anchor.demands()]
         return self.study.steer(case, [(Candidate(), Outcome.FAIL), *denied], steering.magnifying)
 
+    def at_once(self, cases: Sequence[Case]) -> Trial | None:
+        """As of `Problem`, a few of them at a time."""
+        found = (self._first(cases[at : at + AT_ONCE]) for at in range(0, len(cases), AT_ONCE))
+        steered = map(self, cases if self.steering is not None else ())
+        trials = (trial for trial in chain(found, steered) if trial is not None)
+        return next((trial for trial in trials if trial.outcome is Outcome.FAIL), None)
+
+    def _first(self, cases: Sequence[Case]) -> Trial | None:
+        """What most cases fail is asked of all that diverge, the rest of the first that meets this; where
+        none failed yet, all is asked of the first."""
+        results = self.study.probe_all([(Candidate(), case) for case in cases])
+        self.study.lab.settle()
+        diverging = [case for case, one in zip(cases, results, strict=True) if one.outcome is Outcome.FAIL]
+        trials = map(self._as_it_is, self._likely(diverging) if self.failed else diverging)
+        return next((trial for trial in trials if trial.outcome is Outcome.FAIL), None)
+
+    def _likely(self, diverging: Sequence[Case]) -> Sequence[Case]:
+        """Those that meet the demand that most cases failed."""
+        if self.anchor is None:
+            return diverging
+        members, wanted = self._hardest(self.anchor)
+        results = self.study.probe_all([(self.study.deny(members), case) for case in diverging])
+        self.study.lab.settle()
+        return [case for case, one in zip(diverging, results, strict=True) if one.outcome is wanted]
+
+    def simplest(self, case: Case, simpler: Simpler) -> Case | None:
+        """As of `Problem`."""
+        denied = () if self.anchor is None else self.anchor.demands()
+        wanted = [(self.study.deny(members), outcome) for members, outcome in denied]
+        return self.study.simplest(case, [(Candidate(), Outcome.FAIL), *wanted], simpler)
+
     def _as_it_is(self, case: Case) -> Trial:
-        self.study.lab.ahead(self._asked_if_it_diverges(case))
         default = self.study.probe(Candidate(), case)
-        outcome: Outcome = default.outcome
-        also: Sequence[ProbeResult] = ()
-        if outcome is Outcome.FAIL and self.anchor is not None:
-            outcome, also = self.held(self.anchor, case)
-        elif outcome is Outcome.UNRESOLVED and default.signatures:
+        trial = Trial(case, default.outcome, default)
+        if default.outcome is Outcome.FAIL and self.anchor is not None:
+            demands = self._demands(self.anchor)
+            outcome, also = self.held(demands, case)
+            trial = Trial(case, outcome, default, also)
+            if trial.outcome is Outcome.FAIL and len(demands) == len(self.anchor.demands()):
+                self.met = trial
+        elif default.outcome is Outcome.UNRESOLVED and default.signatures:
             self.also_seen[default.signatures[0].kind.value] = AlsoSeen(Reported(default.reason), case)
-        return Trial(case, outcome, default, also)
+        return trial
 
-    def _asked_if_it_diverges(self, case: Case) -> list[RunProbe]:
-        """For what the anchor demands, where a round holds it: a few kernels more take little time, and
-        another round takes a compiler's start."""
-        denied = [] if self.anchor is None else self._denied(self.anchor, case)
-        return self.study.requests(denied) if len(denied) < self.study.width else []
+    def _demands(self, anchor: Anchor) -> list[Demand]:
+        """What is asked of the next case."""
+        every = self.met is None or self.every_demand
+        return anchor.demands() if every else [self._hardest(anchor)]
 
-    def _denied(self, anchor: Anchor, case: Case) -> list[tuple[Candidate, Case]]:
-        """What is asked of a case for each demand of the anchor."""
-        return [(self.study.deny(members), case) for members, _ in anchor.demands()]
-
-    def held(self, anchor: Anchor, case: Case) -> tuple[Outcome, Sequence[ProbeResult]]:
-        """FAIL where the case meets every demand of the anchor; with the results that diverge as demanded."""
-        demands = anchor.demands()
-        results = self.study.probe_all(self._denied(anchor, case))
-        if all(r.outcome is wanted for r, (_, wanted) in zip(results, demands, strict=True)):
+    def held(
+        self, demands: Sequence[Demand], case: Case
+    ) -> tuple[Outcome, Sequence[ProbeResult]]:
+        """FAIL where the case meets the demands; with the results that diverge as demanded."""
+        results = self.study.probe_all([(self.study.deny(members), case) for members, _ in demands])
+        self.study.lab.settle()  # where they are met, all that follows is about that case
+        pairs = list(zip(demands, results, strict=True))
+        unmet = [members for (members, wanted), result in pairs if result.outcome is not wanted]
+        if not unmet:
             return Outcome.FAIL, [r for r in results if r.outcome is Outcome.FAIL]
-        repaired = [r for r, (_, wanted) in zip(results, demands, strict=True) if wanted is Outcome.PASS]
-        if all(r.outcome is Outcome.FAIL for r in repaired):
+        self.failed.update(unmet)
+        repaired = [result for (_, wanted), result in pairs if wanted is Outcome.PASS]
+        if repaired and all(result.outcome is Outcome.FAIL for result in repaired):
             self.also_seen["unrepaired"] = AlsoSeen(NotRepairedAlike(), case)
         return Outcome.UNRESOLVED, ()
+
+    def meets_all(self, anchor: Anchor, case: Case) -> bool:
+        """Whether a case meets every demand."""
+        results = self.study.probe_all([(self.study.deny(members), case) for members, _ in anchor.demands()])
+        self.study.lab.settle()
+        pairs = zip(anchor.demands(), results, strict=True)
+        return all(result.outcome is wanted for (_, wanted), result in pairs)
+
+    def _hardest(self, anchor: Anchor) -> Demand:
+        """The demand that most cases failed."""
+        return max(anchor.demands(), key=lambda demand: self.failed[demand[0]])
 
 
 def nearest(

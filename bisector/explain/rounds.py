@@ -3,7 +3,8 @@
 A search asks one question at a time, and most answers change nothing: a case does not diverge, a set does not
 repair. So a stage is run as if every question without an answer could not be judged, and what it asks by
 then is asked at once. It is run again until it meets nothing but answers: its result is that of asking one
-after the other, however wide the rounds are.
+after the other, however wide the rounds are. Where an answer decides what is asked next, the stage says so
+(`settle`), and the round ends there.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class _Guessing:
         self._answers: dict[str, Any] = {}
         self._last: set[str] = set()  # of the round before
         self._used: set[str] = set()  # since then
+        self._settled = False  # whether the stage ended this round
         self._ahead: list[Request[Any]] = []
         self.jobs = study.lab.jobs
         self.wanted: dict[str, Request[Any]] = {}
@@ -86,6 +88,13 @@ class _Guessing:
 
     def ahead(self, requests: Sequence[Request[Any]]) -> None:
         self._ahead += requests
+
+    def settle(self) -> None:
+        """End the round here where something of it has no answer yet. That it is short says nothing of how
+        many guesses are of use."""
+        if self.wanted:
+            self._settled = True
+            raise _Enough
 
     def ask(self, request: Request[Answer]) -> Answer | Failed:
         return self.ask_all([request])[0]
@@ -119,6 +128,6 @@ class _Guessing:
     def ask_round(self) -> None:
         """Ask what is wanted."""
         asked, self.wanted = self.wanted, {}
-        self._last, self._used = set(asked), set()
+        self._last, self._used, self._settled = set() if self._settled else set(asked), set(), False
         answers = self._lab.ask_all(list(asked.values()))
         self._answers.update(zip(asked, answers, strict=True))

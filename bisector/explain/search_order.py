@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bisector.core.decision import BACKWARD, DecisionId
+from bisector.core.followed import Followed
 from bisector.core.kinds import FRAME, KINDS, LOWER
 from bisector.core.model import Signature
 from bisector.core.outcome import Outcome
 from bisector.core.search.minimal import Members, MinimalSet, Test, minimal_set
-from bisector.core.trace import GRADIENT, NodeTrace
+from bisector.core.trace import GRADIENT
 
 # A repair by groups is split into single decisions up to this many members.
 SEPARATED = 12
@@ -40,12 +41,16 @@ def finest(sets: Sequence[MinimalSet[DecisionId]]) -> list[MinimalSet[DecisionId
     return sorted(sets, key=lambda found: (len(found.members), sorted(map(rank_of, found.members))))
 
 
-def by_groups(elements: Sequence[DecisionId], test: Test[DecisionId]) -> MinimalSet[DecisionId]:
-    """A set that FAILs: minimal in groups, and 1-minimal in members where there are few."""
+def by_groups(
+    elements: Sequence[DecisionId], test: Test[DecisionId], likely: Members[DecisionId] = frozenset()
+) -> MinimalSet[DecisionId]:
+    """A set that FAILs: minimal in groups, and 1-minimal in members where there are few. likely: elements
+    whose groups are worth a question first."""
     groups: dict[str, list[DecisionId]] = {}
     for element in elements:
         groups.setdefault(element.group, []).append(element)
-    found = minimal_set(list(groups), _Grouped(test, groups)) if len(groups) > 1 else None
+    first = [frozenset(element.group for element in likely)]
+    found = minimal_set(list(groups), _Grouped(test, groups), likely=first) if len(groups) > 1 else None
     names = found.members if found is not None else tuple(groups)
     members = [m for name in names for m in groups[name]]
     if len(members) > 1 and len(members) <= SEPARATED:
@@ -67,11 +72,13 @@ class _Grouped:
 
 @dataclass(frozen=True)
 class Suspects:
-    """kinds: of decisions. nodes: names of nodes; `prefix` stands for all whose names begin so."""
+    """kinds: of decisions. nodes: names of nodes; `prefix` stands for all whose names begin so. arising: all
+    nodes where a difference arises."""
 
     kinds: frozenset[str] = frozenset()
     nodes: frozenset[str] = frozenset()
     prefix: str | None = None
+    arising: frozenset[str] = frozenset()
 
     def sets(self, decision_ids: Sequence[DecisionId]) -> list[Members[DecisionId]]:
         """Sets worth a question each before any bisection, the narrowest first.
@@ -96,11 +103,17 @@ class Suspects:
 NOBODY = Suspects()
 
 
-def suspects(kinds: frozenset[str], origin: NodeTrace | None, signatures: Sequence[Signature]) -> Suspects:
+def suspects(
+    kinds: frozenset[str], followed: Followed | None, signatures: Sequence[Signature]
+) -> Suspects:
     """The place is the origin with what it reads, since a rounding that is skipped in one node shows in the
     next; the backward graphs where gradients alone diverge."""
+    origin = followed.origin if followed is not None else None
+    trace = followed.trace if followed is not None else None
+    nodes = trace.nodes if trace is not None else ()
+    arising = frozenset(node.name for node in nodes if node.arises)
     if origin is not None:
-        return Suspects(kinds, nodes=frozenset({origin.name, *origin.reads}))
+        return Suspects(kinds, nodes=frozenset({origin.name, *origin.reads}), arising=arising)
     if signatures and all(s.path.startswith(GRADIENT) for s in signatures):
-        return Suspects(kinds, prefix=BACKWARD)
-    return Suspects(kinds)
+        return Suspects(kinds, prefix=BACKWARD, arising=arising)
+    return Suspects(kinds, arising=arising)

@@ -33,6 +33,7 @@ from bisector.core.protocol import (
     RunProbe,
     Setting,
     ShowSource,
+    SimplifyInputs,
     Steered,
     SteerInputs,
     TimeSlowdown,
@@ -69,6 +70,9 @@ class Asks(Protocol):
 
     def ahead(self, requests: Sequence[Request[Any]]) -> None:
         """Ask these with the next probes, if any come: their answers are then there when wanted."""
+
+    def settle(self) -> None:
+        """What is asked next hangs on what was asked last: nothing is guessed before that is answered."""
 
     def ask(self, request: Request[Answer]) -> Answer | Failed: ...
 
@@ -153,6 +157,20 @@ class Study:
         about = self.about(case)
         found = self.lab.ask(SteerInputs(about, tuple(wanted), tolerances, tuple(magnifying)))
         return found.case.rebased() if isinstance(found, Steered) and found.case is not None else None
+
+    def simplest(
+        self, case: Case, wanted: Sequence[tuple[Candidate, Outcome]], simpler: Mapping[str, Sequence[str]]
+    ) -> Case | None:
+        """The case with the first of these values for each input with which every candidate should give the
+        outcome that is wanted of it; the case itself where there are none, None where that is not known. Ask
+        a probe whether it is so.
+
+        simpler: by input, the values to try, as `Case.values` has them."""
+        tried = tuple((name, tuple(values)) for name, values in simpler.items())
+        held_to = self.criterion_of(case), self.signatures
+        asked = SimplifyInputs(self.about(case), tuple(wanted), tried, *held_to)
+        found = self.lab.ask(asked)
+        return found.case if isinstance(found, Steered) else None
 
     def warm(self, case: Case) -> None:
         """Compile a case in the worker itself, for the caches that this fills."""

@@ -21,22 +21,24 @@ import torch
 import torch._inductor.config
 
 
-def fn(patch_weight, patch_bias, image, project_0_weight, project_0_bias):
-    conv2d = torch.conv2d(image, patch_weight, patch_bias, (1, 1), (1, 1), (1, 1), 1)
-    input_1 = torch.conv2d(conv2d, project_0_weight, project_0_bias, (1, 1), (0, 0), (1, 1), 1)
+def fn(patch_weight, image, project_0_weight, bias):
+    conv2d = torch.conv2d(image, patch_weight, None, (1, 1), (1, 1), (1, 1), 1)
+    input_1 = torch.conv2d(conv2d, project_0_weight, bias, (1, 1), (0, 0), (1, 1), 1)
     to = input_1.to(torch.uint8)
     return (to,)
 
 
 def inputs():
-    patch_weight = torch.tensor([[[[-0.26706314]], [[-0.38481483]]], [[[0.44688997]], [[0.8313322]]]])
-    patch_bias = torch.tensor([0.18943822, -0.08427485])
+    patch_weight = torch.tensor([
+        0.14390112, -0.16434896, -0.10689583, -0.3686767, -0.23681259, 0.19752407, 0.19935904, 0.27501324,
+        0.38930398, -0.3131411, 0.51159656, 0.36643443
+    ]).reshape(2, 2, 1, 3)
     image = torch.tensor([
-        5.607724, 2.0885344, -3.6201112, -5.596055, -1.7190609, -4.356007, -1.515843, 2.5696983
+        8.431931, 3.1403787, -5.4433007, -8.414385, -2.5848281, -6.549814, -2.279264, 3.8638704
     ]).reshape(2, 2, 1, 2)
     project_0_weight = torch.tensor([[[[-0.2478541]], [[-0.34112233]]]])
-    project_0_bias = torch.tensor([0.1451216])
-    return [patch_weight, patch_bias, image, project_0_weight, project_0_bias]
+    bias = torch.tensor([0.1451216])
+    return [patch_weight, image, project_0_weight, bias]
 
 
 class Differs(AssertionError): ...

@@ -21,23 +21,24 @@ import torch
 import torch._inductor.config
 
 
-def fn(highest, logits):
-    mul = logits * 9000.0  # mul_1
-    sub = mul - highest
+def fn(mul, logits):
+    highest = mul.amax(-1, keepdim=True)
+    mul_1 = logits * 8600.0
+    sub = mul_1 - highest
     return (sub,)
 
 
 def inputs():
-    highest = torch.tensor([[219732820.0], [149532800.0]])
-    logits = torch.full((1, 2), 24426.09)
-    return [highest, logits]
+    mul = torch.full((2, 8), 321745860.0)
+    logits = torch.full((2, 2), 37251.004)
+    return [mul, logits]
 
 
 class Differs(AssertionError): ...
 
 
 @torch._inductor.config.patch("cpp.enable_floating_point_contract_flag", "fast")
-def test_mul_sub_agrees_with_eager():
+def test_amax_mul_sub_agrees_with_eager():
     if "--fixed" in sys.argv:
         torch._inductor.config.cpp.enable_floating_point_contract_flag = "off"
     expected, actual = fn(*inputs()), torch.compile(fn)(*inputs())
@@ -50,6 +51,6 @@ def test_mul_sub_agrees_with_eager():
 
 if __name__ == "__main__":
     try:
-        test_mul_sub_agrees_with_eager()
+        test_amax_mul_sub_agrees_with_eager()
     except Differs as error:
         sys.exit(print(error) or 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.core.case import WHOLE, Case
@@ -185,10 +185,15 @@ class Subject:
     most: int = 10_000  # questions; more than any reduction of these graphs has a reason to ask
 
     def problem(self) -> Problem:
-        return Problem(WHOLE, self.result(self.whole, Outcome.FAIL), self.interesting, self.describe)
+        default = self.result(self.whole, Outcome.FAIL)
+        return Problem(WHOLE, default, self.interesting, self.describe, at_once=self.at_once)
 
     def describe(self, case: Case) -> GraphInfo:
         return self.whole.apply(case).info
+
+    def at_once(self, cases: Sequence[Case]) -> Trial | None:
+        trials = [self.interesting(case) for case in cases]
+        return next((trial for trial in trials if trial.outcome is Outcome.FAIL), None)
 
     def interesting(self, case: Case) -> Trial:
         self.asked.append(case)

@@ -85,11 +85,11 @@ def test_or_else_it_becomes_what_it_holds_behind_the_worst_element() -> None:
     exact = where(lambda g: g.arguments.get(("mul", 1)) in (None, "item:11"))
     subject = Subject(SCALED, exact, worst=lambda g: (11,))
     assert reduced(subject, use_numbers).arguments == {("mul", 1): "item:11"}
-    assert len(subject.asked) == 2 + 3
+    assert len(subject.asked) == 3
 
 
 def test_of_the_number_as_few_digits_are_kept_as_will_do() -> None:
-    short = where(lambda g: g.arguments.get(("mul", 1)) not in ("one", "item:11:1"))
+    short = where(lambda g: g.arguments.get(("mul", 1)) != "one")
     left = reduced(Subject(SCALED, short, worst=lambda g: (11,)), use_numbers)
     assert left.arguments == {("mul", 1): "item:11:2"}
 
@@ -131,7 +131,7 @@ def test_where_nothing_can_be_left_out_a_bounded_number_of_questions_is_asked() 
     assert len(optional.asked) <= 1 + GIVE_UP_AFTER
     numeric = Subject(with_arguments(whole, "numeric", **arguments), everything)
     reduced(numeric, use_numbers)
-    assert len(numeric.asked) <= 2 * GIVE_UP_AFTER
+    assert len(numeric.asked) <= 3 * GIVE_UP_AFTER
 
 
 def test_the_whole_reduction_leaves_arguments_out_before_it_cuts_shapes() -> None:

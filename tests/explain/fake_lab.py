@@ -37,6 +37,9 @@ class FakeLab:
     def ahead(self, requests: Sequence[Request[Any]]) -> None:
         raise NotImplementedError
 
+    def settle(self) -> None:
+        """Each question is answered when it is asked."""
+
     def ask(self, request: Request[Any]) -> Any:
         return self.ask_all([request])[0]
 

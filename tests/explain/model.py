@@ -110,6 +110,7 @@ class Model:
             asked.TryOtherInputs: lambda r: asked.Failed("no other inputs"),
             asked.TimeSlowdown: lambda r: asked.Failed("not timed"),
             asked.SteerInputs: lambda r: asked.Steered(None),
+            asked.SimplifyInputs: lambda r: asked.Steered(r.about.case),
             asked.WriteRepro: lambda r: asked.Repro(
                 f"# {' '.join(r.spec.header)}\n" + REPRO.format(plain=self.plain, fixed=self.fixed),
                 "def fn(x): ...",
@@ -223,9 +224,12 @@ class ModelWorker:
 
     model: Model
 
-    def __init__(self, options: WorkerOptions) -> None:
+    def __init__(self, options: WorkerOptions, spare: Any = None) -> None:
         self.which = 0 if options.first else 1
         self.closed = False
+
+    def take_spare(self, options: WorkerOptions) -> None:
+        """It forks nothing."""
 
     def wait_until_ready(self, *limits: Any) -> Recorded:
         return self.model.hello(self.model.second_digest if self.which else "inputs")

@@ -642,7 +642,7 @@ class Interrupted(Spent):
         return None
 
 
-@pytest.mark.parametrize(("questions", "causes"), [(10, []), (30, [[FMA, INLINE]])])
+@pytest.mark.parametrize(("questions", "causes"), [(10, []), (26, [[FMA, INLINE]])])
 def test_ctrl_c_gives_the_answer_so_far_with_a_status_of_its_own(
     questions: int, causes: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

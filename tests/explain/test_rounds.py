@@ -122,6 +122,18 @@ def test_a_question_without_which_nothing_goes_on_ends_a_round() -> None:
     assert fake.rounds == [2, 1]
 
 
+def test_a_round_ends_where_the_stage_says_that_an_answer_decides() -> None:
+    @in_rounds
+    def deciding(study: Study) -> list[Outcome]:
+        first = study.denied(frozenset(NAMES[:1])).outcome
+        study.lab.settle()
+        return [first, *(study.denied(frozenset({name})).outcome for name in NAMES[1:7])]
+
+    fake = lab(all_of(NAMES[0]))
+    assert deciding(study(fake, 12)) == [Outcome.PASS] + [Outcome.FAIL] * 6
+    assert fake.rounds == [1, 6], "a short round says nothing of how wide the next may be"
+
+
 def test_what_is_asked_ahead_is_of_the_round_of_the_next_question() -> None:
     @in_rounds
     def with_the_next(study: Study) -> list[Outcome]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisector.core.decision import DecisionId
+from bisector.core.followed import Followed
 from bisector.core.model import DivergenceKind, Signature
-from bisector.core.trace import NodeTrace
+from bisector.core.trace import NodeTrace, Trace
 from bisector.explain.search_order import Suspects, suspects
 
 IDS = [
@@ -20,8 +21,9 @@ def signature(path: str) -> Signature:
     return Signature(path, DivergenceKind.NONFINITE)
 
 
-def origin(name: str, *reads: str) -> NodeTrace:
-    return NodeTrace(name, "sub", "", reads, seen=True)
+def origin(name: str, *reads: str) -> Followed:
+    node = NodeTrace(name, "sub", "", reads, seen=True, arises=True)
+    return Followed(Trace((node,), {}), origin=node)
 
 
 def test_nothing_known_suspects_nothing() -> None:
@@ -38,6 +40,10 @@ def test_the_kinds_at_the_origin_and_what_it_reads_come_before_the_kinds_anywher
     found = suspects(frozenset({"fma"}), origin("sub", "mul"), [signature("output[0]")]).sets(IDS)
     assert found[:2] == [{"fma:sub@mul"}, {"fma:sub@mul", "inline:aten.mul@mul"}]
     assert found[2] == {"fma:sub@mul", "fma:add@bwd.x"}
+
+
+def test_every_node_where_a_difference_arises_is_known() -> None:
+    assert suspects(frozenset(), origin("sub", "mul"), []).arising == {"sub"}
 
 
 def test_of_gradients_alone_the_backward_graph_is_looked_into() -> None:

@@ -4,7 +4,7 @@ tensor, the dtype that torch takes).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations, zip_longest
 
 from ..case import WHOLE, WRITTEN_OUT, Case, Slice
@@ -20,8 +20,10 @@ GIVE_UP_AFTER = 8
 STRIDES_GIVE_UP_AFTER = 4
 PLAINEST = "float32"
 OTHERS = frozenset({"float16", "bfloat16", "float64"})
-# What is tried for all axes at once; a vector or a tile is cut along one axis at a time.
-FEW_INDICES = (1, 2)
+# Lengths that are tried for all axes at once: (of the output's innermost one, of all others). A vector or a
+# tile of more is cut along one axis at a time.
+FEW_INDICES = ((1, 1), (2, 2))
+MOST_CASES = 10  # of small inputs, those first that leave out most
 # Elements that stand in for millions: few enough to probe in no time, more than any vector or tile.
 PART = 16_384
 _INTEGERS: tuple[str, ...] = ("zeros", "ones", "same:{}")
@@ -39,11 +41,18 @@ def shrink_shapes(problem: Problem) -> None:
 
     Shortest first. What is kept lies around the element that differs most, so that it goes on differing.
     """
-    if problem.info.elements > SMALL:
-        problem.first_interesting(_all_shorter(problem))
+    if problem.info.elements > WRITTEN_OUT:
+        problem.first_at_once(around_the_worst(problem, FEW_INDICES))
+        _cut_group_by_group(problem)
+    while problem.info.elements > SMALL and problem.first_at_once(_little_shorter(problem)):
+        if problem.info.elements <= 2 * SMALL:
+            return  # another time it would take as many questions, for little
+
+
+def _cut_group_by_group(problem: Problem) -> None:
     done: set[tuple[Axis, ...]] = set()
     misses = 0
-    while problem.info.elements > SMALL and misses < GIVE_UP_AFTER:
+    while problem.info.elements > WRITTEN_OUT and misses < GIVE_UP_AFTER:
         groups = [g for g in axes_together(problem.info) if g not in done]
         if not groups:
             return
@@ -55,6 +64,24 @@ def shrink_shapes(problem: Problem) -> None:
         length = problem.info.length(*groups[0][0])
         problem.uncut |= dict.fromkeys(groups[0], length)
         misses = 0 if taken else misses + 1
+
+
+def _little_shorter(problem: Problem) -> list[Case]:
+    """Of inputs that are small already all axes cut to one index and to two, then each set of axes cut to
+    one, two, four, and half of them."""
+    info = problem.info
+    found: dict[Case, int] = {}  # with the elements that are left out
+    for group in axes_together(info):
+        size = info.length(*group[0])
+        held = sum(info.node(name).numel for name in {name for name, _ in group})
+        places = _coordinates(problem, group)[:1]
+        for length in sorted({1, 2, 4, size // 2} if places else {1, size // 2}):
+            if 0 < length < size:
+                starts = _around(size, length, places) if places else [0, *([length] if length > 1 else [])]
+                for start in starts:
+                    found[sliced(problem.case, group, (start, length, 1))] = held - held * length // size
+    all_axes = around_the_worst(problem, FEW_INDICES)
+    return [*all_axes, *sorted(found, key=lambda case: -found[case])][:MOST_CASES]
 
 
 def take_part(problem: Problem) -> None:
@@ -104,24 +131,29 @@ def axes_together(info: GraphInfo) -> list[tuple[Axis, ...]]:
     return sorted(groups, key=lambda g: (groups[g], g))
 
 
-def _all_shorter(problem: Problem) -> Iterator[Case]:
-    """All axes that lie along the output at once: few questions where nothing depends on lengths."""
+def around_the_worst(problem: Problem, lengths: Sequence[tuple[int, int]]) -> Iterator[Case]:
+    """The case with all axes that lie along the output cut around the element that differs most, to each of
+    these lengths: (of the output's innermost axis, of all others)."""
     info = problem.info
-    places = {axis: found[0] for axis in info.axes if (found := _coordinates(problem, (axis,)))}
-    for length in FEW_INDICES:
-        longer = {axis: size for axis, size in info.axes.items() if axis in places and size > length}
-        case = problem.case
-        for axis, size in longer.items():
-            [start] = _around(size, length, [places[axis]])
-            case = sliced(case, (axis,), (start, length, 1))
-        if not longer:
-            return
-        yield case
-        mentioned = {size for size in longer.values() if info.mentions(size)}
-        for size in mentioned:
-            case = case.with_size(size, length)
-        if mentioned:
+    aligned = {axis: found for axis in info.axes if (found := _aligned(problem, problem.default, axis))}
+    if not aligned:
+        return
+    innermost = max(dim for places in aligned.values() for dim, _ in places)
+    for inner, outer in lengths:
+        case, cut = problem.case, dict[int, int]()
+        for axis, ((dim, coordinate), *_) in aligned.items():
+            size, length = info.axes[axis], inner if dim == innermost else outer
+            if size > length:
+                [start] = _around(size, length, [coordinate])
+                case = sliced(case, (axis,), (start, length, 1))
+                cut[size] = length
+        if cut:
             yield case
+            mentioned = {size: length for size, length in cut.items() if info.mentions(size)}
+            for size, length in mentioned.items():
+                case = case.with_size(size, length)
+            if mentioned:
+                yield case
 
 
 def _shorter(problem: Problem, group: tuple[Axis, ...], coordinates: list[int]) -> Iterator[Case]:
@@ -170,19 +202,24 @@ def _coordinates(problem: Problem, group: tuple[Axis, ...]) -> list[int]:
 
     A case that must diverge in several compiles needs what is worst in each of them.
     """
-    name, dim = group[0]
-    own = problem.info.node(name).shape or ()
-    found = []
-    for result in (problem.default, *problem.also):
-        worst = _worst(problem, result)
-        if worst is not None:
-            shape, index = worst
-            aligned = [d for d, n in enumerate(shape) if n == own[dim]]
-            # Broadcasting lines shapes up at the end: the output's dimension there comes first.
-            aligned.sort(key=lambda d: abs((len(shape) - d) - (len(own) - dim)))
-            found.append([index[d] for d in aligned[:2]])
+    results = (problem.default, *problem.also)
+    found = [[at for _, at in _aligned(problem, result, group[0])] for result in results]
     likely = [place for places in zip_longest(*found) for place in places if place is not None]
     return list(dict.fromkeys(likely))[:3]
+
+
+def _aligned(problem: Problem, result: ProbeResult, axis: Axis) -> list[tuple[int, int]]:
+    """The dimensions of the diverging output that an axis most likely lies along, at most two, each with the
+    place of the worst element there."""
+    worst, (name, dim) = _worst(problem, result), axis
+    if worst is None:
+        return []
+    own = problem.info.node(name).shape or ()
+    shape, index = worst
+    aligned = [d for d, n in enumerate(shape) if n == own[dim]]
+    # Broadcasting lines shapes up at the end: the output's dimension there comes first.
+    aligned.sort(key=lambda d: abs((len(shape) - d) - (len(own) - dim)))
+    return [(d, index[d]) for d in aligned[:2]]
 
 
 def _worst(problem: Problem, result: ProbeResult) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -207,12 +244,19 @@ def unravel(flat: int, output: OutputMeasurement) -> tuple[int, ...]:
 
 
 def simplify_values(problem: Problem) -> None:
-    """Few distinct values or few digits in each input, random ones in a large one: the simplest that hold."""
-    for node in problem.info.leaves:
-        if node.dtype in SIMPLER:
-            at = place_of_worst(problem, node)
-            simpler = (how.format(at) for how in _simpler(node))
-            problem.first_interesting(problem.case.with_value(node.name, how) for how in simpler)
+    """Few distinct values or few digits in each input, random ones in a large one: the simplest that hold.
+
+    They are found in one question, where they can be: the values do not change the program.
+    """
+    leaves = [node for node in problem.info.leaves if node.dtype in SIMPLER]
+    simpler = {n.name: tuple(how.format(place_of_worst(problem, n)) for how in _simpler(n)) for n in leaves}
+    found = problem.simplest(problem.case, simpler)
+    if found == problem.case:
+        return
+    if found is not None and problem.first_at_once([found]):
+        return
+    for name, tried in simpler.items():
+        problem.first_interesting(problem.case.with_value(name, how) for how in tried)
 
 
 def _simpler(node: NodeInfo) -> tuple[str, ...]:

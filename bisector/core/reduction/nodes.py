@@ -13,11 +13,13 @@ from ..model import family
 from ..outcome import Outcome
 from ..search.ordered import first_failing
 from .problem import Problem
+from .regions import downstream
 
 # A graph of which this many nodes in a row are needed is one where nearly all are (a recurrence).
 GIVE_UP_AFTER = 12
 MUTATED = "mutated"  # the family of an input that is written into
 EASILY_READ = 4  # calls; of so few each is tried alone
+FEW_CALLS = 8  # so many that all edits of one call are asked about at once
 # All at once, then halves, then quarters; what is left is for the pass that takes out single nodes.
 JUMP_ROUNDS = 3
 
@@ -45,11 +47,20 @@ def end_earlier(problem: Problem) -> None:
         return
     upstream = info.ancestors((names[0],))
     ends = [n.name for n in info.calls if n.name in upstream and n.is_tensor and not n.writes]
+    ends = [name for name in ends if name == names[0] or _can_diverge(problem, info, name)]
     # An earlier node can depend on more of the graph than a later one, on another branch.
     ends.sort(key=info.dependencies().__getitem__)
     if len(ends) < 2 or ends[-1] != names[0]:
         return
     _bisect(problem, len(ends), lambda base, i: _returning(base, ends[i - 1]))
+
+
+def _can_diverge(problem: Problem, info: GraphInfo, end: str) -> bool:
+    """Whether the graph up to there has all that is needed, and the two runs were not seen to give the same
+    there."""
+    if problem.values is not None and end in problem.values.equal:
+        return False
+    return problem.needed & {n.name for n in info.calls} <= info.ancestors((end,))
 
 
 def start_later(problem: Problem) -> None:
@@ -58,15 +69,6 @@ def start_later(problem: Problem) -> None:
     calls = [n.name for n in info.calls]
     # From no node cut (test(n), known interesting) to all but the last one cut.
     _bisect(problem, len(calls), lambda base, i: base.with_cut(*frontier(info, set(calls[: len(calls) - i]))))
-
-
-def downstream(info: GraphInfo, start: frozenset[str]) -> set[str]:
-    """The nodes of `start` and all that depend on them."""
-    found = set(start)
-    for node in info.calls:
-        if not found.isdisjoint(node.reads):
-            found.add(node.name)
-    return found
 
 
 def frontier(info: GraphInfo, before: set[str]) -> list[str]:
@@ -135,6 +137,60 @@ def take_out_nodes(problem: Problem) -> None:
         misses = 0 if taken else misses + 1
 
 
+def take_out_each(problem: Problem) -> None:
+    """Of a graph of few calls: all between the decisive ones and the output, an earlier end, each call on
+    its own; what is left to ask is asked at once. An edit that failed is asked once more of the smallest
+    graph."""
+    tried: set[_Edit] = set()
+    taken = False
+    while 1 < len(problem.info.calls) <= FEW_CALLS:
+        fresh = {edit: case for edit, case in _edits(problem) if edit not in tried}
+        tried |= fresh.keys()
+        if problem.first_at_once(fresh.values()) or problem.first_at_once(_without_pairs(problem)):
+            taken = True
+        elif taken:
+            tried, taken = set(), False
+        else:
+            return
+
+
+_Edit = tuple[str, ...]  # what it is, and the nodes that it is about
+
+
+def _edits(problem: Problem) -> Iterator[tuple[_Edit, Case]]:
+    info, case = problem.info, problem.case
+    for pairs in _jumps(problem):
+        yield ("bypass", *(name for pair in pairs for name in pair)), _bypassed(case, pairs)
+    if len(info.outputs) == 1:
+        for node in info.calls:
+            able = node.is_tensor and not node.writes and node.name not in info.outputs
+            if able and _can_diverge(problem, info, node.name):
+                yield ("end", node.name), _returning(case, node.name)
+    for node in reversed(info.calls):
+        if node.is_tensor:
+            for at, without in enumerate(_without(case, info, node)):
+                yield ("without", node.name, str(at)), without
+
+
+def _without_pairs(problem: Problem) -> Iterator[Case]:
+    """Each two neighbours at once, where a graph is not easily read yet."""
+    calls = problem.info.calls
+    for at in range(len(calls) - 1 if len(calls) > EASILY_READ else 0):
+        yield from _past(problem.case, problem.info, calls[at : at + 2])
+
+
+def _jumps(problem: Problem) -> list[list[tuple[str, str]]]:
+    """All nodes between the decisive ones and the output, and each half of them."""
+    info = problem.info
+    decisive = problem.decisive & {n.name for n in info.calls}
+    if not decisive or len(info.outputs) != 1:
+        return []
+    between = _bypasses(info, decisive, downstream(info, decisive))
+    middle = (len(between) + 1) // 2
+    parts = [between, between[:middle], between[middle:]]
+    return [part for part in parts if len(part) > 1]
+
+
 def _without(case: Case, info: GraphInfo, node: NodeInfo) -> Iterator[Case]:
     if node.name in info.outputs:
         return  # returning an earlier node is end_earlier's job
@@ -162,6 +218,8 @@ def _bisect(problem: Problem, n: int, make: Callable[[Case, int], Case]) -> None
         case = make(base, i)
         if case == base:
             return Outcome.UNRESOLVED  # an edit that edits nothing is no progress
+        if problem.leaves_out_needed(case):
+            return Outcome.PASS
         trial = problem.interesting(case)
         if trial.outcome is Outcome.FAIL:
             problem.accept(trial)

@@ -13,6 +13,7 @@ from itertools import islice
 from ..case import Case
 from ..graphinfo import GraphInfo, NodeInfo, Place
 from ..outcome import Outcome
+from .guess import take_guess
 from .inputs import (
     SIMPLER,
     axes_together,
@@ -24,10 +25,12 @@ from .inputs import (
     sliced,
 )
 from .nodes import (
+    FEW_CALLS,
     end_earlier,
     keep_decisive_nodes,
     keep_one_output,
     start_later,
+    take_out_each,
     take_out_nodes,
     take_out_runs,
 )
@@ -35,8 +38,8 @@ from .problem import Problem, Trial
 
 # Where this many arguments or inputs in a row are needed, the rest mostly are too.
 GIVE_UP_AFTER = 8
-_NUMBERS = ("one", "item:{}")  # what may stand for an input, the simplest first
-_FEWER_DIGITS = ("item:{}:1", "item:{}:2", "item:{}:4")
+# What may stand for an input, the simplest first.
+_NUMBERS = ("one", "item:{}:2", "item:{}")
 
 _PlaceIn = tuple[str, Place]  # a call, and one of its arguments
 
@@ -70,12 +73,8 @@ def use_numbers(problem: Problem) -> None:
             return
         tried.add(node.name)
         places, at = _numeric(info, node), place_of_worst(problem, node)
-        if not _taken(problem, places, [number.format(at) for number in _NUMBERS]):
-            misses += 1
-            continue
-        misses = 0
-        if problem.case.arguments[-1][2] != "one":
-            _taken(problem, places, [number.format(at) for number in _FEWER_DIGITS])
+        taken = _taken(problem, places, [number.format(at) for number in _NUMBERS])
+        misses = 0 if taken else misses + 1
 
 
 def _optional(info: GraphInfo) -> list[_PlaceIn]:
@@ -106,7 +105,7 @@ def _decided_by_another(info: GraphInfo, reader: NodeInfo, node: NodeInfo) -> bo
 
 
 def _taken(problem: Problem, places: Sequence[_PlaceIn], numbers: Sequence[str]) -> bool:
-    return problem.first_interesting(_with(problem.case, places, number) for number in numbers)
+    return problem.first_at_once(_with(problem.case, places, number) for number in numbers)
 
 
 def _with(case: Case, places: Sequence[_PlaceIn], instead: str) -> Case:
@@ -115,7 +114,6 @@ def _with(case: Case, places: Sequence[_PlaceIn], instead: str) -> Case:
     return case
 
 
-FEW_CALLS = 8  # of more than that a reader does not get to the parts of one
 MOST_PARTS = 24  # calls of all composites together; each part can cost a few questions
 
 
@@ -167,16 +165,18 @@ MOST_CALLS, MOST_AXES = 4, 4  # of either; a minimal case mostly has no more
 def reduce(problem: Problem) -> None:
     """Make the problem's case smaller, in place. Ends when a round of the passes finds nothing more.
 
-    The graph comes first: a smaller graph makes every later question cheaper. Then whole inputs go, and what
-    is left of them is cut down. A second round follows only where the inputs became smaller, since a node or
-    an argument can be needless on fewer values.
+    What the followed run suggests comes first. Then the graph: a smaller one makes every later question
+    cheaper. Then whole inputs go, and what is left of them is cut down. A second round follows only where
+    the inputs became smaller, since a node or an argument can be needless on fewer values.
     """
+    problem.rebase()
+    take_guess(problem)
     reduce_graph(problem)
     before = problem.accepted
     _until_stable(problem, INPUT_PASSES)
     if problem.accepted > before:
         problem.rebase()
-        for run in (take_out_nodes, *ARGUMENT_PASSES):
+        for run in (_take_out, *ARGUMENT_PASSES):
             run(problem)
     if decompose_composites(problem):
         _until_stable(problem, INPUT_PASSES)
@@ -185,7 +185,15 @@ def reduce(problem: Problem) -> None:
 def reduce_graph(problem: Problem) -> None:
     """Make the graph smaller and leave the inputs' shapes as they are, since a compiler decides by them."""
     problem.rebase()
-    _until_stable(problem, GRAPH_PASSES)
+    if len(problem.info.calls) > FEW_CALLS:
+        _until_stable(problem, GRAPH_PASSES)
+    keep_one_output(problem)
+    take_out_each(problem)
+
+
+def _take_out(problem: Problem) -> None:
+    run = take_out_nodes if len(problem.info.calls) > FEW_CALLS else take_out_each
+    run(problem)
 
 
 def narrow(problem: Problem) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from ..case import Case
 from ..graphinfo import GraphInfo
 from ..trace import NodeTrace, Trace, origin
-from .nodes import downstream
 
 FIRST_WINDOW = 4  # calls; the next windows have twice as many each
 
@@ -69,6 +68,15 @@ def _backward(info: GraphInfo, nodes: Sequence[NodeTrace]) -> Iterator[Case]:
             end = next((n for n in reversed(order[:size]) if info.node(n).is_tensor), None)
             if end is not None and len(inside) < len(names):
                 yield region(info, inside & info.ancestors((end,)), end)
+
+
+def downstream(info: GraphInfo, start: frozenset[str]) -> set[str]:
+    """The nodes of `start` and all that depend on them."""
+    found = set(start)
+    for node in info.calls:
+        if not found.isdisjoint(node.reads):
+            found.add(node.name)
+    return found
 
 
 def region(info: GraphInfo, inside: set[str], end: str) -> Case:

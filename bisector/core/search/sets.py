@@ -154,7 +154,7 @@ def _took_its_place(
 ) -> bool:
     """Whether what appeared when `hitting` was denied explains that it did not repair: it makes a cause, or
     denying it as well repairs."""
-    if causes.find_outside(hitting):
+    if causes.find_outside(hitting, instead):
         return True
     if repairs.denied(hitting | instead) is not Outcome.PASS:
         return False
@@ -231,12 +231,16 @@ class Causes(Generic[E]):
         self.found: list[MinimalSet[E]] = []
         self.unexplained: list[Members[E]] = []
 
-    def find_outside(self, hitting: frozenset[E]) -> bool:
-        """Add a cause that has no member in `hitting`, so a new one; False if there is none to be seen."""
+    def find_outside(self, hitting: frozenset[E], instead: frozenset[E] = frozenset()) -> bool:
+        """Add a cause that has no member in `hitting`, so a new one; False if there is none to be seen.
+
+        instead: what appeared where `hitting` was denied; with the rest of a known cause it is likely one.
+        """
         rest = outside(self.elements, hitting)
         if self._enabled(frozenset(rest)) is not Outcome.FAIL:
             return False
-        self.found.append(minimal_set(rest, self._enabled, likely=self._likely))
+        likely = [frozenset(known.members) - hitting | instead for known in self.found] if instead else []
+        self.found.append(minimal_set(rest, self._enabled, likely=[*likely, *self._likely]))
         return True
 
 

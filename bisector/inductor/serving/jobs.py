@@ -24,6 +24,7 @@ from .. import (
     formula,
     hooks,
     probing,
+    simplify,
     source_capture,
     steer,
     torch_state,
@@ -114,6 +115,14 @@ def _steer(loaded: Loaded, request: asked.SteerInputs) -> asked.Steered:
     return asked.Steered(None if found is None else found.case(about.case))
 
 
+def _simplify(loaded: Loaded, request: asked.SimplifyInputs) -> asked.Steered:
+    about, call = request.about, _call(loaded, request)
+    wanted = simplify.Wanted(request.wanted, request.criterion, request.signatures)
+    return asked.Steered(
+        simplify.simplify(call, about.case, wanted, dict(request.simpler), about.train)
+    )
+
+
 def _code(loaded: Loaded, request: asked.DigestCode) -> asked.GeneratedCode:
     about, call = request.about, _call(loaded, request)
     digest = probing.code_of(call, about.case, request.candidate, about.train)
@@ -177,6 +186,7 @@ _JOBS: dict[type[asked.Request[Any]], Job] = {
     asked.TimeSlowdown: Job(_slowdown),
     asked.TryOtherInputs: Job(_other_inputs),
     asked.SteerInputs: Job(_steer),
+    asked.SimplifyInputs: Job(_simplify),
     asked.DigestCode: Job(_code, program_jobs.code),
     asked.ShowSource: Job(_source),
     asked.DescribeGraph: Job(_info),

@@ -102,7 +102,8 @@ def _reduced(
         if anchor is not None:
             problem.also = asking.held(anchor.demands(), start)[1]
         run(problem)
-        if anchor is not None and problem.accepted and not asking.meets_all(anchor, problem.case):
+        demands = anchor.demands() if anchor is not None and problem.accepted else []
+        if demands and asking.held(demands, problem.case)[0] is not Outcome.FAIL:
             return None
     except BudgetSpent as spent:
         stopped = spent.reason
@@ -114,12 +115,8 @@ def _reduced(
 def _values_seen(study: Study, trace: Trace | None) -> ValuesSeen | None:
     if trace is None:
         return None
-
-    def tolerated(dtype: str | None) -> float:
-        return study.small.tolerance("", dtype or "")[0]
-
     paths = [signature.path for signature in study.signatures]
-    return values_seen(trace, study.describe(WHOLE), paths, tolerated)
+    return values_seen(trace, study.describe(WHOLE), paths, study.tolerated)
 
 
 @dataclass(frozen=True)
@@ -239,13 +236,6 @@ class _StillInteresting:
         if repaired and all(result.outcome is Outcome.FAIL for result in repaired):
             self.also_seen["unrepaired"] = AlsoSeen(NotRepairedAlike(), case)
         return Outcome.UNRESOLVED, ()
-
-    def meets_all(self, anchor: Anchor, case: Case) -> bool:
-        """Whether a case meets every demand."""
-        results = self.study.probe_all([(self.study.deny(members), case) for members, _ in anchor.demands()])
-        self.study.lab.settle()
-        pairs = zip(anchor.demands(), results, strict=True)
-        return all(result.outcome is wanted for (_, wanted), result in pairs)
 
     def _hardest(self, anchor: Anchor) -> Demand:
         """The demand that most cases failed."""

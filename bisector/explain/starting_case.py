@@ -90,11 +90,7 @@ def part_of(study: Study, call: RecordedCall, start: Start) -> Start:
 @in_rounds
 def _diverging_region(study: Study, trace: Trace, default: ProbeResult) -> tuple[Case, ProbeResult] | None:
     """The first guess from the trace that diverges, with its default compile; None where none does."""
-
-    def tolerated(dtype: str | None) -> float:
-        return study.small.tolerance("", dtype or "")[0]
-
-    guesses = regions(study.describe(WHOLE), trace, followable(default), tolerated)
+    guesses = regions(study.describe(WHOLE), trace, followable(default), study.tolerated)
     for case in guesses:
         result = study.probe(Candidate(), case)
         if result.outcome is Outcome.FAIL:

@@ -144,6 +144,10 @@ class Study:
         """What a case is held to."""
         return self.criterion if case == WHOLE else self.small
 
+    def tolerated(self, dtype: str | None) -> float:
+        """The relative difference that a node of a smaller graph may have."""
+        return self.small.tolerance("", dtype or "")[0]
+
     def steer(
         self, case: Case, wanted: Sequence[tuple[Candidate, Outcome]], magnifying: Sequence[float] = ()
     ) -> Case | None:

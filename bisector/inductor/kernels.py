@@ -31,6 +31,12 @@ class Kernel:
     command: tuple[str, ...]
 
 
+def filled(command: Sequence[str], source: str, target: str) -> list[str]:
+    """A kernel's command line with these files."""
+    files = {SOURCE: source, TARGET: target}
+    return [files.get(word, word) for word in command]
+
+
 @dataclass(frozen=True)
 class Built:
     """Where a kernel is: the library, and the number under which it is there."""
@@ -104,8 +110,7 @@ class _Kernels:
     def build_here(self, target: str) -> None:
         """Build a library in this process, as Inductor would."""
         kernel = self.known[target]
-        files = {SOURCE: kernel.source, TARGET: kernel.target}
-        words = [files.get(word, word) for word in kernel.command]
+        words = filled(kernel.command, kernel.source, kernel.target)
         subprocess.run(words, capture_output=True, check=True)
 
 

@@ -7,7 +7,7 @@ the passes that follow ask for what is smaller still. Where it does not, they be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..case import Case
@@ -15,9 +15,8 @@ from ..graphinfo import GraphInfo
 from ..trace import GRADIENT, NodeTrace, Trace, origin
 from .inputs import FEW_INDICES, around_the_worst
 from .problem import Problem, ValuesSeen
-from .regions import downstream, region
+from .regions import Tolerated, downstream, region
 
-Tolerated = Callable[[str | None], float]  # the relative difference that a tensor of a dtype may have
 # Along the innermost axis of the output, and along all others: a few elements, a vector, two vectors; in one
 # row, and in two, since a compiler makes another program of a reduction to one element.
 _LENGTHS = (*FEW_INDICES, (8, 1), (8, 2), (16, 1), (16, 2))

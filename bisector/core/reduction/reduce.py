@@ -114,6 +114,7 @@ def _with(case: Case, places: Sequence[_PlaceIn], instead: str) -> Case:
     return case
 
 
+READABLE_CALLS = 8  # of more than that a reader does not get to the parts of one
 MOST_PARTS = 24  # calls of all composites together; each part can cost a few questions
 
 
@@ -125,7 +126,7 @@ def decompose_composites(problem: Problem) -> bool:
     info = problem.info
     composites = [node for node in info.calls if node.parts > 1 and not node.writes]
     parts = sum(node.parts for node in composites)
-    if not composites or len(info.calls) > FEW_CALLS or parts > MOST_PARTS:
+    if not composites or len(info.calls) > READABLE_CALLS or parts > MOST_PARTS:
         return False
     start = problem.case.rebased().with_unfused(*(node.name for node in composites))
     inner = replace(problem, accepted=0)

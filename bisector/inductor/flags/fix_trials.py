@@ -58,6 +58,11 @@ class TrialProgram:
         """The subject's own, for one run or for many."""
         return tensors.fresh(self.subject.edited.args, self.subject.edited.requires_grad)
 
+    def outputs(self, args: Sequence[Any]) -> Outputs:
+        """Of one run on these inputs."""
+        with self.flags_set():
+            return _outputs(self.subject, self.compiled, args)
+
 
 def program(subject: execute.Subject, case: Case, candidate: Candidate) -> TrialProgram:
     """Compiled from a copy of the graph, with static shapes: a second compile would find the call's own
@@ -143,15 +148,10 @@ def try_candidates(
     for draw in range(draws):
         args = redrawn(subject.edited.args, draw)
         eager = _outputs(subject, execute.eager_program(subject), args)
-        results = [execute.measured(subject, eager, _run(each, args), args=args) for each in programs]
+        results = [execute.measured(subject, eager, each.outputs(args), args=args) for each in programs]
         default, *fixed = (judge(one, criterion).outcome for one in results)
         found.append(Draw(default, tuple(fixed)))
     return Draws(tuple(found))
-
-
-def _run(made: TrialProgram, args: Sequence[Any]) -> Outputs:
-    with made.flags_set():
-        return _outputs(made.subject, made.compiled, args)
 
 
 def _outputs(subject: execute.Subject, fn: Any, args: Sequence[Any]) -> Outputs:

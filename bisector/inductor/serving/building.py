@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...tracing import SILENT, Trace
-from ..kernels import SOURCE, TARGET, Built, Kernel, entry_of
+from ..kernels import Built, Kernel, entry_of, filled
 from . import forked, linking
 
 # A compiler is begun although other probes will ask too, once so many kernels wait or the first has waited so
@@ -96,10 +96,9 @@ class Builder:
         self._made += 1
         source, library = (self.folder / f"{self._made}.{suffix}" for suffix in ("cpp", "so"))
         source.write_text(combined, encoding="utf-8")
-        files = {SOURCE: str(source), TARGET: str(library)}
         words = linking.against_empty_libraries(command, self.folder / "empty")
         compiler = subprocess.Popen(
-            [files.get(word, word) for word in words],
+            filled(words, str(source), str(library)),
             cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             start_new_session=True,  # a kill is to reach what the driver started, which holds the pipe too
         )  # fmt: skip

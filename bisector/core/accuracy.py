@@ -248,7 +248,8 @@ def leaning_here(output: OutputMeasurement) -> Leaning:
 
 @dataclass(frozen=True)
 class Drawn:
-    """An output on other inputs: those for which there is a reference and the two runs differ.
+    """An output on other inputs: those for which there is a reference and the two runs differ. Draws that left
+    the output as it was are one: a gradient that is a sum of the given one does not hang on the inputs.
 
     eager, compiled: rms error of all draws together; least: the part of both that the last rounding makes.
     """
@@ -261,7 +262,8 @@ class Drawn:
     @classmethod
     def of(cls, path: str, redrawn: Sequence[Measurement]) -> Drawn | None:
         """None where they are too few to tell anything."""
-        outputs = [o for m in redrawn for o in m.outputs if o.path == path and is_known(o) and o.n_diff]
+        drawn = (o for m in redrawn for o in m.outputs if o.path == path and is_known(o) and o.n_diff)
+        outputs = list({(o.scale, o.rms_error_eager, o.rms_error_compiled): o for o in drawn}.values())
         if len(outputs) < LEAST_DRAWS:
             return None
         return cls(

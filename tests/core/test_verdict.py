@@ -173,8 +173,9 @@ def test_two_wrong_codes_that_no_rounding_explains_are_wrong() -> None:
 
 
 def draws(*errors: tuple[float, float]) -> tuple[Measurement, ...]:
-    """One measurement for each (eager, compiled)."""
-    return tuple(measured(diverging(eager, compiled, **FEW)) for eager, compiled in errors)
+    """One measurement for each (eager, compiled), each of another size."""
+    sized = enumerate(errors, 100)
+    return tuple(measured(diverging(off, on, **{**FEW, "scale": float(size)})) for size, (off, on) in sized)
 
 
 FEW = {"numel": 8, "shape": (8,), "n_diff": 8}
@@ -216,6 +217,12 @@ def test_a_few_elements_that_lean_to_one_side_in_seven_of_ten_draws_lean_by_chan
     leaning = draws(*[(0.1, 4.0)] * 17, *[(1.0, 0.1)] * 7)
     found = verdict(measured(diverging(0.0, 4.0, **FEW)), redrawn=leaning, nudged=measured(FAR_MOVED))
     assert found.kind is VerdictClass.AMPLIFIED_ROUNDING
+
+
+def test_an_output_that_no_draw_changes_was_drawn_once() -> None:
+    same = (measured(diverging(2.1e-9, 6.9e-9, **FEW)),) * 24
+    few = diverging(2.1e-9, 6.9e-9, **FEW)
+    assert verdict(measured(few), redrawn=same).kind is not VerdictClass.COMPILED_WORSE
 
 
 def test_errors_that_are_alike_over_all_draws_are_equally_accurate_though_not_here() -> None:

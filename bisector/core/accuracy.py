@@ -248,8 +248,8 @@ def leaning_here(output: OutputMeasurement) -> Leaning:
 
 @dataclass(frozen=True)
 class Drawn:
-    """An output on other inputs: those for which there is a reference and the two runs differ. Draws that left
-    the output as it was are one: a gradient that is a sum of the given one does not hang on the inputs.
+    """An output on other inputs: those for which there is a reference and the two runs differ. Those
+    that leave the output as it is count as one: what is made of the given gradient alone stays the same.
 
     eager, compiled: rms error of all draws together; least: the part of both that the last rounding makes.
     """

@@ -42,6 +42,8 @@ class Case:
         `item:I:N` with N significant decimal digits.
     graphs, calls: of a whole script, those that are compiled; the others run op by op. Empty: all of them.
         A graph has the number that its decisions have, a call its place among the compiled calls from 0 on.
+    until: of a whole script, the last call that is looked at, by its place; the script ends after it. None:
+        it comes to its own end.
     """
 
     unfuse: tuple[str, ...] = ()
@@ -57,6 +59,7 @@ class Case:
     arguments: tuple[tuple[str, int | str, str], ...] = ()
     graphs: tuple[int, ...] = ()
     calls: tuple[int, ...] = ()
+    until: int | None = None
     base: Case | None = None
 
     @property
@@ -115,6 +118,9 @@ class Case:
 
     def with_calls(self, *numbers: int) -> Case:
         return replace(self, calls=tuple(sorted(numbers)))
+
+    def with_end(self, call: int | None) -> Case:
+        return replace(self, until=call)
 
 
 WHOLE = Case()

@@ -184,6 +184,16 @@ class PlainRun:
         """How many lines it wrote on stdout, on stderr and into files."""
         return len(self.printed) + len(self.said) + len(self.wrote)
 
+    def up_to(self, call: int) -> PlainRun:
+        """A run that was made to end after this call: its calls until then, and no more of it. Of calls from
+        several threads none is known to be among them."""
+        if self.unfinished:
+            return self
+        threads = any(one.key for one in self.calls)
+        kept = () if threads else tuple(one for one in self.calls if one.index <= call)
+        unseen = "it calls from several threads" if threads else self.unseen
+        return PlainRun(kept, status=0, unseen=unseen)
+
     @property
     def unfinished(self) -> str:
         """Why its end says nothing of the script; empty where it came to its end."""

@@ -18,6 +18,15 @@ class DecisionsOfTheScript(Note):
 
 
 @dataclass(frozen=True)
+class EndedAtCall(Note):
+    """call: the place, from 1, of the first that diverges, after which the script ends in the search. of: how
+    many it makes."""
+
+    call: int
+    of: int
+
+
+@dataclass(frozen=True)
 class GraphsCompiledAlone(Note):
     """graphs: the numbers of those with which the script diverges. of: how many it has."""
 

@@ -7,8 +7,15 @@ from collections.abc import Callable
 from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.fix import Conclusion
+from bisector.core.kinds import KINDS
 from bisector.core.progress import FirstBadBackend
-from bisector.core.reduction.script import compiled_alone, fewest_calls, fewest_graphs
+from bisector.core.reduction.problem import Problem
+from bisector.core.reduction.script import (
+    compiled_alone,
+    fewest_calls,
+    fewest_graphs,
+    up_to_the_first_call,
+)
 from bisector.core.search_notes import DecisionsOfTheScript
 from bisector.core.smaller import Scope, Start
 
@@ -43,17 +50,24 @@ class ScriptExplanation(Explanation):
         self._walk(of_script(self.script.call.devices, self.script.rung))
 
     def _in_fewest_graphs(self) -> Start:
-        """The fewest graphs that diverge in the same way when they alone are compiled."""
+        """The fewest graphs that diverge in the same way when they alone are compiled, up to the first call
+        that diverges."""
         with self.session.clock.stage("localise"):
-            found = reduce_case(self.study, WHOLE, self.whole.default, None, fewest_graphs)
+            found = reduce_case(self.study, WHOLE, self.whole.default, None, self._less_to_run)
         notes = (DecisionsOfTheScript(), *compiled_alone(self.whole.default, found.case))
         scope = Scope.WHOLE if found.case == WHOLE else Scope.GRAPHS
         return Start(found.case, found.default, scope, (found,), notes)
 
+    def _less_to_run(self, problem: Problem) -> None:
+        """Where decisions are taken about each call, those of later calls have a part in the whole."""
+        if not any(kind.of_calls and self.script.rung in kind.rungs for kind in KINDS.values()):
+            up_to_the_first_call(problem)
+        fewest_graphs(problem)
+
     def _in_fewest_calls(self) -> Case:
         """For the repro alone: fewer calls can mean other graphs, and so other decisions."""
         case = self._reduce(self.whole, None, fewest_calls).case
-        return self.start.case if case == WHOLE else case
+        return self.start.case.with_end(None) if case == WHOLE else case
 
     def _conclude(self, case: Case) -> Conclusion:
         assert self.confirmed is not None

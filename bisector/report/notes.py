@@ -190,6 +190,11 @@ def _(note: seen.CommitUnknown) -> str:
 
 
 @words.register
+def _(note: searched.EndedAtCall) -> str:
+    return f"the search runs it up to call {note.call} of {note.of}, the first that diverges"
+
+
+@words.register
 def _(note: searched.GraphsCompiledAlone) -> str:
     kept = " and ".join(f"g{number}" for number in note.graphs)
     return f"of its {note.of} graphs it diverges with {kept} alone compiled"

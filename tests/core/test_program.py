@@ -23,6 +23,7 @@ from bisector.core.printed import (
 )
 from bisector.core.program import CompiledCall, PlainRun, without_its_own_words
 from bisector.core.shown import is_exact, shown
+from bisector.core.shown import not_compared as not_seen
 from bisector.report.reasons import words
 from tests.core.measurements import off_by, output
 
@@ -34,6 +35,22 @@ def far_apart(one: PlainRun, two: PlainRun, still: Moving = STILL) -> tuple[int,
 
 def counted(*lines: int) -> tuple[PrintedLine, ...]:
     return tuple(map(PrintedLine, lines))
+
+
+def test_a_run_up_to_a_call_says_nothing_of_what_comes_after_it() -> None:
+    calls = tuple(CompiledCall(index, "f", (output(),)) for index in range(4))
+    run = PlainRun(calls, (True, False), ended="ValueError: x", status=1, printed=("a",), cut="b")
+    assert run.up_to(1) == PlainRun(calls[:2], status=0)
+    assert not_seen(PlainRun(calls[:1], status=0).up_to(1), run.up_to(1)), "it ended before"
+    killed = replace(run, status=None)
+    assert killed.up_to(1) == killed
+
+
+def test_of_calls_from_several_threads_none_is_known_to_be_the_first() -> None:
+    calls = tuple(CompiledCall(index, "f", (output(),), key=str(index)) for index in range(3))
+    run = PlainRun(calls, status=0)
+    assert run.up_to(1).calls == ()
+    assert not_seen(run.up_to(1), run.up_to(1))
 
 
 AGREES = CompiledCall(0, "f", (output(),))

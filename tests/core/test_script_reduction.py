@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,14 @@ from bisector.core.model import DivergenceKind, Measurement, OutputMeasurement, 
 from bisector.core.outcome import Outcome
 from bisector.core.reasons import SILENT
 from bisector.core.reduction.problem import Problem, Trial
-from bisector.core.reduction.script import MOST_RUNS, compiled_alone, fewest_calls, fewest_graphs
-from bisector.core.search_notes import CallsCompiledAlone, GraphsCompiledAlone
+from bisector.core.reduction.script import (
+    MOST_RUNS,
+    compiled_alone,
+    fewest_calls,
+    fewest_graphs,
+    up_to_the_first_call,
+)
+from bisector.core.search_notes import CallsCompiledAlone, EndedAtCall, GraphsCompiledAlone
 from tests.core.measurements import judged
 
 GRAPHS, CALLS = (1, 2, 3), (0, 1, 2, 3)
@@ -31,7 +38,8 @@ class Truth:
 
     def __call__(self, case: Case) -> Trial:
         self.asked.append(case)
-        compiled = self.graphs <= set(case.graphs or GRAPHS) and self.calls <= set(case.calls or CALLS)
+        run = {call for call in case.calls or CALLS if case.until is None or call <= case.until}
+        compiled = self.graphs <= set(case.graphs or GRAPHS) and self.calls <= run
         outcome = Outcome.FAIL if compiled and not (self.unseen and case.graphs) else Outcome.PASS
         return Trial(case, outcome, judged(outcome))
 
@@ -66,6 +74,39 @@ def test_the_calls_that_are_needed_stay(needed: tuple[int, ...]) -> None:
     assert (found.case == WHOLE) == (needed == CALLS)
 
 
+def of_calls(truth: Truth, calls: Sequence[int], diverging: Sequence[int]) -> Problem:
+    """The problem with these calls, of which some diverge."""
+    whole = problem(truth, calls=calls)
+    shown = tuple(Signature(f"call[{at}].output[0]", DivergenceKind.VALUE) for at in diverging)
+    return replace(whole, default=replace(whole.default, signatures=shown))
+
+
+def test_a_script_ends_after_the_first_call_that_diverges() -> None:
+    found = of_calls(Truth(), calls=(0, 1, 2, 10, 11), diverging=(2, 10))
+    up_to_the_first_call(found)
+    assert found.case == WHOLE.with_end(2)
+
+
+def test_the_fewest_graphs_are_looked_for_up_to_that_call() -> None:
+    found = problem(Truth(graphs=(2,)))
+    found.case = WHOLE.with_end(2)
+    fewest_graphs(found)
+    assert found.case == WHOLE.with_end(2).with_graphs(2)
+
+
+@pytest.mark.parametrize("diverging", [(), (3,)])
+def test_it_comes_to_its_own_end_where_the_last_call_diverges_or_none(diverging: tuple[int, ...]) -> None:
+    truth = Truth()
+    up_to_the_first_call(of_calls(truth, calls=CALLS, diverging=diverging))
+    assert truth.asked == []
+
+
+def test_it_comes_to_its_own_end_where_it_does_not_diverge_before() -> None:
+    found = of_calls(Truth(calls=(3,)), calls=CALLS, diverging=(1,))
+    up_to_the_first_call(found)
+    assert found.case == WHOLE
+
+
 def test_where_a_graph_without_decisions_has_a_part_in_it_the_whole_stays() -> None:
     found = problem(Truth(unseen=True))
     fewest_graphs(found)
@@ -91,3 +132,4 @@ def test_what_is_compiled_is_noted_with_places_from_1() -> None:
     default = problem(Truth()).default
     assert compiled_alone(default, WHOLE.with_graphs(2)) == [GraphsCompiledAlone((2,), 3)]
     assert compiled_alone(default, WHOLE.with_calls(1, 3)) == [CallsCompiledAlone((2, 4), 4)]
+    assert compiled_alone(default, WHOLE.with_end(1)) == [EndedAtCall(2, 4)]

@@ -97,6 +97,7 @@ SAID: list[tuple[Note, str]] = [
     ),
     (seen.KnownCause("fma"), "The cause is known: fma. It was confirmed here by its own probes."),
     (seen.NoBuildAsked("there is no repro"), "no build was asked: there is no repro"),
+    (searched.EndedAtCall(2, 3), "the search runs it up to call 2 of 3, the first that diverges"),
     (searched.GraphsCompiledAlone((2,), 3), "of its 3 graphs it diverges with g2 alone compiled"),
     (searched.GraphsCompiledAlone((0, 2), 3), "of its 3 graphs it diverges with g0 and g2 alone compiled"),
     (searched.CallsCompiledAlone((2,), 4), "of its 4 calls it diverges with call 2 alone compiled"),

@@ -1,7 +1,8 @@
-"""Passes that make a script smaller by what is compiled of it: fewer graphs, fewer calls.
+"""Passes that make a script smaller: it ends at the first call that diverges; fewer of its graphs and calls
+are compiled.
 
-What is left out runs op by op. A graph keeps its number, so that a decision found in the smaller case is the
-same one in the whole script. Fewer calls can mean other graphs; such a case serves a repro alone.
+What is not compiled runs op by op. A graph keeps its number, so that a decision found in the smaller case is
+the same one in the whole script. Fewer calls can mean other graphs; such a case serves a repro alone.
 """
 
 from __future__ import annotations
@@ -14,18 +15,25 @@ from ..model import ProbeResult
 from ..notes import Note
 from ..outcome import Outcome
 from ..search.minimal import Members, minimal_set
-from ..search_notes import CallsCompiledAlone, GraphsCompiledAlone
+from ..search_notes import CallsCompiledAlone, EndedAtCall, GraphsCompiledAlone
 from .problem import Problem, Trial
 
 _CALL = re.compile(r"call\[(\d+)\]")  # begins the path of an output of a script
 MOST_RUNS = 12  # of the script, for its calls; a loop in which every call adds its part stays as it is
 
 
+def up_to_the_first_call(problem: Problem) -> None:
+    """End the script after the first call that diverges: what comes later costs time in each of its runs."""
+    diverging, calls = _diverging_calls(problem.default), calls_of(problem.default)
+    if diverging and int(diverging[0]) < max(map(int, calls)):
+        problem.first_interesting([problem.case.with_end(int(diverging[0]))])
+
+
 def fewest_graphs(problem: Problem) -> None:
     """Compile the fewest graphs with which the script still diverges the same way."""
     graphs = graphs_of(problem.default)
     if len(graphs) > 1:
-        test = _Compiled(problem, WHOLE.with_graphs)
+        test = _Compiled(problem, problem.case.with_graphs)
         # A graph without decisions may have a part in it, so that all that are known need not suffice.
         if test(frozenset(graphs)) is Outcome.FAIL:
             _keep_fewest(problem, graphs, test, graphs[:2])
@@ -35,8 +43,8 @@ def fewest_calls(problem: Problem) -> None:
     """Run the fewest calls compiled with which the script still diverges the same way."""
     calls = calls_of(problem.default)
     if len(calls) > 1:
-        shown = [m[1] for signature in problem.default.signatures if (m := _CALL.match(signature.path))]
-        _keep_fewest(problem, calls, _Compiled(problem, WHOLE.with_calls, MOST_RUNS), shown[:1])
+        smaller = _Compiled(problem, WHOLE.with_calls, MOST_RUNS)
+        _keep_fewest(problem, calls, smaller, _diverging_calls(problem.default)[:1])
 
 
 def graphs_of(default: ProbeResult) -> list[str]:
@@ -51,9 +59,17 @@ def calls_of(default: ProbeResult) -> list[str]:
     return [str(number) for number in sorted(found)]
 
 
+def _diverging_calls(default: ProbeResult) -> list[str]:
+    """The places of the calls that diverge, in their order."""
+    places = [_CALL.match(signature.path) for signature in default.signatures]
+    return [place[1] for place in places if place is not None]
+
+
 def compiled_alone(default: ProbeResult, case: Case) -> list[Note]:
     """What need not be compiled in a case. default: of the whole script."""
     notes: list[Note] = []
+    if case.until is not None:
+        notes.append(EndedAtCall(case.until + 1, len(calls_of(default))))
     if case.graphs:
         notes.append(GraphsCompiledAlone(tuple(case.graphs), len(graphs_of(default))))
     if case.calls:

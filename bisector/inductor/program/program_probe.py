@@ -12,7 +12,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -127,8 +127,8 @@ class _Left(BaseException):
 
 
 def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> Measurement:
-    """Run the script once in this process, which is good for nothing afterwards. Of a case its graphs and
-    calls are obeyed: a script has nothing else to leave out."""
+    """Run the script once in this process, which is good for nothing afterwards. Of a case its graphs, its
+    calls and its end are obeyed: a script has nothing else to leave out."""
     started = time.perf_counter()
     folder = Path(options.folder)
     eager = wire.load(PlainRun, json.loads((folder / KEPT).read_text(encoding="utf-8")))
@@ -150,12 +150,15 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
         # What Python is to run, or what is compiled anew, may not be possible in one graph.
         if decisions is not None and any(map(decisions.denies, (kinds.FRAME.name, kinds.GUARD.name))):
             arguments["fullgraph"] = False
-        compiled = _run(options, case.calls, arguments)
+        compiled = _run(options, case, arguments)
     if without_effect:
         return Measurement(error=without_effect[0])
     if options.values_alone:
         compiled = without_its_own_words(compiled)
-    found = measurement_of(Measurement(outputs_of(eager, compiled, lines=options.lines)), decisions, "")
+    lines = options.lines
+    if case.until is not None:
+        eager, compiled, lines = eager.up_to(case.until), compiled.up_to(case.until), ()
+    found = measurement_of(Measurement(outputs_of(eager, compiled, lines=lines)), decisions, "")
     unseen, same = not_compared(eager, compiled), len(compiled.calls)
     return replace(found, seconds=time.perf_counter() - started, unseen=unseen, same=same)
 
@@ -202,7 +205,7 @@ class _Calls:
             self._compiled[id(started.model)] = (number, now)
 
 
-def _run(options: ProgramOptions, only: Sequence[int], arguments: Mapping[str, Json]) -> PlainRun:
+def _run(options: ProgramOptions, case: Case, arguments: Mapping[str, Json]) -> PlainRun:
     """arguments: of torch.compile, in the place of the script's own."""
     calls: list[CompiledCall] = []
     events: list[Mapping[str, Any]] = []
@@ -215,8 +218,8 @@ def _run(options: ProgramOptions, only: Sequence[int], arguments: Mapping[str, J
             events.append(event)
 
     asked = WatchOptions(
-        mode=Mode.COMPILED, seed=options.seed, folder=options.folder, only=tuple(only), arguments=arguments,
-        backend=None if options.rung in (INDUCTOR, OWN) else options.rung,
+        mode=Mode.COMPILED, seed=options.seed, folder=options.folder, only=case.calls, until=case.until,
+        arguments=arguments, backend=None if options.rung in (INDUCTOR, OWN) else options.rung,
     )  # fmt: skip
     asks_guards = control.current(kinds.GUARD.name) is not None
     finish = watch.begin(asked, note, _Calls().around if asks_guards else watch.alone)

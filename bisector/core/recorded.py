@@ -23,7 +23,7 @@ class RecordedCall:
     entry: the name of what was compiled. nodes: calls in its graph. tolerances: those of the script's own
     comparisons, by output path, `*` for all outputs without one. digest: of the inputs. elements: in all
     inputs together. settings: flags that the script set around it. backend: `custom` for one without a name.
-    code: a digest of its graph.
+    code: a digest of its graph. within: the call of a compiled function that ran the graph, by its place.
     """
 
     index: int
@@ -38,6 +38,7 @@ class RecordedCall:
     settings: Mapping[str, Json]
     backend: str
     code: str = ""
+    within: int = 0
 
     @property
     def is_large(self) -> bool:
@@ -54,7 +55,8 @@ class RecordedCall:
 class Recorded:
     """What running the target left.
 
-    scripted: the script compiled something itself. skipped_calls: later calls of graphs that were not kept.
+    scripted: the script compiled something itself. skipped_calls: later calls of graphs that were not kept;
+    skipped_within: the calls of compiled functions that made these, by their places.
     ended: how the script ended if it did not reach its last line. eager_disagrees: assertions of the script
     that failed although every graph ran in eager. files: of the target's folder, those that it read, by their
     full names. one_at_a_time: the worker cannot fork. environment: variables that it had set when it first
@@ -77,3 +79,4 @@ class Recorded:
     nothing: str | None = None
     unseeded: bool = False
     cut_short: str = ""
+    skipped_within: frozenset[int] = frozenset()

@@ -93,7 +93,7 @@ def _seen(session: Session) -> Seen:
     session.progress("capture", steps.NoCallDiverges())
     seen = seen_in_script(session, chosen)
     diverging = seen.witness.shown.call if seen.witness is not None else None
-    if hello.skipped_calls and diverging is not None:
+    if diverging in hello.skipped_within:
         session.begin_again(f"call {diverging}", wanted=diverging)
         later = choose(session)
         if _diverges(later):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from bisector.core.program import (
     without_its_own_words,
 )
 from bisector.runner.journal import Journal, key_of
+from bisector.tracing import Trace
 
 ROOT = Path(bisector.__file__).parent
 WATCHED = ROOT / "inductor" / "program" / "run_script.py"
@@ -56,10 +58,11 @@ class ScriptRun(RunOptions):
 
 @dataclass(frozen=True)
 class _Begun:
-    """A run that was begun. events: the file that takes what is seen."""
+    """A run that was begun. events: the file that takes what is seen. begun_s: on the monotonic clock."""
 
     process: processes.Started
     events: Path
+    begun_s: float
 
 
 class RunOfScript(Protocol):
@@ -68,6 +71,7 @@ class RunOfScript(Protocol):
 
     options: Options
     journal: Journal
+    trace: Trace
     config: Mapping[str, Json]
     background: list[processes.Started]
 
@@ -181,7 +185,7 @@ class ScriptRuns:
             capture=True,
         )
         self.session.background.append(process)
-        return _Begun(process, events)
+        return _Begun(process, events, time.monotonic())
 
     def _ended(self, asked: ScriptRun) -> PlainRun:
         """What a run gave, which is begun here unless it was before."""
@@ -189,6 +193,8 @@ class ScriptRuns:
         left_s = self.session.left_s()
         most_s = min(self.session.options.timeout_s or SCRIPT_S, SCRIPT_S if left_s is None else left_s)
         run = read_run(begun.events, begun.process.wait(most_s))
+        said = f"the script, {asked.mode.value}" + (f", {asked.backend}" if asked.backend else "")
+        self.session.trace.span("plain runs", said, begun.begun_s)
         if asked.mode is Mode.EAGER:
             heard = json.dumps(wire.dump(self._heard(run)))
             (self._folder_of(asked) / KEPT).write_text(heard, encoding="utf-8")

@@ -46,7 +46,7 @@ def choose(session: Session) -> DivergingCall:
     Raises BadOption when --entry names nothing that was recorded, or --call counts too far.
     """
     hello, study_of = session.lab.hello(), session.study
-    calls = _selected(hello, session.options)
+    calls = _selected(hello, session.options, session.wanted)
     others: tuple[Other, ...] = ()
     if len(calls) > 1:
         results = _looked_at(calls, study_of)
@@ -172,9 +172,12 @@ def _of_any_run(signatures: Sequence[Signature]) -> tuple[Signature, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _selected(hello: Recorded, options: Options) -> list[RecordedCall]:
+def _selected(hello: Recorded, options: Options, within: int | None) -> list[RecordedCall]:
+    """within: the call of a compiled function whose graphs are looked at; None: all of them."""
     if options.call is not None:
         return [_call(hello, options.call)]
+    if within is not None:
+        return [c for c in hello.calls if c.within == within] or list(hello.calls)
     entry = options.entry
     if entry is None or not hello.scripted:  # a module's entry was chosen when it was loaded
         return list(hello.calls)

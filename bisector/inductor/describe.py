@@ -43,6 +43,7 @@ def summary(loaded: Loaded) -> Recorded:
         environment=recorder.environment or {},
         nothing=loaded.nothing,
         unseeded=recorder.unseeded,
+        skipped_within=frozenset(recorder.skipped_within),
     )
 
 
@@ -60,6 +61,7 @@ def _recorded(call: Call) -> RecordedCall:
         devices=tuple(sorted(call.devices())),
         settings=call.state.settings() | _named(entry.options),
         backend=rung_of(entry.backend),
+        within=call.within,
         code=hashlib.sha256(call.graph.gm.code.encode()).hexdigest()[:16],
     )
 

@@ -33,6 +33,7 @@ from bisector.explain.witness import Script, Witness
 from bisector.processes import Started
 from bisector.report.reasons import words
 from bisector.runner.journal import Journal
+from bisector.tracing import SILENT
 from tests.core.measurements import AGREES as MEASURED
 from tests.core.measurements import off_by, output
 from tests.faults.waiting import until
@@ -56,7 +57,7 @@ class Scripted(ScriptRuns):
         journal = SimpleNamespace(answers={}, started=lambda key, request: None, done=self._done)
         options = Options("script.py")
         session: Any = SimpleNamespace(
-            journal=journal, jobs=1, options=options, script="script.py", seed=0, config={}
+            journal=journal, trace=SILENT, jobs=1, options=options, script="script.py", seed=0, config={}
         )
         super().__init__(session, folder)
         self.written = runs
@@ -311,8 +312,8 @@ def test_what_was_begun_beside_the_search_is_not_run_again(
     monkeypatch.setattr(script_runs, "processes", SimpleNamespace(start=start))
     with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
         session: Any = SimpleNamespace(
-            journal=journal, jobs=2, options=Options(str(target)), script=str(target), seed=0, config={},
-            left_s=lambda: None, background=[],
+            journal=journal, trace=SILENT, jobs=2, options=Options(str(target)), script=str(target), seed=0,
+            config={}, left_s=lambda: None, background=[],
         )  # fmt: skip
         script, fix = Script(ScriptRuns(session, tmp_path)), SetFlags({"inductor.cpp.threads": 1})
         for begun in (1, 2):
@@ -336,7 +337,7 @@ def test_an_interrupt_ends_the_script_s_run_at_once(
     target.write_text("import time\nopen('begun', 'w').close()\ntime.sleep(600)\n")
     with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
         session: Any = SimpleNamespace(
-            journal=journal, jobs=1, script=str(target), seed=0, config={}, background=[],
+            journal=journal, trace=SILENT, jobs=1, script=str(target), seed=0, config={}, background=[],
             options=Options(str(target), folder=str(tmp_path)), left_s=lambda: None,
         )  # fmt: skip
         def interrupt() -> None:

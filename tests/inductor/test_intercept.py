@@ -209,7 +209,9 @@ def test_each_graph_and_each_call_of_it_is_recorded(run: Any) -> None:
     """)
     assert len(loaded.recorder.graphs) == 2
     assert [g.skipped_calls for g in loaded.recorder.graphs] == [2, 2]
-    assert [c.args[0][0].item() for c in loaded.recorder.calls if c.graph.index == 0] == [0, 1, 2, 3]
+    kept = [c for c in loaded.recorder.calls if c.graph.index == 0]
+    assert [(c.within, c.args[0][0].item()) for c in kept] == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert loaded.recorder.skipped_within == {4, 5}
 
 
 STEPS = """

@@ -87,10 +87,15 @@ def _keep_gradient(kept: dict[int, torch.Tensor], index: int, grad: torch.Tensor
 
 @dataclass(kw_only=True)
 class Call(GraphCall):
-    """One run of a script's graph. originals: the caller's own tensors, whose `.grad` a script compares;
-    versions: how often each had been written to. tolerances: the script's own, by path."""
+    """One run of a script's graph.
+
+    within: the call of a compiled function that ran it, by its place. originals: the caller's own tensors,
+    whose `.grad` a script compares; versions: how often each had been written to. tolerances: the script's
+    own, by path.
+    """
 
     graph: GraphRecord
+    within: int
     state: torch_state.TorchState
     originals: list[Any] = field(default_factory=list)
     versions: list[int | None] = field(default_factory=list)
@@ -181,6 +186,7 @@ class Recorder:
         self.environment: dict[str, str] | None = None  # what the script set before it imported torch
         self.made = 0  # calls of what torch.compile returned
         self.wanted: int | None = None  # which of them is kept whatever was kept before
+        self.skipped_within: set[int] = set()  # those that ran a graph of which the call was not kept
         self.alive: list[Any] = []  # outputs are matched by id(): they must not be freed meanwhile
 
     def begin(self, dynamic: bool | None, wanted: int | None = None) -> None:
@@ -229,13 +235,16 @@ class Recorder:
         return record_graph
 
     def _begin(self, graph: GraphRecord, args: tuple[Any, ...]) -> Call | None:
-        many = len(graph.calls) >= CALLS_PER_GRAPH and self.made - 1 != self.wanted
+        within = self.made - 1
+        many = len(graph.calls) >= CALLS_PER_GRAPH and within != self.wanted
         if many or not self._has_room(args):
             graph.skipped_calls += 1
+            self.skipped_within.add(within)
             return None
         call = Call(
             index=len(self.calls),
             graph=graph,
+            within=within,
             args=tensors.snapshot(args, self.kept),
             requires_grad=tensors.grad_flags(args),
             state=torch_state.take(self.start),

@@ -198,6 +198,8 @@ def _ask(
     try:
         if (other := other_call(study, confirming.call)) is not None:
             return other
+        if study.repeat > confirming.study.repeat and _repeats(study):
+            study = replace(study, repeat=confirming.study.repeat)
         results = study.probe_all([*((each, WHOLE) for each in whole), *((each, case) for each in part)])
     except NumbisectError as error:
         return EndedByError(str(error))
@@ -214,6 +216,15 @@ def _ask(
         {name: result.outcome for name, result in zip(flags, held, strict=True)},
         without,
         {name: result.outcome for name, result in zip(backends, lower, strict=True)},
+    )
+
+
+def _repeats(study: Study) -> bool:
+    """Whether the default compile gives the same to the last bit in each of its runs: more runs of what is
+    made of the same program then say no more than one."""
+    first, *more = study.lab.ask_all(study.requests([(Candidate(), WHOLE)]))
+    return isinstance(first, Measurement) and all(
+        isinstance(run, Measurement) and replace(run, seconds=first.seconds) == first for run in more
     )
 
 

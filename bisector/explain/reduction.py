@@ -31,7 +31,8 @@ from .rounds import in_rounds
 from .search_order import finest
 from .study import Study
 
-MOST_ANCHORS = 3  # repairs; each one costs a probe for every case that the reducer takes
+MOST_ANCHORS = 3  # repairs; each one costs a probe for every case that the reducer takes,
+MOST_DEMANDS = 6  # and one more for each of its members
 # One diverging element in this many is the work of a step; rounding alone shows in most elements.
 FEW = 100
 # Inputs this many times as large: a difference in the last bit of one then stands over an absolute tolerance
@@ -46,9 +47,14 @@ Demand = tuple[frozenset[DecisionId], Outcome]  # a set to deny, and the outcome
 
 
 def anchored_by(repairs: Sequence[MinimalSet[DecisionId]]) -> Anchor | None:
-    """An anchor of the finest of these repairs, those that are confirmed; None where none is."""
+    """An anchor of the finest of these repairs, those that are confirmed; None where none is. Where each has
+    several members the first holds the case alone."""
     confirmed = [frozenset(r.members) for r in finest(repairs) if r.confirmed]
-    return Anchor(tuple(confirmed[:MOST_ANCHORS])) if confirmed else None
+    if not confirmed:
+        return None
+    anchors = (Anchor(tuple(confirmed[:count])) for count in range(min(MOST_ANCHORS, len(confirmed)), 1, -1))
+    few = (anchor for anchor in anchors if len(anchor.demands()) <= MOST_DEMANDS)
+    return next(few, Anchor((confirmed[0],)))
 
 
 @in_rounds
@@ -145,7 +151,8 @@ class _StillInteresting:
 
     What only diverges costs one probe. Once a smaller case met every demand, the one that most cases failed
     is asked alone, unless every_demand; the smallest case is then asked all of them. met: the last case that
-    met all. also_seen: by what it is. failed: how many cases did not meet the demand to deny a set.
+    met all. also_seen: by what it is. failed: how many cases did not meet the demand to deny a set. asked,
+    diverged: how many cases were asked by their default compile, and of them diverge.
     """
 
     study: Study
@@ -155,6 +162,8 @@ class _StillInteresting:
     met: Trial | None = None
     also_seen: dict[str, AlsoSeen] = field(default_factory=dict)
     failed: Counter[frozenset[DecisionId]] = field(default_factory=Counter)
+    asked: int = 0
+    diverged: int = 0
 
     def __call__(self, case: Case) -> Trial:
         trial = self._as_it_is(case)
@@ -182,7 +191,7 @@ class _StillInteresting:
     def _first(self, cases: Sequence[Case]) -> Trial | None:
         """What most cases fail is asked of all that diverge, the rest of the first that meets this; where
         none failed yet, all is asked of the first."""
-        results = self.study.probe_all([(Candidate(), case) for case in cases])
+        results = self._by_default(cases)
         self.study.lab.settle()
         diverging = [case for case, one in zip(cases, results, strict=True) if one.outcome is Outcome.FAIL]
         trials = map(self._as_it_is, self._likely(diverging) if self.failed else diverging)
@@ -204,7 +213,7 @@ class _StillInteresting:
         return self.study.simplest(case, [(Candidate(), Outcome.FAIL), *wanted], simpler)
 
     def _as_it_is(self, case: Case) -> Trial:
-        default = self.study.probe(Candidate(), case)
+        (default,) = self._by_default([case])
         trial = Trial(case, default.outcome, default)
         if default.outcome is Outcome.FAIL and self.anchor is not None:
             demands = self._demands(self.anchor)
@@ -215,6 +224,18 @@ class _StillInteresting:
         elif default.outcome is Outcome.UNRESOLVED and default.signatures:
             self.also_seen[default.signatures[0].kind.value] = AlsoSeen(Reported(default.reason), case)
         return trial
+
+    def _by_default(self, cases: Sequence[Case]) -> list[ProbeResult]:
+        """The default compile of each. Where most cases diverge, what most of them fail is asked in the same
+        round: another round costs as much as four probes."""
+        also = []
+        if self.anchor is not None and self.failed and 2 * self.diverged >= self.asked:
+            also = [self.study.deny(self._hardest(self.anchor)[0])]
+        each = [Candidate(), *also]
+        results = self.study.probe_all([(one, case) for case in cases for one in each])[:: len(each)]
+        self.asked += len(cases)
+        self.diverged += sum(result.outcome is Outcome.FAIL for result in results)
+        return results
 
     def _demands(self, anchor: Anchor) -> list[Demand]:
         """What is asked of the next case."""

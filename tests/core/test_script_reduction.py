@@ -33,13 +33,14 @@ class Truth:
 
     def __init__(self, graphs: Sequence[int] = (), calls: Sequence[int] = (), unseen: bool = False) -> None:
         self.graphs, self.calls = set(graphs), set(calls)
+        self.every: Sequence[int] = GRAPHS
         self.unseen = unseen  # a graph without decisions has a part in it
         self.asked: list[Case] = []
 
     def __call__(self, case: Case) -> Trial:
         self.asked.append(case)
         run = {call for call in case.calls or CALLS if case.until is None or call <= case.until}
-        compiled = self.graphs <= set(case.graphs or GRAPHS) and self.calls <= run
+        compiled = self.graphs <= set(case.graphs or self.every) and self.calls <= run
         outcome = Outcome.FAIL if compiled and not (self.unseen and case.graphs) else Outcome.PASS
         return Trial(case, outcome, judged(outcome))
 
@@ -92,6 +93,16 @@ def test_the_fewest_graphs_are_looked_for_up_to_that_call() -> None:
     found.case = WHOLE.with_end(2)
     fewest_graphs(found)
     assert found.case == WHOLE.with_end(2).with_graphs(2)
+
+
+def test_the_graphs_of_the_call_that_it_ends_with_are_tried_first() -> None:
+    truth = Truth(graphs=(37, 40))
+    truth.every = range(1, 41)
+    found = problem(truth, graphs=truth.every)
+    found.case = WHOLE.with_end(2)
+    fewest_graphs(found)
+    assert found.case == WHOLE.with_end(2).with_graphs(37, 40)
+    assert len(truth.asked) <= 9
 
 
 @pytest.mark.parametrize("diverging", [(), (3,)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from bisector.core import protocol as asked
 from bisector.core.answer import Answer
 from bisector.core.criterion import Criterion
 from bisector.core.endings import AgreesThere, NotInSecondProcess
+from bisector.core.model import Candidate
 from bisector.core.program import PROGRAM
 from bisector.core.reasons import Message
 from bisector.core.recorded import Recorded
@@ -95,8 +97,29 @@ def test_where_the_second_worker_sees_no_divergence_nothing_is_confirmed_and_tha
     assert answer.unproved == NotInSecondProcess(AgreesThere())
 
 
-def test_each_set_is_asked_of_several_runs_of_the_script(explained: Explain) -> None:
+def runs_of(model: Model) -> Counter[Candidate]:
+    """How many runs the second worker makes of each program."""
+    return Counter(r.candidate for r in model.asked[1] if isinstance(r, asked.RunProbe))
+
+
+def test_of_a_script_that_repeats_to_the_last_bit_one_run_shows_each_set(explained: Explain) -> None:
     model = together()
     explained(model)
-    runs = Counter(r.candidate for r in model.asked[1] if isinstance(r, asked.RunProbe))
-    assert runs and set(runs.values()) == {RUNS_OF_A_SCRIPT}
+    runs = runs_of(model)
+    assert runs.pop(Candidate()) == RUNS_OF_A_SCRIPT
+    assert runs and set(runs.values()) == {1}
+
+
+def test_where_the_runs_of_a_script_differ_each_set_is_asked_of_several(explained: Explain) -> None:
+    sizes = count(1)
+
+    def differs(request: asked.Request[Any], answer: Any) -> Any:
+        if isinstance(request, asked.RunProbe) and request.candidate == Candidate():
+            size = float(next(sizes))
+            return replace(answer, outputs=tuple(replace(o, scale=size) for o in answer.outputs))
+        return answer
+
+    model = together(second=differs)
+    explained(model)
+    runs = runs_of(model)
+    assert len(runs) > 1 and set(runs.values()) == {RUNS_OF_A_SCRIPT}

@@ -36,7 +36,9 @@ def fewest_graphs(problem: Problem) -> None:
         test = _Compiled(problem, problem.case.with_graphs)
         # A graph without decisions may have a part in it, so that all that are known need not suffice.
         if test(frozenset(graphs)) is Outcome.FAIL:
-            _keep_fewest(problem, graphs, test, graphs[:2])
+            first = [[graph] for graph in graphs[:2]]
+            last = [graphs[-count:] for count in (1, 2, 4)]  # of the call that the script ends with
+            _keep_fewest(problem, graphs, test, first if problem.case.until is None else last)
 
 
 def fewest_calls(problem: Problem) -> None:
@@ -44,7 +46,7 @@ def fewest_calls(problem: Problem) -> None:
     calls = calls_of(problem.default)
     if len(calls) > 1:
         smaller = _Compiled(problem, WHOLE.with_calls, MOST_RUNS)
-        _keep_fewest(problem, calls, smaller, _diverging_calls(problem.default)[:1])
+        _keep_fewest(problem, calls, smaller, [_diverging_calls(problem.default)[:1]])
 
 
 def graphs_of(default: ProbeResult) -> list[str]:
@@ -100,10 +102,12 @@ class _Compiled:
         return trial.outcome
 
 
-def _keep_fewest(problem: Problem, numbers: Sequence[str], test: _Compiled, likely: Sequence[str]) -> None:
-    """Take the smallest case that still diverges. likely: each of them may suffice alone."""
+def _keep_fewest(
+    problem: Problem, numbers: Sequence[str], test: _Compiled, likely: Sequence[Sequence[str]]
+) -> None:
+    """Take the smallest case that still diverges. likely: sets that may suffice, the smallest first."""
     try:
-        kept = frozenset(minimal_set(numbers, test, likely=[frozenset({one}) for one in likely]).members)
+        kept = frozenset(minimal_set(numbers, test, likely=list(map(frozenset, likely))).members)
     except _Enough:
         return
     if len(kept) < len(numbers):

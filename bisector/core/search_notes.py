@@ -80,6 +80,11 @@ class GraphsRefuted(Note):
     """No flag that repairs the script with some of its graphs compiled repairs the whole."""
 
 
+@dataclass(frozen=True)
+class LaterCallsDiverge(Note):
+    """What repairs the script up to the first call that diverges does not repair the calls after it."""
+
+
 # -- the compiled run, followed -----------------------------------------------------------------------------
 
 

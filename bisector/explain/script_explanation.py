@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
+from bisector.core.confirmed import Decided
 from bisector.core.fix import Conclusion
 from bisector.core.kinds import KINDS
+from bisector.core.model import Candidate
+from bisector.core.outcome import Outcome
 from bisector.core.progress import FirstBadBackend
 from bisector.core.reduction.problem import Problem
 from bisector.core.reduction.script import (
@@ -16,8 +19,8 @@ from bisector.core.reduction.script import (
     fewest_graphs,
     up_to_the_first_call,
 )
-from bisector.core.search_notes import DecisionsOfTheScript
-from bisector.core.smaller import Scope, Start
+from bisector.core.search_notes import DecisionsOfTheScript, LaterCallsDiverge
+from bisector.core.smaller import Reduced, Scope, Start
 
 from .conclusion import conclude_script
 from .divergence import DivergingScript
@@ -43,7 +46,12 @@ class ScriptExplanation(Explanation):
         self._begin_with(self._in_fewest_graphs())
         self._walk_flags()
         self.second.start_early()
-        self._confirm(self._decide(self.start))
+        decided = self._decide(self.start)
+        if (to_its_end := self._refuted_by_later_calls(decided)) is not None:
+            self._begin_with(to_its_end)
+            self._walk_flags()
+            decided = self._decide(self.start)
+        self._confirm(decided)
         self._reproduce(self._in_fewest_calls())
 
     def _walk_flags(self) -> None:
@@ -55,14 +63,32 @@ class ScriptExplanation(Explanation):
         with self.session.clock.stage("localise"):
             found = reduce_case(self.study, WHOLE, self.whole.default, None, self._less_to_run)
         notes = (DecisionsOfTheScript(), *compiled_alone(self.whole.default, found.case))
-        scope = Scope.WHOLE if found.case == WHOLE else Scope.GRAPHS
-        return Start(found.case, found.default, scope, (found,), notes)
+        return Start(found.case, found.default, self._scope_of(found.case), (found,), notes)
+
+    def _scope_of(self, case: Case) -> Scope:
+        return Scope.WHOLE if case == WHOLE else Scope.GRAPHS
 
     def _less_to_run(self, problem: Problem) -> None:
         """Where decisions are taken about each call, those of later calls have a part in the whole."""
         if not any(kind.of_calls and self.script.rung in kind.rungs for kind in KINDS.values()):
             up_to_the_first_call(problem)
         fewest_graphs(problem)
+
+    def _refuted_by_later_calls(self, decided: Decided) -> Start | None:
+        """The case that comes to its own end, where what repairs the one up to a call does not repair it."""
+        case = self.start.case.with_end(None)
+        repair = next((found for found in decided.sets.repairs if found.confirmed), None)
+        if case == self.start.case or repair is None:
+            return None
+        with self.session.clock.stage("causes"):
+            default, denied = self.study.probe_all([
+                (Candidate(), case), (self.study.deny(frozenset(repair.members)), case),
+            ])  # fmt: skip
+        if default.outcome is not Outcome.FAIL or denied.outcome is not Outcome.FAIL:
+            return None
+        found = Reduced(case, default, {})
+        notes = (DecisionsOfTheScript(), *compiled_alone(self.whole.default, case), LaterCallsDiverge())
+        return Start(case, default, self._scope_of(case), (found,), notes)
 
     def _in_fewest_calls(self) -> Case:
         """For the repro alone: fewer calls can mean other graphs, and so other decisions."""

@@ -27,6 +27,8 @@ _FIXED: Mapping[type[Note], str] = {
     searched.RegionRefuted: "a region with the same mismatch was searched first; nothing that repairs it "
     "repairs the whole",
     searched.PartRefuted: "no flag that repairs a part of the inputs repairs the whole",
+    searched.LaterCallsDiverge: "what repairs the script up to the first call that diverges does not repair "
+    "the calls after it, so that decisions and flags were searched in all of them",
     searched.GraphsRefuted: "no flag that repairs the script with some of its graphs compiled repairs the "
     "whole",
     searched.RaisesInstead: "one of the two runs raises, and has no values",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ import pytest
 
 from bisector.core import protocol as asked
 from bisector.core.answer import Answer
+from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
 from bisector.core.endings import AgreesThere, NotInSecondProcess
-from bisector.core.model import Candidate
+from bisector.core.model import Candidate, Measurement
 from bisector.core.program import PROGRAM
 from bisector.core.reasons import Message
 from bisector.core.recorded import Recorded
+from bisector.core.search_notes import EndedAtCall, LaterCallsDiverge
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.explain import pipeline, subject
 from bisector.explain.divergence import RUNS_OF_A_SCRIPT
@@ -95,6 +97,51 @@ def test_where_the_second_worker_sees_no_divergence_nothing_is_confirmed_and_tha
     assert answer.fixes and not any(proved for _, proved in answer.fixes)
     assert answer.not_shown == AgreesThere()
     assert answer.unproved == NotInSecondProcess(AgreesThere())
+
+
+@dataclass
+class TwoCalls(Script):
+    """Calls it compiles twice. later: whether the second call diverges with these decisions."""
+
+    later: Callable[[frozenset[str]], bool] = lambda allowed: False
+
+    def probe(self, about: asked.About, candidate: Candidate) -> Measurement:
+        first = super().probe(about, candidate)
+        diverges = candidate.backend == "inductor" and self.later(self.allowed(about.case, candidate))
+        outputs = [*first.outputs, output(first.outputs[0].numel, diverges)]
+        named = [replace(o, index=i, path=f"call[{i}].output[0]") for i, o in enumerate(outputs)]
+        until = len(named) if about.case.until is None else about.case.until + 1
+        return replace(first, outputs=tuple(named[:until]))
+
+
+def two_calls(later: Callable[[frozenset[str]], bool]) -> TwoCalls:
+    return TwoCalls(4, (FMA, INLINE, VEC), lambda allowed, calls: {FMA, INLINE} <= allowed, later=later)
+
+
+def cases_of(model: Model) -> set[Case]:
+    """What the first worker was asked about."""
+    return {request.about.case for request in model.asked[0] if isinstance(request, asked.RunProbe)}
+
+
+def test_sets_are_searched_up_to_the_first_call_that_diverges(explained: Explain) -> None:
+    model = two_calls(later=lambda allowed: {FMA, INLINE} <= allowed)
+    answer = explained(model)
+    assert [(set(found.members), proved) for found, proved in answer.causes] == [({FMA, INLINE}, True)]
+    assert sorted(r.found.members for r in answer.repairs if r.confirmed) == [(FMA,), (INLINE,)]
+    denied = [r.about.case for r in model.asked[0] if isinstance(r, asked.RunProbe) and r.candidate.members]
+    assert denied.count(WHOLE) <= 1 < denied.count(WHOLE.with_end(0))
+    assert EndedAtCall(1, 2) in answer.notes
+
+
+def test_what_a_later_call_has_to_itself_is_searched_where_the_script_comes_to_its_end(
+    explained: Explain,
+) -> None:
+    answer = explained(two_calls(later=lambda allowed: VEC in allowed))
+    causes = [set(found.members) for found, proved in answer.causes if proved]
+    assert sorted(causes, key=sorted) == [{FMA, INLINE}, {VEC}]
+    repairs = [set(repair.found.members) for repair in answer.repairs if repair.confirmed]
+    assert sorted(repairs, key=sorted) == [{FMA, VEC}, {INLINE, VEC}]
+    assert LaterCallsDiverge() in answer.notes
 
 
 def runs_of(model: Model) -> Counter[Candidate]:

@@ -17,10 +17,11 @@ from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
 from bisector.core.endings import AgreesThere, NotInSecondProcess
 from bisector.core.model import Candidate, Measurement
+from bisector.core.notes import Note
 from bisector.core.program import PROGRAM
 from bisector.core.reasons import Message
 from bisector.core.recorded import Recorded
-from bisector.core.search_notes import EndedAtCall, LaterCallsDiverge
+from bisector.core.search_notes import EndedAtCall, GraphsRefuted, LaterCallsDiverge
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.explain import pipeline, subject
 from bisector.explain.divergence import RUNS_OF_A_SCRIPT
@@ -114,8 +115,9 @@ class TwoCalls(Script):
         return replace(first, outputs=tuple(named[:until]))
 
 
-def two_calls(later: Callable[[frozenset[str]], bool]) -> TwoCalls:
-    return TwoCalls(4, (FMA, INLINE, VEC), lambda allowed, calls: {FMA, INLINE} <= allowed, later=later)
+def two_calls(later: Callable[[frozenset[str]], bool], **more: Any) -> TwoCalls:
+    first = lambda allowed, calls: {FMA, INLINE} <= allowed  # noqa: E731
+    return TwoCalls(4, (FMA, INLINE, VEC), first, later=later, **more)
 
 
 def cases_of(model: Model) -> set[Case]:
@@ -133,15 +135,22 @@ def test_sets_are_searched_up_to_the_first_call_that_diverges(explained: Explain
     assert EndedAtCall(1, 2) in answer.notes
 
 
+def by_no_flag(decision: str) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("more", "note"), [({}, GraphsRefuted()), ({"flag": by_no_flag}, LaterCallsDiverge())]
+)
 def test_what_a_later_call_has_to_itself_is_searched_where_the_script_comes_to_its_end(
-    explained: Explain,
+    more: dict[str, Any], note: Note, explained: Explain
 ) -> None:
-    answer = explained(two_calls(later=lambda allowed: VEC in allowed))
+    answer = explained(two_calls(later=lambda allowed: VEC in allowed, **more))
     causes = [set(found.members) for found, proved in answer.causes if proved]
     assert sorted(causes, key=sorted) == [{FMA, INLINE}, {VEC}]
     repairs = [set(repair.found.members) for repair in answer.repairs if repair.confirmed]
     assert sorted(repairs, key=sorted) == [{FMA, VEC}, {INLINE, VEC}]
-    assert LaterCallsDiverge() in answer.notes
+    assert note in answer.notes
 
 
 def runs_of(model: Model) -> Counter[Candidate]:

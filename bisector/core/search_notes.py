@@ -77,7 +77,7 @@ class PartRefuted(Note):
 
 @dataclass(frozen=True)
 class GraphsRefuted(Note):
-    """No flag that repairs the script up to a call, or with some of its graphs compiled, repairs the whole."""
+    """No flag that repairs the script up to a call, or some of its graphs, repairs the whole."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .evidence import Evidence
 from .model import Json, Measurement
 from .outcome import Outcome
-from .protocol import Failed, RunProbe, RunVerdict
+from .protocol import Failed, OfCalls, RunCalls, RunProbe, RunVerdict
 from .reasons import Reason
 from .verdict import Verdict
 
@@ -62,8 +62,8 @@ class Judged(Step):
 
 @dataclass(frozen=True)
 class Probed(Step):
-    request: RunProbe | RunVerdict
-    answer: Measurement | Evidence | Failed
+    request: RunProbe | RunCalls | RunVerdict
+    answer: Measurement | OfCalls | Evidence | Failed
 
 
 # -- the search ---------------------------------------------------------------------------------------------

@@ -102,7 +102,23 @@ class RunVerdict(AboutCase[Evidence], job="verdict", answers=Evidence):
     """Measure what a verdict needs."""
 
 
-PROBES = (RunProbe, RunVerdict)  # what compiles a case and measures its runs
+@dataclass(frozen=True)
+class OfCalls:
+    """One measurement for each call that was asked about, in their order."""
+
+    measurements: tuple[Measurement, ...]
+
+
+@dataclass(frozen=True)
+class RunCalls(Request[OfCalls], job="calls", answers=OfCalls):
+    """Compile a graph as it is, once, and run it on the inputs of several of its calls. There is no answer
+    where one of them raises. calls: their indices. train: as of About."""
+
+    calls: tuple[int, ...]
+    train: bool | None
+
+
+PROBES = (RunProbe, RunCalls, RunVerdict)  # what compiles a case and measures its runs
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from bisector.core.accuracy import beneath_tolerance, may_be_beneath_tolerance
 from bisector.core.backends import INDUCTOR
@@ -27,7 +29,7 @@ from bisector.core.options import Options
 from bisector.core.outcome import Outcome
 from bisector.core.printed import PrintedLine
 from bisector.core.probe_reasons import NothingToCompare
-from bisector.core.protocol import Failed, RunVerdict
+from bisector.core.protocol import Failed, Request, RunCalls, RunVerdict
 from bisector.core.reasons import Message
 from bisector.core.recorded import Recorded, RecordedCall
 from bisector.core.verdict import Rule, Verdict, VerdictClass
@@ -198,14 +200,46 @@ def _call(hello: Recorded, number: int) -> RecordedCall:
 def _looked_at(
     calls: Sequence[RecordedCall], study_of: Callable[[RecordedCall], Study]
 ) -> dict[int, ProbeResult]:
-    """The default compile of each call, by its index, under a criterion of its own."""
-    studies: list[Study] = [study_of(call) for call in calls]
-    asked = [study.requests([(Candidate(), WHOLE)]) for study in studies]
-    answers = iter(studies[0].lab.ask_all([trial for trials in asked for trial in trials]))
-    return {
-        call.index: together([study.judged(answer) for answer in islice(answers, len(trials))])
-        for call, study, trials in zip(calls, studies, asked, strict=True)
-    }
+    """The default compile of each call, by its index, under a criterion of its own. Calls of one graph under
+    equal settings share a compile, unless a run of one of them raises."""
+    studies = {call.index: study_of(call) for call in calls}
+    lab = studies[calls[0].index].lab
+    groups, found = _of_one_compile(calls, studies), dict[int, ProbeResult]()
+    while groups:
+        asked = [_look(group, studies) for group in groups]
+        answers: Iterator[Any] = iter(lab.ask_all([request for requests in asked for request in requests]))
+        failed = list[list[RecordedCall]]()
+        for group, requests in zip(groups, asked, strict=True):
+            got = list(islice(answers, len(requests)))
+            if len(group) > 1 and isinstance(got[0], Failed):
+                failed += [[call] for call in group]
+            elif len(group) > 1:
+                pairs = zip(group, got[0].measurements, strict=True)
+                found |= {call.index: studies[call.index].judged(one) for call, one in pairs}
+            else:
+                study = studies[group[0].index]
+                found[group[0].index] = together([study.judged(one) for one in got])
+        groups = failed
+    return found
+
+
+def _of_one_compile(
+    calls: Sequence[RecordedCall], studies: Mapping[int, Study]
+) -> list[list[RecordedCall]]:
+    """The calls, those of one graph together; each alone where several trials are asked for."""
+    alike = defaultdict[str, list[RecordedCall]](list)
+    for call in calls:
+        once = studies[call.index].repeat == 1
+        compiled = call.graph, call.backward, sorted(call.settings.items()), 0 if once else call.index
+        alike[repr(compiled)].append(call)
+    return list(alike.values())
+
+
+def _look(group: Sequence[RecordedCall], studies: Mapping[int, Study]) -> list[Request[Any]]:
+    study = studies[group[0].index]
+    if len(group) > 1:
+        return [RunCalls(tuple(call.index for call in group), study.train)]
+    return [*study.requests([(Candidate(), WHOLE)])]
 
 
 def _fails(result: ProbeResult) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from torch._dynamo.exc import RestartAnalysis
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.exc import OperatorIssue
 
-from ..core.case import Case
+from ..core.case import WHOLE, Case
 from ..core.model import Candidate, Measurement, OutputMeasurement, Raised
 from ..errors import NO_ROOM, first_line
 from . import compilation, control, source_capture
@@ -79,6 +79,22 @@ def probe(
     watch = again if runs > 1 else None
     found = compiled_measurement(subject, candidate, eager, known=known, watch=watch)
     return replace(found, seconds=time.perf_counter() - started, others=tuple(others))
+
+
+def probe_calls(calls: Sequence[Call], train: bool | None) -> list[Measurement]:
+    """The default compile of a graph, which is the same for all calls under equal settings, run on the inputs
+    of each. Raises what the compiler or a run raises."""
+    decisions, program = control_for(Candidate()), None
+    found: list[Measurement] = []
+    with source_capture.collected() as sources:
+        for call in calls:
+            subject = prepare(call, WHOLE, train)
+            eager = run(subject, eager_program(subject))
+            with active(decisions):
+                program = program or _warmed(subject, Candidate())
+                found.append(measured(subject, eager, run(subject, program)))
+    digest = source_capture.digest(sources)
+    return [measurement_of(one, decisions, digest) for one in found]
 
 
 def eager_run(subject: Subject) -> Outputs | Exception:

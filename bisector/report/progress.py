@@ -12,7 +12,7 @@ from bisector.core.evidence import Evidence
 from bisector.core.fix_source import python_literal
 from bisector.core.model import Base, Measurement
 from bisector.core.progress import Step
-from bisector.core.protocol import Failed, RunProbe
+from bisector.core.protocol import Failed, OfCalls, RunCalls, RunProbe
 
 from .builds import SHORT, because
 from .endings import OUTCOMES
@@ -61,6 +61,8 @@ def _(step: steps.Judged) -> str:
 @words.register
 def _(step: steps.Probed) -> str:
     request, parts = step.request, list[str]()
+    if isinstance(request, RunCalls):
+        return f"{len(request.calls)} calls of one graph: {_came_of(step.answer)}"
     if isinstance(request, RunProbe):
         candidate = request.candidate
         parts = [f"{name}={value}" for name, value in candidate.flags]
@@ -72,9 +74,11 @@ def _(step: steps.Probed) -> str:
     return f"{', '.join(parts)}: {_came_of(step.answer)}"
 
 
-def _came_of(answer: Measurement | Evidence | Failed) -> str:
+def _came_of(answer: Measurement | OfCalls | Evidence | Failed) -> str:
     if isinstance(answer, Failed):
         return answer.reason
+    if isinstance(answer, OfCalls):
+        return "measured"
     measurement = answer.default if isinstance(answer, Evidence) else answer
     return measurement.error or f"{measurement.seconds:.2f} s"
 

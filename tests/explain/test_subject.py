@@ -40,6 +40,34 @@ def test_a_call_of_which_one_run_of_three_diverges_is_not_one_that_agrees() -> N
     assert [request.about.call for request in lab.asked] == [0, 0, 0, 1, 1, 1]
 
 
+def step(index: int, graph: int, **more: Any) -> RecordedCall:
+    return replace(call(index), graph=graph, **more)
+
+
+def looked_at(calls: list[RecordedCall], lab: Any) -> dict[int, ProbeResult]:
+    return subject._looked_at(calls, lambda c: Study(lab, c.index, Criterion(), Criterion()))
+
+
+def test_calls_of_one_graph_share_a_compile() -> None:
+    """Another graph, other settings or a backward pass are another program."""
+    calls = [step(0, 0), step(1, 1), step(2, 0), step(3, 0, settings={"x": 1}), step(4, 0, backward=True)]
+    several = lambda request: asked.OfCalls(tuple(bytes_that_differ(i) for i in request.calls))  # noqa: E731
+    alone = lambda request: bytes_that_differ(request.about.call)  # noqa: E731
+    lab: Any = FakeLab({asked.RunCalls: several, asked.RunProbe: alone})
+    results = looked_at(calls, lab)
+    assert {i: r.measurement for i, r in results.items()} == {i: bytes_that_differ(i) for i in range(5)}
+    assert asked.RunCalls((0, 2), None) in lab.asked
+    assert lab.rounds == [4]
+
+
+def test_calls_of_one_graph_of_which_one_raises_are_looked_at_alone() -> None:
+    several = lambda request: asked.Failed("it raises")  # noqa: E731
+    alone = lambda request: bytes_that_differ(request.about.call)  # noqa: E731
+    lab: Any = FakeLab({asked.RunCalls: several, asked.RunProbe: alone})
+    assert sorted(looked_at([step(0, 0), step(1, 0)], lab)) == [0, 1]
+    assert lab.rounds == [1, 2]
+
+
 def test_of_calls_that_agree_the_one_whose_small_values_are_off_is_taken() -> None:
     """By the evidence: in the second call rounding makes as much of them."""
     near, small = output(), replace(off_by(6e-9, scale=6e-9), n_diff=90)

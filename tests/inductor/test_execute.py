@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,28 @@ def subject_of(tmp_path: Path, script: str) -> execute.Subject:
     loaded = load(LoadOptions(str(tmp_path / "script.py")))
     assert loaded.problem is None
     return execute.prepare(loaded.recorder.calls[0], WHOLE, None)
+
+
+LOOP = """
+torch.manual_seed(0)
+weight = torch.nn.Parameter(torch.randn(8, 8))
+def fn(x, seen):
+    seen.add_(1)
+    return torch.nn.functional.dropout((x @ weight).half().float(), 0.5).exp()
+step, seen = torch.compile(fn), torch.zeros(())
+for _ in range(3):
+    step(torch.randn(4, 8), seen).sum().backward()
+    weight.data -= 0.1 * weight.grad
+"""
+
+
+def test_the_calls_of_a_graph_measure_the_same_with_one_compile_as_with_one_each(tmp_path: Path) -> None:
+    calls = subject_of(tmp_path, LOOP).call.graph.calls
+    each = [probing.probe(call, WHOLE, Candidate(), None) for call in calls]
+    together = probing.probe_calls(calls, None)
+    assert len(together) == 3 and {one.error for one in each} == {None}
+    assert [replace(one, seconds=0.0) for one in each] == together
+    assert len({one.outputs for one in together}) == 3, "each on its own inputs"
 
 
 def runs(subject: execute.Subject) -> tuple[dict[str, Any], dict[str, Any]]:

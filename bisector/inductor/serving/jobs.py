@@ -37,6 +37,7 @@ from ..following import follow
 from ..hooks import selftest, tested
 from ..program import program_jobs
 
+FREEZING = "inductor.freezing"
 Subject = Loaded | ProgramOptions  # what a worker was started for: recorded calls, or a script as a whole
 WHOLE_PROGRAM = "the script is studied as a whole, not graph by graph"
 
@@ -75,6 +76,13 @@ def _probe(loaded: Loaded, request: asked.RunProbe) -> Measurement:
     known = partial(loaded.probe_cache.program, request)
     call = _call(loaded, request)
     return probing.probe(call, about.case, request.candidate, about.train, known, request.runs)
+
+
+def _probe_calls(loaded: Loaded, request: asked.RunCalls) -> asked.OfCalls:
+    calls = [loaded.recorder.calls[index] for index in request.calls]
+    if any(call.raised or call.setting(FREEZING) for call in calls):  # it compiles what the inputs hold
+        raise asked.CannotAnswer("each call is to be compiled by itself")
+    return asked.OfCalls(tuple(probing.probe_calls(calls, request.train)))
 
 
 def _pasted(loaded: Loaded, request: asked.RunPasted) -> Measurement:
@@ -179,6 +187,7 @@ def _selftest(loaded: Loaded, request: asked.SelfTest) -> asked.HooksTested:
 
 _JOBS: dict[type[asked.Request[Any]], Job] = {
     asked.RunProbe: Job(_probe, program_jobs.run_probe),
+    asked.RunCalls: Job(_probe_calls),
     asked.RunPasted: Job(_pasted),
     asked.RunVerdict: Job(_verdict, program_jobs.verdict),
     asked.RunTrace: Job(_trace),

@@ -95,6 +95,8 @@ class Script:
             return found, ()
         pairs, still, gone = list[tuple[PlainRun, PlainRun]](), STILL, frozenset[str]()
         once_more = (replace(asked, mode=Mode.EAGER_AGAIN, **NO_FIX), replace(asked, again=True))
+        if all(line.exactly for line in compare_lines(eager, compiled)):  # what `_nearly_equal` asks first
+            self.runs.run_all([once_more[1], replace(asked, mode=Mode.COMPILED_KEPT), once_more[0]])
         for first, second in zip((eager, compiled), once_more, strict=True):
             run = self.runs.run(second)
             if run.unfinished:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-FEW = 8  # a tensor of so few different values (a mask, ones, a scale) keeps them; they change places only
+FEW = 8  # a tensor of so few different values that repeat (a mask, ones) keeps them; they change places only
 LOOKED_AT = 4096  # values that tell whether there are few
 # Redrawn values stay within the range of the recorded ones and on their side of zero.
 SHRINK = (0.5, 1.0)
@@ -34,7 +34,8 @@ def _redraw(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """The values at other places, each a little smaller; with the strides of the recorded tensor."""
     values = x.detach().double().cpu().reshape(-1)
     values = values[torch.randperm(len(values), generator=generator)]
-    if len(values[:LOOKED_AT].unique()) > FEW:
+    looked_at = values[:LOOKED_AT]
+    if len(different := looked_at.unique()) > FEW or len(different) == len(looked_at):
         low, high = SHRINK
         values = values * (low + (high - low) * torch.rand(len(values), generator=generator))
     like = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)

@@ -66,6 +66,12 @@ def test_a_mask_keeps_its_values_in_other_places() -> None:
     assert not torch.equal(drawn, mask)
 
 
+def test_a_small_tensor_in_which_no_value_repeats_is_no_mask() -> None:
+    x = torch.rand(8)
+    (drawn,) = redrawn([x], 0)
+    assert not set(drawn.tolist()) & set(x.tolist())
+
+
 def test_what_counts_or_shares_memory_or_is_one_number_stays() -> None:
     x = torch.rand(8)
     kept = [torch.arange(9), x, x[2:], torch.rand(1), torch.rand(3, 1).expand(3, 4), 7]

@@ -246,10 +246,15 @@ def leaning_here(output: OutputMeasurement) -> Leaning:
     return _leaning_of(output, WORSE)
 
 
+def _rounds(output: OutputMeasurement) -> bool:
+    """Whether both runs round, by no more than a few steps of the dtype."""
+    return bool(output.rms_error_eager) and is_within_rounding(output, 1.0)
+
+
 @dataclass(frozen=True)
 class Drawn:
-    """An output on other inputs: those for which there is a reference and the two runs differ. Those
-    that leave the output as it is count as one: what is made of the given gradient alone stays the same.
+    """An output on other inputs: those for which there is a reference and the two runs differ. Of errors that
+    are rounding, those that leave the output as it is count as one: a sum of given gradients stays the same.
 
     eager, compiled: rms error of all draws together; least: the part of both that the last rounding makes.
     """
@@ -262,8 +267,9 @@ class Drawn:
     @classmethod
     def of(cls, path: str, redrawn: Sequence[Measurement]) -> Drawn | None:
         """None where they are too few to tell anything."""
-        drawn = (o for m in redrawn for o in m.outputs if o.path == path and is_known(o) and o.n_diff)
-        outputs = list({(o.scale, o.rms_error_eager, o.rms_error_compiled): o for o in drawn}.values())
+        outputs = [o for m in redrawn for o in m.outputs if o.path == path and is_known(o) and o.n_diff]
+        if all(map(_rounds, outputs)):
+            outputs = list({(o.scale, o.rms_error_eager, o.rms_error_compiled): o for o in outputs}.values())
         if len(outputs) < LEAST_DRAWS:
             return None
         return cls(

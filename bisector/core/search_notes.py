@@ -82,7 +82,7 @@ class GraphsRefuted(Note):
 
 @dataclass(frozen=True)
 class LaterCallsDiverge(Note):
-    """What repairs the script up to the first call that diverges does not repair the calls after it."""
+    """What repairs the script up to the first call that diverges is not seen to repair the calls after it."""
 
 
 # -- the compiled run, followed -----------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class ScriptExplanation(Explanation):
         fewest_graphs(problem)
 
     def _refuted_by_later_calls(self, decided: Decided) -> Start | None:
-        """The case that comes to its own end, where what repairs the one up to a call does not repair it."""
+        """The case that comes to its own end, unless what repairs the one up to a call repairs it too."""
         case = self.start.case.with_end(None)
         repair = next((found for found in decided.sets.repairs if found.confirmed), None)
         if case == self.start.case or repair is None:
@@ -84,7 +84,7 @@ class ScriptExplanation(Explanation):
             default, denied = self.study.probe_all([
                 (Candidate(), case), (self.study.deny(frozenset(repair.members)), case),
             ])  # fmt: skip
-        if default.outcome is not Outcome.FAIL or denied.outcome is not Outcome.FAIL:
+        if default.outcome is not Outcome.FAIL or denied.outcome is Outcome.PASS:
             return None
         found = Reduced(case, default, {})
         notes = (DecisionsOfTheScript(), *compiled_alone(self.whole.default, case), LaterCallsDiverge())

@@ -27,8 +27,8 @@ _FIXED: Mapping[type[Note], str] = {
     searched.RegionRefuted: "a region with the same mismatch was searched first; nothing that repairs it "
     "repairs the whole",
     searched.PartRefuted: "no flag that repairs a part of the inputs repairs the whole",
-    searched.LaterCallsDiverge: "what repairs the script up to the first call that diverges does not repair "
-    "the calls after it, so that decisions and flags were searched in all of them",
+    searched.LaterCallsDiverge: "what repairs the script up to the first call that diverges is not seen to "
+    "repair the calls after it, so that decisions and flags were searched in all of them",
     searched.GraphsRefuted: "no flag that repairs a part of the script repairs the whole",
     searched.RaisesInstead: "one of the two runs raises, and has no values",
     searched.AgreesWhenWatched: "with its intermediate values returned the compiled program does not diverge "

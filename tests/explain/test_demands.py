@@ -11,8 +11,9 @@ from bisector.core.decision import DecisionId
 from bisector.core.endings import QuestionsSpent
 from bisector.core.model import Candidate, DivergenceKind, Signature
 from bisector.core.outcome import Outcome
+from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Anchor, Reduced
-from bisector.explain.reduction import reduce_case
+from bisector.explain.reduction import MOST_DEMANDS, anchored_by, reduce_case
 
 from .fake_lab import FakeLab
 from .model import Decisions, Model
@@ -91,3 +92,27 @@ def test_a_budget_that_ends_it_leaves_the_last_case_that_met_every_demand() -> N
 
 def test_the_width_of_a_round_changes_nothing() -> None:
     assert reduced(needs_both, width=1)[2].case == reduced(needs_both, width=12)[2].case
+
+
+A1, A2, B1, B2 = map(DecisionId, ("fma:add@c3", "fma:add@c2", "inline:aten.mul@c5", "inline:aten.mul@c6"))
+REPAIRS = [
+    MinimalSet((a, b), Outcome.PASS, (Outcome.FAIL, Outcome.FAIL)) for a in (A1, A2) for b in (B1, B2)
+]
+
+
+def two_bugs(allowed: Decisions, kept: frozenset[str]) -> bool:
+    """Each of two decisions; and one that shows where c2 is gone, which the repairs without A1 leave."""
+    first = {"c2", "c3"} <= kept and {A1, A2} <= allowed
+    another = "c3" in kept and "c2" not in kept and A1 in allowed
+    return first or another or ({"c5", "c6"} <= kept and {B1, B2} <= allowed)
+
+
+def test_repairs_that_are_not_asked_on_the_way_are_asked_of_the_smallest_case() -> None:
+    anchor = anchored_by(REPAIRS)
+    assert anchor is not None and len(anchor.demands()) > MOST_DEMANDS
+    model = Model(10, [A1, A2, B1, B2], two_bugs)
+    study = replace(lab_of(model).study(DIVERGES), width=6)
+    found = reduce_case(study, WHOLE, study.probe(Candidate()), anchor)
+    assert len(model.kept(found.case)) < 10
+    for repair in anchor.repairs:
+        assert study.denied(repair, found.case).outcome is Outcome.PASS

@@ -24,6 +24,7 @@ from bisector.core.recorded import Recorded
 from bisector.core.search_notes import EndedAtCall, GraphsRefuted, LaterCallsDiverge
 from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.explain import pipeline, subject
+from bisector.explain.confirmation import STEADY_RUNS
 from bisector.explain.divergence import RUNS_OF_A_SCRIPT
 from bisector.explain.repro_writers import ScriptWriter
 from bisector.explain.run import Session
@@ -153,17 +154,32 @@ def test_what_a_later_call_has_to_itself_is_searched_where_the_script_comes_to_i
     assert note in answer.notes
 
 
+def test_where_later_calls_cannot_be_judged_sets_are_searched_where_the_script_comes_to_its_end(
+    explained: Explain,
+) -> None:
+    """What repairs the first call is no repair of the script."""
+
+    def unseen(request: asked.Request[Any], answer: Any) -> Any:
+        to_its_end = isinstance(request, asked.RunProbe) and request.about.case.until is None
+        return replace(answer, unseen="a gradient comes later") if to_its_end else answer
+
+    model = two_calls(later=lambda allowed: False, flag=by_no_flag, first=unseen, second=unseen)
+    answer = explained(model)
+    assert LaterCallsDiverge() in answer.notes
+    assert not any(proved for _, proved in answer.causes)
+
+
 def runs_of(model: Model) -> Counter[Candidate]:
     """How many runs the second worker makes of each program."""
     return Counter(r.candidate for r in model.asked[1] if isinstance(r, asked.RunProbe))
 
 
-def test_of_a_script_that_repeats_to_the_last_bit_one_run_shows_each_set(explained: Explain) -> None:
+def test_of_a_script_that_repeats_to_the_last_bit_fewer_runs_show_each_set(explained: Explain) -> None:
     model = together()
     explained(model)
     runs = runs_of(model)
     assert runs.pop(Candidate()) == RUNS_OF_A_SCRIPT
-    assert runs and set(runs.values()) == {1}
+    assert runs and set(runs.values()) == {STEADY_RUNS}
 
 
 def test_where_the_runs_of_a_script_differ_each_set_is_asked_of_several(explained: Explain) -> None:

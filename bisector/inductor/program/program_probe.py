@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -236,7 +236,8 @@ def _run(options: ProgramOptions, case: Case, arguments: Mapping[str, Json]) -> 
         note(said=run_script.last_words(left))
     except Exception as error:  # noqa: BLE001 - the script may raise anything; it is compared with eager's
         ended, status = run_script.describe_error(error), 1
-    finish()
+    with mock.patch.object(os, "_exit", _leave), suppress(_Left):  # as the last call ends that is looked at
+        finish()
     lines = printed.getvalue().splitlines()
     run = PlainRun(
         ended=ended, status=status, printed=tuple(lines[:MOST_LINES]), cut=digest_of_rest(lines)

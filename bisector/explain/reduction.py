@@ -31,8 +31,7 @@ from .rounds import in_rounds
 from .search_order import finest
 from .study import Study
 
-MOST_ANCHORS = 3  # repairs; each one costs a probe for every case that the reducer takes,
-MOST_DEMANDS = 6  # and one more for each member; with more, fewer repairs hold the cases on the way
+MOST_ANCHORS = 3  # repairs; each one costs a probe for every case that the reducer takes
 # One diverging element in this many is the work of a step; rounding alone shows in most elements.
 FEW = 100
 # Inputs this many times as large: a difference in the last bit of one then stands over an absolute tolerance
@@ -52,12 +51,6 @@ def anchored_by(repairs: Sequence[MinimalSet[DecisionId]]) -> Anchor | None:
     return Anchor(tuple(confirmed[:MOST_ANCHORS])) if confirmed else None
 
 
-def _of_few_demands(anchor: Anchor) -> Anchor:
-    """The anchor, or as many of its repairs as demand few questions of each case; one at least."""
-    fewer = (Anchor(anchor.repairs[:count]) for count in range(len(anchor.repairs), 1, -1))
-    return next((one for one in fewer if len(one.demands()) <= MOST_DEMANDS), Anchor(anchor.repairs[:1]))
-
-
 @in_rounds
 def reduce_case(
     study: Study,
@@ -74,25 +67,23 @@ def reduce_case(
     without what amplifies it, and so is looked for on other input values too. trace: of the whole.
     """
     steering = _steering(default, verdict) if anchor is not None else None
-    light = _of_few_demands(anchor) if anchor is not None else None
-    found = _reduced(_StillInteresting(study, light, steering), anchor, start, default, run, trace)
+    found = _reduced(_StillInteresting(study, anchor, steering), start, default, run, trace)
     if found is None:
         asking = _StillInteresting(study, anchor, steering, every_demand=True)
-        found = _reduced(asking, anchor, start, default, run, trace)
+        found = _reduced(asking, start, default, run, trace)
     assert found is not None
     return found
 
 
 def _reduced(
     asking: _StillInteresting,
-    anchor: Anchor | None,
     start: Case,
     default: ProbeResult,
     run: Callable[[Problem], None],
     trace: Trace | None,
 ) -> Reduced | None:
-    """None where the smallest case does not meet every demand of the anchor."""
-    study, light = asking.study, asking.anchor
+    """None where the smallest case does not meet every demand."""
+    study, anchor = asking.study, asking.anchor
     problem = Problem(
         start,
         default,
@@ -108,8 +99,8 @@ def _reduced(
     )
     stopped = None
     try:
-        if light is not None:
-            problem.also = asking.held(light.demands(), start)[1]
+        if anchor is not None:
+            problem.also = asking.held(anchor.demands(), start)[1]
         run(problem)
         demands = anchor.demands() if anchor is not None and problem.accepted else []
         if demands and asking.held(demands, problem.case)[0] is not Outcome.FAIL:

@@ -10,6 +10,7 @@ from bisector.core.confirmed import Decided
 from bisector.core.fix import Conclusion
 from bisector.core.kinds import KINDS
 from bisector.core.model import Candidate
+from bisector.core.notes import Note
 from bisector.core.outcome import Outcome
 from bisector.core.progress import FirstBadBackend
 from bisector.core.reduction.problem import Problem
@@ -62,11 +63,13 @@ class ScriptExplanation(Explanation):
         that diverges."""
         with self.session.clock.stage("localise"):
             found = reduce_case(self.study, WHOLE, self.whole.default, None, self._less_to_run)
-        notes = (DecisionsOfTheScript(), *compiled_alone(self.whole.default, found.case))
-        return Start(found.case, found.default, self._scope_of(found.case), (found,), notes)
+        return self._start_of(found)
 
-    def _scope_of(self, case: Case) -> Scope:
-        return Scope.WHOLE if case == WHOLE else Scope.GRAPHS
+    def _start_of(self, found: Reduced, *more: Note) -> Start:
+        """A search that begins with a smaller case, or with the whole where that is it. more: notes on it."""
+        notes = (DecisionsOfTheScript(), *compiled_alone(self.whole.default, found.case), *more)
+        scope = Scope.WHOLE if found.case == WHOLE else Scope.GRAPHS
+        return Start(found.case, found.default, scope, (found,), notes)
 
     def _less_to_run(self, problem: Problem) -> None:
         """Where decisions are taken about each call, those of later calls have a part in the whole."""
@@ -86,9 +89,7 @@ class ScriptExplanation(Explanation):
             ])  # fmt: skip
         if default.outcome is not Outcome.FAIL or denied.outcome is Outcome.PASS:
             return None
-        found = Reduced(case, default, {})
-        notes = (DecisionsOfTheScript(), *compiled_alone(self.whole.default, case), LaterCallsDiverge())
-        return Start(case, default, self._scope_of(case), (found,), notes)
+        return self._start_of(Reduced(case, default, {}), LaterCallsDiverge())
 
     def _in_fewest_calls(self) -> Case:
         """For the repro alone: fewer calls can mean other graphs, and so other decisions."""

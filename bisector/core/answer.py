@@ -22,6 +22,7 @@ from .notes import AlsoDiverges, Note, Relation
 from .protocol import HooksTested
 from .reasons import SILENT, Reason
 from .reproduced import Reproduced, WrittenTest
+from .reuse import Reuse
 from .script_tried import ScriptTried, UnderFix
 from .search.graded import Graded
 from .search.minimal import MinimalSet
@@ -79,6 +80,7 @@ class Answer:
     repairs: tuple[Repair, ...] = ()
     causes: tuple[tuple[MinimalSet[DecisionId], bool], ...] = ()
     places: tuple[DecisionId, ...] = ()
+    reuses: tuple[Reuse, ...] = ()
     graded: Graded | None = None
     family: FoundFamily | None = None
     decisions: tuple[Decision, ...] = ()
@@ -177,6 +179,10 @@ class Answer:
             decisions=found.decisions, second=found.second, not_shown=found.not_shown,
         )  # fmt: skip
         return known.noted(*found.notes)
+
+    def with_reuses(self, found: tuple[Reuse, ...]) -> Answer:
+        """With why calls that run what earlier ones compiled give something else."""
+        return replace(self, reuses=found)
 
     def with_shares(self, graded: Graded) -> Answer:
         """With what single decisions carry."""

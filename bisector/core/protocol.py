@@ -20,6 +20,7 @@ from .graphinfo import GraphInfo
 from .model import Candidate, Json, Measurement, Signature, Tolerance
 from .outcome import Outcome
 from .recorded import Recorded
+from .reuse import Reuses
 from .shares import Shares
 from .trace import Reach, Trace
 
@@ -138,6 +139,15 @@ class RunTrace(AboutCase[Traced], job="trace", answers=Traced):
     left_out: tuple[str, ...] = ()
     reach: Reach = Reach.FORWARD
     shares: Shares = Shares.NONE
+
+
+@dataclass(frozen=True)
+class ExplainReuse(AboutCase[Reuses], job="reuse", answers=Reuses):
+    """Of a script: which change since the compile makes calls that run what an earlier one compiled give
+    something else than eager. numbers: of the calls, from 1."""
+
+    numbers: tuple[int, ...]
+    criterion: Criterion
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from bisector.core.notes import Note
 from bisector.core.protocol import HooksTested
 from bisector.core.reduction.reduce import Pass
 from bisector.core.reproduced import Reproduced, WrittenTest
+from bisector.core.reuse import Reuse
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Anchor, Neighbour, Reduced, Scope, Start
@@ -81,6 +82,7 @@ class Explanation:
         self.reductions: list[Reduced] = list(start.reductions)
         self.decided: Decided | None = None
         self.confirmed: Confirmed | None = None
+        self.reuses: tuple[Reuse, ...] = ()
         self.graded: Graded | None = None
         self.family: FoundFamily | None = None
         self.conclusion: Conclusion | None = None
@@ -234,7 +236,7 @@ class Explanation:
         if self.decided is not None:
             known = known.with_decided(self.decided)
         if self.confirmed is not None:
-            known = known.with_confirmed(self.confirmed)
+            known = known.with_confirmed(self.confirmed).with_reuses(self.reuses)
         if self.graded is not None:
             known = known.with_shares(self.graded)
         if self.family is not None:

@@ -28,6 +28,7 @@ from .divergence import DivergingScript
 from .explanation import Explanation
 from .flags.curated import of_script
 from .reduction import reduce_case
+from .reuse import explain_reuse
 from .run import Session
 
 
@@ -52,7 +53,7 @@ class ScriptExplanation(Explanation):
             self._begin_with(to_its_end)
             self._walk_flags()
             decided = self._decide(self.start)
-        self._confirm(decided)
+        self.reuses = explain_reuse(self.study, decided.case, self._confirm(decided))
         self._reproduce(self._in_fewest_calls())
 
     def _walk_flags(self) -> None:

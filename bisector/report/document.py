@@ -18,6 +18,7 @@ from bisector.core.fix import Elsewhere
 from bisector.core.followed import FollowedNode
 from bisector.core.found_builds import FoundBuilds
 from bisector.core.outcome import Outcome
+from bisector.core.reuse import Reuse
 from bisector.core.verdict import Rule, VerdictClass
 
 from .bounds import (
@@ -378,6 +379,7 @@ class Document:
     text_notes: tuple[str, ...]
     decisions: Annotated[Mapping[DecisionId, DecisionText], ByDecision]
     others: tuple[OtherCall, ...]
+    reuses: tuple[Reuse, ...] = field(default=(), metadata=LEFT_OUT)
     family: Family | None = field(default=None, metadata=LEFT_OUT)
     script: UnderFix | None = field(default=None, metadata=LEFT_OUT)
     unproved: str | None = field(default=None, metadata=LEFT_OUT)

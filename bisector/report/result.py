@@ -85,6 +85,7 @@ def document_of(result: Result) -> Document:
         text_notes=tuple(words(note) for note in answer.notes),
         decisions=_decisions(answer),
         others=tuple(map(_other, answer.others)),
+        reuses=answer.reuses,
         family=None if answer.family is None else _family(answer.family),
         script=None if answer.script is None else _under_fix(answer.script),
         unproved=None if answer.unproved is None else words_of_reason(answer.unproved),

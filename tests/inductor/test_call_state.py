@@ -1,8 +1,11 @@
-"""What has changed between two calls, in the words of a reader."""
+"""What a call begins with: what has changed between two calls, in words, and that it can be undone."""
 
 from __future__ import annotations
 
+import contextvars
+import os
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,69 +13,180 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
-from bisector.inductor.program.call_state import changed, describe
+from bisector.inductor.program.call_state import Change, Given, State, told
 
 scale = 0.75
+rates = {"fast": 1.0, "slow": 0.1}
 die = random.Random(0)
 steps: list[int] = []
+level: contextvars.ContextVar[int] = contextvars.ContextVar("level", default=1)
+
+
+class Expert:
+    weight = 1.0
+
+    def __init__(self) -> None:
+        self.gain = 1.0
+
+    def scaled(self, x: Any) -> Any:
+        return x * self.gain
+
+
+expert = Expert()
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def triple(x: Any) -> Any:
+    return x * 3
+
+
+table = {"act": double}
 
 
 def step(x: Any, y: Any = None, k: float = 1.0) -> Any:
-    return x * scale + die.random() + len(steps)
+    out = expert.scaled(table["act"](x * scale)) * rates["slow"] + rates.get("bias", 0.0)
+    return out + die.random() + len(steps) + level.get()
 
 
-def said(before: dict[str, str], now: dict[str, str]) -> str:
-    return changed(before, now, 1)
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    began = State(step)
+    yield
+    for change in State(step).changes(began):
+        change.put_back()
+
+
+def changes(before: State, model: Any = step) -> dict[str, Change]:
+    return {change.name: change for change in State(model).changes(before)}
+
+
+def of_arguments(*now: Any) -> dict[str, Change]:
+    before = Given(step, (torch.ones(3), None, 0.75), {})
+    return {change.name: change for change in Given(step, now, {}).changes(before)}
 
 
 def test_where_nothing_changed_that_is_said() -> None:
-    state = describe(step, (torch.ones(3),), {})
-    assert said(state, describe(step, (torch.zeros(3),), {})) == (
-        "of what was looked at, nothing has changed since call 1, which compiled it last"
-    )
+    assert not changes(State(step))
+    assert told([], 1) == "of what was looked at, nothing has changed since call 1, which compiled it last"
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("x", "words"),
     [
-        ((torch.ones(4),), "argument 0 (float32[3] -> float32[4])"),
-        ((torch.ones(3).requires_grad_(),), "whether argument 0 requires gradients (False -> True)"),
-        ((torch.ones(6)[::2],), "the strides of argument 0 ((1,) -> (2,))"),
+        (torch.ones(4), "`x` (float32[3] -> float32[4])"),
+        (torch.ones(3).requires_grad_(), "whether gradients are required of `x` (False -> True)"),
+        (torch.ones(6)[::2], "the strides of `x` ((1,) -> (2,))"),
     ],
 )
-def test_an_argument_that_changed_is_told(args: Any, told: str) -> None:
-    assert told in said(describe(step, (torch.ones(3),), {}), describe(step, args, {}))
+def test_an_argument_that_changed_is_told(x: Any, words: str) -> None:
+    assert words in told(list(of_arguments(x, None, 0.75).values()), 1)
 
 
-def test_arguments_that_overlap_are_told() -> None:
+def test_an_argument_that_changed_is_undone_alone() -> None:
+    x = torch.ones(6)[::2].requires_grad_()
+    found = of_arguments(x, None, 2.5)
+    assert found["`k`"].of_inputs([x, None, 2.5])[2] == 0.75
+    laid = found["the strides of `x`"].of_inputs([x, None, 2.5])[0]
+    assert laid.stride() == (1,) and laid.requires_grad and torch.equal(laid, x)
+    plain = found["whether gradients are required of `x`"].of_inputs([x, None, 2.5])[0]
+    assert not plain.requires_grad and plain.stride() == (2,)
+
+
+def test_arguments_that_overlap_are_told_and_taken_apart() -> None:
     base = torch.ones(4)
-    before = describe(step, (torch.ones(3), torch.ones(3)), {})
-    now = describe(step, (base[:3], base[1:]), {})
-    assert "tensor arguments that overlap in memory (none -> 1 and 0)" in said(before, now)
-    apart = describe(step, (base[:2], base[2:]), {})
-    assert "overlap" not in said(before, apart)
+    before = Given(step, (torch.ones(3), torch.ones(3)), {})
+    given = (base[:3], base[1:])
+    (overlap,) = Given(step, given, {}).changes(before)
+    assert overlap.told == "arguments that overlap in memory (none -> `x` and `y`)"
+    x, y = overlap.of_inputs(given)
+    x += 1
+    assert torch.equal(y, torch.ones(3))
+    assert not Given(step, (base[:2], base[2:]), {}).overlap.startswith("`")
 
 
-def test_numbers_variables_and_generators_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = describe(step, (torch.ones(3), None, 0.75), {})
+def test_what_a_function_reaches_is_told_part_by_part_and_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = State(step)
     monkeypatch.setitem(step.__globals__, "scale", 2.5)
+    monkeypatch.setenv("NUMBISECT_TEST", "1")
     die.random()
     steps.append(1)
-    now = describe(step, (torch.ones(3), None, 2.5), {})
-    told = said(before, now)
-    assert "argument 2 (0.75 -> 2.5)" in told and "`scale` (0.75 -> 2.5)" in told
-    assert "`die` (random state" in told and "`steps` ([] -> [1])" in told
-    steps.clear()
+    rates["slow"], rates["bias"] = 0.5, 3.0
+    table["act"] = triple
+    expert.gain = 4.0
+    level.set(7)
+    found = changes(before)
+    assert found.keys() == {
+        "`scale`", "`die`", "`steps`", "`rates['slow']`", "`rates['bias']`", "`table['act']`",
+        "`expert.gain`", "`level`", "`os.environ['NUMBISECT_TEST']`",
+    }  # fmt: skip
+    assert (found["`rates['bias']`"].was, found["`rates['bias']`"].now) == ("absent", "3.0")
+    assert found["`table['act']`"].was.startswith("double (test_call_state.py:")
+    for change in found.values():
+        change.put_back()
+    assert not changes(before) and rates == {"fast": 1.0, "slow": 0.1} and level.get() == 1
+    assert "NUMBISECT_TEST" not in os.environ
+    for change in found.values():
+        change.take_away()
+    assert changes(before).keys() == found.keys() and rates["bias"] == 3.0
+
+
+def test_an_object_that_the_call_is_given_is_looked_into() -> None:
+    given = Given(step, (Expert(),), {}).objects()
+    before = State(step, given)
+    given["x"].gain = 2.0
+    (change,) = State(step, given).changes(before)
+    assert change.told == "`x.gain` (1.0 -> 2.0)"
+    before.put_back()
+    assert given["x"].gain == 1.0
+
+
+def test_an_attribute_of_a_class_is_undone_as_the_class_holds_it() -> None:
+    before = State(step)
+    own = vars(Expert)["scaled"]
+    Expert.weight = 2.0
+    assert changes(before).keys() == {"`Expert.weight`"}
+    before.put_back()
+    assert Expert.weight == 1.0 and vars(Expert)["scaled"] is own
 
 
 def test_a_hook_the_mode_and_an_attribute_of_a_module_are_told() -> None:
     layer = torch.nn.Linear(2, 2)
     layer.depth = 1
-    before = describe(layer, (torch.ones(2),), {})
+    before = State(layer)
     layer.register_forward_hook(lambda *_: None)
     layer.eval()
     layer.depth = 2
-    told = said(before, describe(layer, (torch.ones(2),), {}))
-    assert "the hooks of the module (none -> 1)" in told
-    assert "whether the module is in training (True -> False)" in told
-    assert "the module.depth (1 -> 2)" in told
+    with torch.no_grad():
+        layer.weight.zero_()
+        found = changes(before, layer)
+    *words, of_weight, mode = [change.told for change in found.values()]
+    assert words == [
+        "the forward hooks of the module (none -> 1)",
+        "whether the module is in training (True -> False)",
+        "`Linear().depth` (1 -> 2)",
+    ]
+    assert of_weight.startswith("the values of `weight` (values ") and mode == "grad mode (True -> False)"
+    before.put_back()
+    assert changes(before, layer).keys() == set()
+
+
+def test_a_hook_of_a_tensor_is_undone() -> None:
+    layer = torch.nn.Linear(2, 2, bias=False)
+    before = State(layer)
+    layer.weight.register_hook(lambda grad: grad * 3)
+    found = changes(before, layer)
+    assert found.keys() == {"the backward hooks of `weight`"}
+    found["the backward hooks of `weight`"].put_back()
+    layer(torch.ones(2)).sum().backward()
+    assert torch.equal(layer.weight.grad, torch.ones(2, 2))
+
+
+def test_without_memory_no_values_are_copied() -> None:
+    layer = torch.nn.Linear(2, 2)
+    before = State(layer, memory=False)
+    with torch.no_grad():
+        layer.weight.zero_()
+    assert not State(layer, memory=False).changes(before)

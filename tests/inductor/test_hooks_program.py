@@ -15,11 +15,13 @@ import pytest
 
 from bisector import processes, wire
 from bisector.core.case import WHOLE
+from bisector.core.criterion import Criterion
 from bisector.core.messages import ProgramOptions
 from bisector.core.model import Base, Candidate, Measurement
 from bisector.core.printed import PrintedLine
 from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
-from bisector.core.protocol import About, DigestCode, RunProbe
+from bisector.core.protocol import About, DigestCode, ExplainReuse, RunProbe
+from bisector.core.reuse import NOTHING_CHANGED, Changed
 from bisector.explain.script_runs import OFF, ROOT, WATCHED, read_run
 from bisector.runner.worker_client import Worker
 from tests.inductor.workers import answers, working
@@ -100,6 +102,41 @@ made = torch.compile(noisy, dynamic=True, backend="eager")
 for size in (3, 4, 5, 6):
     made(torch.zeros(size))
 """
+CHANGING = """
+import itertools
+import torch
+
+rates, seen, numbers = {"slow": 0.5, "fast": 1.0}, [], itertools.count(1)
+gain, bias = 1.0, 0.0
+
+def by_entry(x):
+    return x * rates["slow"] + 0 * len(seen)
+
+def by_two(x):
+    return x * gain + bias * x.mean()
+
+@torch._dynamo.assume_constant_result
+def drawn():
+    return next(numbers)
+
+def by_what_is_not_seen(x):
+    return x * drawn()
+
+entry, two, unseen = (
+    torch.compile(one, backend="eager", options={"guard_filter_fn": torch.compiler.skip_all_guards_unsafe})
+    for one in (by_entry, by_two, by_what_is_not_seen)
+)
+x = torch.ones(3, requires_grad=True)
+entry(x)
+seen.append(1)
+rates["slow"], rates["fast"] = 2.0, 3.0
+entry(x)
+two(x)
+gain, bias = 3.0, 5.0
+two(x).sum().backward()
+for _ in range(2):
+    unseen(x)
+"""
 OF_SCRIPT = About(PROGRAM, WHOLE, None, {})
 
 
@@ -176,10 +213,22 @@ def test_compiled_code_that_runs_again_on_a_changed_value_is_compiled_anew(trace
     assert differ(default) == ALL
     [reused] = [d for d in default.decisions if d.id == REUSED]
     assert "call 5, of `scaled`, runs code that an earlier call compiled; since call 3" in reused.text
-    assert "`scale` ([1.0] -> [2.0])" in reused.text
+    assert "`scale[0]` (1.0 -> 2.0)" in reused.text
     denied = traced(REUSED)
     assert differ(denied) == ALL - {"call[4].output[0]"} and not denied.vanished
     assert differ(traced("guard:scaled@call4")) == ALL
+
+
+def test_the_change_that_no_guard_sees_is_told_from_others_by_undoing_each(tmp_path: Path) -> None:
+    with serving(tmp_path, CHANGING, "eager") as worker:
+        [found] = answers(worker, ExplainReuse(OF_SCRIPT, (2, 4, 6), Criterion()))
+    entry, two, unseen = found.calls
+    assert (entry.entry, entry.call, entry.since) == ("by_entry", 2, 1)
+    assert entry.reasons == ((Changed("`rates['slow']`", "0.5", "2.0"),),)
+    assert set(entry.others) == {"`rates['fast']`", "`seen`"}
+    [both] = two.reasons
+    assert {change.name for change in both} == {"`gain`", "`bias`"} and not two.others
+    assert not unseen.reasons and unseen.unknown == NOTHING_CHANGED
 
 
 def test_of_the_plain_baseline_each_call_is_compiled_and_one_alone_may_run_again(traced: Probe) -> None:

@@ -36,7 +36,7 @@ from bisector.inductor.capture.wrapped_calls import wrapped
 from bisector.inductor.program import call_values
 from bisector.inductor.program import eager_rerun as watching_beside
 from bisector.inductor.program import watch as watching
-from bisector.inductor.program.eager_rerun import Remembered
+from bisector.inductor.program.call_state import State
 from bisector.inductor.program.effects import PutBack, place_of
 from bisector.inductor.program.substitution import Substituted
 from bisector.inductor.program.watch import Watch
@@ -400,7 +400,7 @@ def test_a_gradient_that_comes_back_after_the_next_call_is_told(tmp_path: Path) 
 
 def test_state_is_put_back_without_autograd_seeing_it() -> None:
     layer = torch.nn.BatchNorm1d(3)
-    before = Remembered(layer)
+    before = State(layer)
     out = layer(torch.rand(4, 3))
     version = layer.weight._version
     changed = layer.running_mean.clone()
@@ -414,7 +414,7 @@ def test_hooks_are_put_back_with_the_state() -> None:
     layer = torch.nn.Sequential(torch.nn.Linear(3, 3))
     layer[0].register_forward_pre_hook(lambda module, args: None)
     kept = dict(layer[0]._forward_pre_hooks)
-    before = Remembered(layer)
+    before = State(layer)
     layer[0].register_forward_hook(lambda module, args, out: out * 2)
     layer[0]._forward_pre_hooks.clear()
     before.put_back()
@@ -515,7 +515,7 @@ def test_what_a_method_of_an_object_changes_is_reached() -> None:
         return Meter().note(x + 1)
 
     assert call_values.state(step)["state[journal['calls']]"] == 0
-    remembered = Remembered(step)
+    remembered = State(step)
     step(torch.ones(2))
     assert journal["calls"] == 1
     remembered.put_back()
@@ -548,7 +548,7 @@ def test_a_container_of_the_library_is_reached_and_put_back(kept: Any) -> None:
             kept["b"] = 5
         return x + len(kept)
 
-    before, first, remembered = kept.copy(), call_values.state(step), Remembered(step)
+    before, first, remembered = kept.copy(), call_values.state(step), State(step)
     step(torch.ones(2))
     assert call_values.state(step) != first
     remembered.put_back()
@@ -578,7 +578,7 @@ def test_what_a_class_holds_is_reached_and_put_back() -> None:
     layer = Counted()
     state = call_values.state(layer)
     assert (state["state[Tally.seen]"], state["state[Counted.calls]"]) == (0, 0)
-    remembered = Remembered(layer)
+    remembered = State(layer)
     layer(torch.ones(2))
     assert (Tally.seen, Counted.calls, Tally.names) == (1, 1, ["a", "b"])
     remembered.put_back()
@@ -598,7 +598,7 @@ def test_what_a_module_of_the_users_holds_is_reached_and_put_back(
         return x * settings.scale
 
     assert call_values.state(step)["state[settings.scale]"] == 2
-    remembered = Remembered(step)
+    remembered = State(step)
     step(torch.ones(2))
     remembered.put_back()
     assert (settings.scale, settings.seen) == (2, [])

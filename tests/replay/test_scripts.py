@@ -81,6 +81,9 @@ def test_what_is_decided_above_the_graph_is_named_and_mended(title: str, replay_
     assert result["verdict"]["first_bad_backend"] == above.rung
     assert above.cause in confirmed(result["causes"])
     assert above.said in result["decisions"][above.cause[0]]["text"]
+    reuses = result.get("reuses", ())
+    reasons = [change["name"] for one in reuses for some in one["reasons"] for change in some]
+    assert reasons == ([above.changed] if above.changed else [])
     assert any(fix["confirmed"] and fix["paste"] for fix in result["fixes"])
     assert repro_ends(name) == {1, 0}
     assert result["script"]["outcome"] == "PASS"

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Above:
     """cause: the decisions of one confirmed cause. said: in the first of their sentences. rung: the first
-    backend that diverges."""
+    backend that diverges. changed: what no guard of reused code checks."""
 
     script: str
     cause: list[str]
     said: str
     rung: str
+    changed: str = ""
 
 
 ABOVE = {
@@ -49,7 +50,8 @@ ABOVE = {
         layer.register_forward_hook(lambda module, given, result: result * 10)
         print("compiled", fast(x).sum().item(), "eager", run(x).sum().item())
         """,
-        ["guard:run@call2"], "the hooks of layer (none -> 1)", "eager",
+        ["guard:run@call2"], "the forward hooks of `layer` (none -> 1)", "eager",
+        changed="the forward hooks of `layer`",
     ),
     "the arguments of a later call overlap in memory": Above(
         """
@@ -66,7 +68,8 @@ ABOVE = {
         expected = shift(one[:4], one[2:])
         torch.testing.assert_close(fast(two[:4], two[2:]), expected)
         """,
-        ["guard:shift@call2"], "tensor arguments that overlap in memory (none -> 1 and 0)", "aot_eager",
+        ["guard:shift@call2"], "arguments that overlap in memory (none -> `a` and `b`)", "aot_eager",
+        changed="arguments that overlap in memory",
     ),
     "the backward pass is traced under the autocast of the forward pass": Above(
         """

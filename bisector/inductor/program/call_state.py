@@ -1,79 +1,328 @@
-"""What compiled code may depend on besides the values of its tensors: the state that a call begins with, and
-how it differs from that of an earlier call.
+"""The state that a call of something compiled begins with, besides the values that it is given: what it is,
+how it differs from that of an earlier call, and how each part of it is put back.
+
+Reached is what `reach` walks to: variables of functions, attributes of modules and of the user's objects,
+containers by what is in them, hooks, generators of Python's `random`, the memory of tensors, and settings of
+torch. What is reached in other ways is not seen.
 """
 
 from __future__ import annotations
 
+import contextvars
+import functools
+import inspect
+import os
 import random
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 
-from .reach import attributes, hooks_of, reached, variables
+from ..generators import Generators
+from ..tensors import dtype_name
+from ..torch_state import Modes
+from .places import (
+    ABSENT,
+    SETTINGS,
+    Attribute,
+    Cell,
+    Content,
+    ContextVariable,
+    Entry,
+    Hooks,
+    Memory,
+    Place,
+    Randomness,
+    in_words,
+)
+from .reach import (
+    CHANGING,
+    PLAIN,
+    attributes_of,
+    bound,
+    code_of,
+    functions,
+    global_names,
+    held,
+    hooks_of,
+    is_own,
+    objects,
+    reached,
+)
 
-State = dict[str, str]  # name -> what it is, in words
-MOST_WORDS = 60  # characters of a value
-MOST_CHANGES = 4
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
-
-
-def describe(model: Any, args: Any, kwargs: Any) -> State:
-    """The state as it is now, before a call. model: what was compiled."""
-    given = pytree.tree_leaves((args, kwargs))
-    state = {
-        "grad mode": str(torch.is_grad_enabled()),
-        "autocast on the CPU": str(torch.is_autocast_enabled("cpu")),
-        "default dtype": str(torch.get_default_dtype()),
-    }
-    for i, leaf in enumerate(given):
-        state |= _of_value(f"argument {i}", leaf)
-    state |= _shared([leaf for leaf in given if isinstance(leaf, torch.Tensor)])
-    for name, owner in reached(model):
-        state |= dict(_of_owner(name or "the module", owner))
-    for name, value in variables(model):
-        state |= _of_value(f"`{name}`", value)
-    return state
-
-
-def changed(before: Mapping[str, str], now: Mapping[str, str], call: int) -> str:
-    """What differs, in a sentence. call: the number of the call that compiled the code, from 1."""
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    changes = [f"{name} ({before.get(name, 'none')} -> {now.get(name, 'none')})" for name in names]
-    if not changes:
-        return f"of what was looked at, nothing has changed since call {call}, which compiled it last"
-    more = f" and {len(changes) - MOST_CHANGES} more" if len(changes) > MOST_CHANGES else ""
-    shown = ", ".join(changes[:MOST_CHANGES])
-    return f"since call {call}, which compiled it last, there changed {shown}{more}"
-
-
-def _of_value(name: str, value: Any) -> State:
-    if isinstance(value, torch.Tensor):
-        hooks = sum(map(len, hooks_of(value)))
-        shape = f"{value.dtype}{list(value.shape)}".removeprefix("torch.")
-        strides = value.stride() if value.layout is torch.strided else value.layout
-        found = {name: shape, f"the strides of {name}": str(strides)}
-        found[f"whether {name} requires gradients"] = str(value.requires_grad)
-        return found | ({f"the hooks of {name}": str(hooks)} if hooks else {})
-    if isinstance(value, _PLAIN):
-        return {name: repr(value)[:MOST_WORDS]}
-    if type(value) in (list, dict, set):
-        return {name: repr(value)[:MOST_WORDS], f"the length of {name}": str(len(value))}
-    if isinstance(value, random.Random):
-        return {name: f"random state {hash(value.getstate()[1]) & 0xFFFF:04x}"}
-    return {name: type(value).__name__}
+DEPTH = 3  # containers within containers
+MOST_ENTRIES = 64  # of a container in which further containers are looked for
+MOST_CHANGES = 4  # that are told
+STRIDES, GRADIENTS = "the strides of", "whether gradients are required of"  # of an argument
+_OF_MODULES = ("_parameters", "_buffers", "_modules")
 
 
-def _shared(tensors: list[torch.Tensor]) -> State:
-    """Which arguments overlap in memory."""
+@dataclass(frozen=True)
+class Change:
+    """Of the state between two calls. was, now: in words."""
+
+    name: str
+    was: str
+    now: str
+
+    def put_back(self) -> None:
+        """In the program, until it is taken away again."""
+
+    def take_away(self) -> None:
+        """Make it what it is now."""
+
+    def of_inputs(self, flat: Sequence[Any]) -> Sequence[Any]:
+        """The arguments as they would be without the change."""
+        return flat
+
+    def of_modes(self, modes: Modes) -> Modes:
+        """The modes as they would be without it."""
+        return modes
+
+    @property
+    def told(self) -> str:
+        return f"{self.name} ({self.was} -> {self.now})"
+
+
+@dataclass(frozen=True)
+class _Held(Change):
+    """Of a place. before, after: what was read there."""
+
+    place: Place
+    before: Any
+    after: Any
+
+    def put_back(self) -> None:
+        self.place.write(self.before)
+
+    def take_away(self) -> None:
+        self.place.write(self.after)
+
+
+@dataclass(frozen=True)
+class _OfArgument(Change):
+    """Of one argument, by its place among the leaves. what: of a tensor, what changed. before: the leaf of
+    the earlier call."""
+
+    index: int
+    what: str
+    before: Any
+
+    def of_inputs(self, flat: Sequence[Any]) -> Sequence[Any]:
+        made = list(flat)
+        made[self.index] = self._instead_of(made[self.index])
+        return made
+
+    def _instead_of(self, now: Any) -> Any:
+        before = self.before
+        if not isinstance(now, torch.Tensor):
+            return before
+        if self.what == GRADIENTS:
+            return now.detach().requires_grad_(before.requires_grad)
+        if self.what != STRIDES or now.shape != before.shape:
+            return now
+        laid = torch.empty_strided(now.shape, before.stride(), dtype=now.dtype, device=now.device)
+        return laid.copy_(now.detach()).requires_grad_(now.requires_grad)
+
+
+@dataclass(frozen=True)
+class _Overlap(Change):
+    """Which arguments lie in the same memory."""
+
+    def of_inputs(self, flat: Sequence[Any]) -> Sequence[Any]:
+        return [_apart(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in flat]
+
+
+def _apart(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+
+@dataclass(frozen=True)
+class _OfModes(Change):
+    """Of a mode that belongs to the calling thread."""
+
+    before: Modes
+
+    def of_modes(self, modes: Modes) -> Modes:
+        before = self.before
+        return replace(modes, grad_enabled=before.grad_enabled, autocast=before.autocast)
+
+
+@dataclass
+class State:
+    """As it is now, to be put back. model: what was compiled. given: the objects that the call is given, by
+    name. memory: whether what is in the memory of tensors belongs to it, which is copied."""
+
+    model: Any
+    given: Mapping[str, Any] = field(default_factory=dict)
+    memory: bool = True
+    modes: Modes = field(init=False)
+    kept: dict[tuple[type, str], tuple[Place, Any]] = field(init=False)
+    _generators: Generators = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.modes = Modes.now()
+        self._generators = Generators()
+        self.kept = {_slot(place): (place, place.read()) for place in _distinct(self._places())}
+
+    def _places(self) -> Iterator[Place]:
+        yield from SETTINGS
+        yield Content("`os.environ`", os.environ)
+        for name, root in (("", self.model), *self.given.items()):
+            yield from _of_modules(root, name)
+            yield from _of_functions(root, name)
+            yield from _of_objects(root, name)
+            for argument, value in bound(root, name).items():
+                yield from _within(argument, value)
+            yield from self._of_tensors(root, name)
+
+    def _of_tensors(self, root: Any, name: str) -> Iterator[Place]:
+        for path, tensor in held(root, name):
+            yield from (Hooks(f"the {sort} of `{path}`", hooks) for sort, hooks in hooks_of(tensor))
+            if self.memory and tensor.layout is torch.strided and tensor.device.type != "meta":
+                yield Memory(f"the values of `{path}`", tensor)
+
+    def put_back(self) -> None:
+        """Make everything as it was; can be done several times."""
+        for place, value in self.kept.values():
+            if not place.same(value, place.read()):
+                place.write(value)
+        self._generators.put_back()
+
+    def tensors(self) -> Iterator[tuple[torch.Tensor, Place]]:
+        """Those that something is bound to, with the place where it is."""
+        for place, value in self.kept.values():
+            if isinstance(value, torch.Tensor) and not isinstance(place, Memory):
+                yield value, place
+
+    def has_drawn(self) -> bool:
+        """Whether random numbers were drawn since."""
+        return bool(self._generators.drawn())
+
+    def changes(self, before: State) -> list[Change]:
+        """What is not as it was in an earlier state."""
+        found: list[Change] = []
+        for slot in {**before.kept, **self.kept}:
+            found += _changes(before.kept.get(slot), self.kept.get(slot))
+        return found + list(_changes_of_modes(before.modes, self.modes))
+
+
+def _slot(place: Place) -> tuple[type, str]:
+    """What is compared between two states: a container and the variable that it is bound to have one name."""
+    return type(place), place.name
+
+
+def _changes(was: tuple[Place, Any] | None, now: tuple[Place, Any] | None) -> Iterator[Change]:
+    known = now or was
+    assert known is not None
+    place, before, after = known[0], was[1] if was else ABSENT, now[1] if now else ABSENT
+    if was is not None and now is not None and was[0].key != now[0].key:
+        return  # the name is bound to another container or tensor, which is a change of its own
+    if (was is None or now is None) and not isinstance(place, (Entry, Attribute, Cell, Hooks)):
+        return  # likewise
+    if place.same(before, after):
+        return
+    parts = list(place.parts(before, after)) if isinstance(place, Content) else []
+    yield from (_change(part, _entry(before, part), _entry(after, part)) for part in parts)
+    if not parts:
+        yield _change(place, before, after)
+
+
+def _entry(content: Any, part: Place) -> Any:
+    """Of a container's content what belongs to one of its parts."""
+    at = part.entry if isinstance(part, Entry) else part.key[1]
+    return content.get(at, ABSENT) if isinstance(content, dict) else content[at]
+
+
+def _change(place: Place, before: Any, after: Any) -> Change:
+    was, now = place.words(before), place.words(after)
+    if was == now:
+        now = f"another {now}"
+    return _Held(place.name, was, now, place, before, after)
+
+
+def _changes_of_modes(before: Modes, now: Modes) -> Iterator[Change]:
+    if before.grad_enabled != now.grad_enabled:
+        yield _OfModes("grad mode", str(before.grad_enabled), str(now.grad_enabled), before)
+    for device, (on, dtype) in now.autocast.items():
+        was, was_dtype = before.autocast.get(device, (False, dtype))
+        if (on, dtype if on else None) != (was, was_dtype if was else None):
+            told = [dtype_name(d) if is_on else "off" for is_on, d in ((was, was_dtype), (on, dtype))]
+            yield _OfModes(f"autocast on {device}", told[0], told[1], before)
+
+
+# -- arguments --------------------------------------------------------------------------------------------
+
+
+class Given:
+    """The arguments that a call is given; of tensors what a compiler sees of them."""
+
+    def __init__(self, model: Any, args: Any, kwargs: Any) -> None:
+        self.flat = pytree.tree_leaves((args, kwargs))
+        self.names = _names(model, args, kwargs)
+        self.overlap = _overlapping(self.flat, self.names)
+        self.alike = [_as_compiled(leaf) for leaf in self.flat]
+
+    def objects(self) -> dict[str, Any]:
+        """Those that are neither tensors nor plain, by name."""
+        leaves = zip(self.names, self.flat, strict=True)
+        return {name: leaf for name, leaf in leaves if not isinstance(leaf, (torch.Tensor, *PLAIN))}
+
+    def changes(self, before: Given) -> list[Change]:
+        """What is not as in an earlier call."""
+        if self.names != before.names:
+            return [Change("what is given", ", ".join(before.names), ", ".join(self.names))]
+        found: list[Change] = []
+        for i, (was, now) in enumerate(zip(before.alike, self.alike, strict=True)):
+            name = f"`{self.names[i]}`"
+            if was.keys() != now.keys():
+                one, other = in_words(before.flat[i]), in_words(self.flat[i])
+                found.append(_OfArgument(name, one, other, i, "", before.flat[i]))
+                continue
+            for what in now:
+                if was[what] != now[what]:
+                    about = f"{what} {name}".strip()
+                    found.append(_OfArgument(about, was[what], now[what], i, what, before.flat[i]))
+        if self.overlap != before.overlap:
+            found.append(_Overlap("arguments that overlap in memory", before.overlap, self.overlap))
+        return found
+
+
+def _names(model: Any, args: Any, kwargs: Any) -> list[str]:
+    """Of the leaves: `x`, `batch['mask']`, by the names of the parameters where these are known."""
+    code = code_of(model)
+    parameters = code.co_varnames[: code.co_argcount] if code is not None else ()
+    if isinstance(model, torch.nn.Module) or inspect.ismethod(model):
+        parameters = parameters[1:]
+    named = dict(enumerate(parameters[: len(args)])) if not isinstance(model, functools.partial) else {}
+    every = [(named.get(i, f"argument {i}"), value) for i, value in enumerate(args)]
+    found = []
+    for name, value in (*every, *kwargs.items()):
+        paths, _ = pytree.tree_flatten_with_path(value)
+        found += [f"{name}{pytree.keystr(path)}" for path, _ in paths]
+    return found
+
+
+def _as_compiled(leaf: Any) -> Mapping[str, str]:
+    if not isinstance(leaf, torch.Tensor):
+        return {"": in_words(leaf)}
+    strides = leaf.stride() if leaf.layout is torch.strided else leaf.layout
+    return {"": in_words(leaf), STRIDES: str(strides), GRADIENTS: str(leaf.requires_grad)}
+
+
+def _overlapping(flat: Sequence[Any], names: Sequence[str]) -> str:
+    leaves = zip(names, flat, strict=True)
+    tensors = [(name, leaf) for name, leaf in leaves if isinstance(leaf, torch.Tensor)]
     pairs = [
-        f"{i} and {j}"
-        for i, one in enumerate(tensors)
-        for j, two in enumerate(tensors[:i])
+        f"`{first}` and `{second}`"
+        for i, (second, one) in enumerate(tensors)
+        for first, two in tensors[:i]
         if _span(one) and _span(two) and max(_span(one)[0], _span(two)[0]) < min(_span(one)[1], _span(two)[1])
     ]
-    return {"tensor arguments that overlap in memory": ", ".join(pairs)} if pairs else {}
+    return ", ".join(pairs) or "none"
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, ...]:
@@ -88,16 +337,77 @@ def _span(tensor: torch.Tensor) -> tuple[int, ...]:
     return start, start + (reach + 1) * tensor.element_size()
 
 
-def _of_owner(name: str, owner: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(owner, torch.nn.Module):
+def told(changes: Sequence[Change], call: int) -> str:
+    """What has changed, in a sentence. call: the number of the call that compiled the code, from 1."""
+    if not changes:
+        return f"of what was looked at, nothing has changed since call {call}, which compiled it last"
+    more = f" and {len(changes) - MOST_CHANGES} more" if len(changes) > MOST_CHANGES else ""
+    shown = ", ".join(change.told for change in changes[:MOST_CHANGES])
+    return f"since call {call}, which compiled it last, there changed {shown}{more}"
+
+
+# -- the walk ---------------------------------------------------------------------------------------------
+
+
+def _distinct(places: Iterator[Place]) -> Iterator[Place]:
+    """Each place once; further ones of the same name are numbered."""
+    seen, names = set[tuple[int, object]](), Counter[tuple[type, str]]()
+    for place in places:
+        if place.key in seen:
+            continue
+        seen.add(place.key)
+        names[_slot(place)] += 1
+        number = names[_slot(place)]
+        yield place if number == 1 else replace(place, name=f"{place.name} ({number})")
+
+
+def _of_modules(model: Any, root: str) -> Iterator[Place]:
+    for prefix, owner in reached(model, root):
+        if not isinstance(owner, torch.nn.Module):
+            continue
         for path, module in owner.named_modules():
-            where = f"{name}.{path}" if path else name
-            yield f"whether {where} is in training", str(module.training)
-            if hooks := sum(map(len, hooks_of(module))):
-                yield f"the hooks of {where}", str(hooks)
-            for key, value in attributes(module):
-                yield from _of_value(f"{where}.{key}", value).items()
-        for path, tensor in (*owner.named_parameters(), *owner.named_buffers()):
-            yield from _of_value(f"{name}.{path}", tensor).items()
-    elif isinstance(owner, torch.Tensor):
-        yield from _of_value(name, owner).items()
+            where = ".".join(filter(None, (prefix, path)))
+            told = f"`{where}`" if where else "the module"
+            yield from (Hooks(f"the {sort} of {told}", hooks) for sort, hooks in hooks_of(module))
+            yield Entry(f"whether {told} is in training", module.__dict__, "training")
+            own = [(module.__dict__[kind], key) for kind in _OF_MODULES for key in module.__dict__[kind]]
+            own += [(module.__dict__, k) for k in module.__dict__ if is_own(module, k) and k != "training"]
+            for names, key in own:
+                name = f"{where}.{key}" if where else f"{type(module).__name__}().{key}"
+                yield Entry(f"`{name}`", names, key)
+                yield from _within(name, names[key])
+
+
+def _of_functions(model: Any, root: str) -> Iterator[Place]:
+    for function in functions(model, root):
+        names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for name, cell in names:
+            yield (place := Cell(f"`{name}`", cell))
+            yield from _within(name, place.read())
+        for name in global_names(function):
+            yield Entry(f"`{name}`", function.__globals__, name)
+            yield from _within(name, function.__globals__[name])
+
+
+def _of_objects(model: Any, root: str) -> Iterator[Place]:
+    for name, owner in objects(model, root):
+        names = getattr(owner, "__dict__", None)
+        for key, value in attributes_of(owner).items():
+            inside = isinstance(names, dict) and key in names
+            path = f"{name}.{key}"
+            yield Entry(f"`{path}`", names, key) if inside else Attribute(f"`{path}`", owner, key)  # type: ignore[arg-type]
+            yield from _within(path, value)
+
+
+def _within(name: str, value: Any, depth: int = DEPTH) -> Iterator[Place]:
+    """What a value holds that may change."""
+    if isinstance(value, random.Random):
+        yield Randomness(f"`{name}`", value)
+    elif isinstance(value, contextvars.ContextVar):
+        yield ContextVariable(f"`{name}`", value)
+    elif type(value) in CHANGING:
+        yield Content(f"`{name}`", value)
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for _, (key, one) in zip(range(MOST_ENTRIES), items if depth else (), strict=False):
+            yield from _within(f"{name}[{key!r}]", one, depth - 1)
+

@@ -4,12 +4,9 @@ the difference, and where they do not, it was given one.
 
 from __future__ import annotations
 
-import random
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +21,6 @@ from bisector.errors import first_line
 
 from .. import tensors
 from ..eager_again import FailsAgain, steadiness
-from ..generators import Generators
 from ..measure import Exact
 from ..nudges import Nudged
 from ..reference import Float64, widen, widened
@@ -32,19 +28,8 @@ from ..rounding import finest_of
 from ..run_values import Values, measured
 from ..torch_state import Modes
 from . import call_values
-from .reach import (
-    CHANGING,
-    PLAIN,
-    attributes_of,
-    bound,
-    functions,
-    global_names,
-    held,
-    hooks_of,
-    is_own,
-    objects,
-    reached,
-)
+from .call_state import Change, Given, State
+from .reach import held
 
 NUDGES = 3  # a discontinuity is met by one ulp in about half of the draws
 OTHER_REFERENCE = f"{NO_REFERENCE}in float64 the program computes something else"
@@ -64,7 +49,8 @@ class EagerRerun:
     ) -> None:  # fmt: skip
         self.index, self.model, self.function, self.late = index, model, function, late
         flat, self.spec = pytree.tree_flatten((args, kwargs))
-        self.before = Remembered(model)
+        self.objects = Given(model, args, kwargs).objects()
+        self.before = State(model, self.objects)
         self.inputs = tensors.snapshot(flat)
         self.requires_grad = tensors.grad_flags(flat)
         self.forward_mode = forward_ad._current_level >= 0
@@ -102,7 +88,7 @@ class EagerRerun:
         """
         if self.forward_mode:
             return None, FORWARD_MODE
-        after, self.compared = Remembered(self.model), True
+        after, self.compared = State(self.model, self.objects), True
         try:
             given = self._comparable(compiled) | self.state
             self.accumulates = any(path.startswith(GRADIENT) for path in given)
@@ -137,6 +123,14 @@ class EagerRerun:
     def run(self, mode: AbstractContextManager[Any] | None = None) -> Values:
         return self._eager(mode)
 
+    def run_without(self, changes: Sequence[Change]) -> Values:
+        """As if these had not changed since an earlier call."""
+        try:
+            return self._eager(without=changes)
+        finally:
+            for change in reversed(changes):
+                change.take_away()
+
     def run_on(self) -> Values | None:
         return self._eager(put_back=False) if self.before.has_drawn() else None
 
@@ -159,19 +153,27 @@ class EagerRerun:
             return {}, (f"{NO_REFERENCE}{first_line(error)}",)
 
     def _eager(
-        self, mode: AbstractContextManager[Any] | None = None, wide: bool = False, put_back: bool = True
+        self,
+        mode: AbstractContextManager[Any] | None = None,
+        wide: bool = False,
+        put_back: bool = True,
+        without: Sequence[Change] = (),
     ) -> Values:
         """What eager gives on the same inputs, under a mode. wide: on inputs in double precision. put_back:
-        from the same state; else from where the run before ended."""
+        from the same state; else from where the run before ended. without: what is as it was in an earlier
+        call."""
         if put_back:
             self.before.put_back()
-        flat = tensors.fresh(self.inputs, self.requires_grad)
+        modes, flat = self.before.modes, tensors.fresh(self.inputs, self.requires_grad)
         flat = widened(flat) if wide else flat
+        for change in without:
+            change.put_back()
+            flat, modes = list(change.of_inputs(flat)), change.of_modes(modes)
         given = pytree.tree_unflatten(flat, self.spec)
         if wide:
-            _widen(self.model)
+            _widen(self.before)
         with mode or nullcontext():
-            with _under(self.before.modes), torch.compiler.set_stance("force_eager"):
+            with _under(modes), torch.compiler.set_stance("force_eager"):
                 result = self.function(*given[0], **given[1])
             values = call_values.returned(result, given) | call_values.state(self.model)
             values |= self._gradients(result, given, wide)
@@ -217,146 +219,16 @@ def _under(modes: Modes) -> Iterator[None]:
         yield
 
 
-def _widen(model: Any) -> None:
+def _widen(state: State) -> None:
     """Put tensors in double precision in the place of those that what was compiled reaches, until its state
     is put back: autograd gives a leaf no gradient of another dtype."""
     made: dict[int, torch.Tensor] = {}
-    for tensor, bind in _bindings(model):
+    for tensor, place in state.tensors():
         wide = widen(tensor)
         if wide is not tensor:
             # Tied weights stay one.
-            kept = made.setdefault(id(tensor), wide.detach().requires_grad_(tensor.requires_grad))
-            bind(kept)
+            place.write(made.setdefault(id(tensor), wide.detach().requires_grad_(tensor.requires_grad)))
 
 
 def _of_another_kind(output: Any) -> bool:
     return bool(output.shape_compiled or output.dtype_compiled or output.alias_mismatch)
-
-
-_PLAIN = (*PLAIN, *CHANGING)
-_OF_MODULES = ("_parameters", "_buffers")
-
-
-class Remembered:
-    """The state that a call of something compiled begins with, as it is now, to be put back: what the call
-    reaches besides its arguments, and the random generators.
-
-    Tensors by what is in their memory, so that autograd does not see that it is put back. Of modules also
-    which tensors they hold, their hooks and their plain attributes; of functions and of the user's objects
-    their plain variables, containers by what is in them, and generators of Python's `random`. What is reached
-    in other ways is not remembered.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self.modes = Modes.now()
-        self._generators = Generators()
-        self._undo: list[Callable[[], Any]] = [*_of_tensors(model), *_of_objects(model)]
-
-    def put_back(self) -> None:
-        """Make everything as it was; can be done several times."""
-        for undo in self._undo:
-            undo()
-        self._generators.put_back()
-
-    def has_drawn(self) -> bool:
-        """Whether random numbers were drawn since."""
-        return bool(self._generators.drawn())
-
-
-def _of_tensors(model: Any) -> Iterator[Callable[[], Any]]:
-    seen = set()
-    for _, tensor in held(model):
-        if tensor.layout is not torch.strided or tensor.device.type == "meta":
-            continue
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in seen:
-            seen.add(storage.data_ptr())
-            yield partial(storage.copy_, storage.clone())
-
-
-def _of_objects(model: Any) -> Iterator[Callable[[], Any]]:
-    for _, owner in reached(model):
-        if isinstance(owner, torch.nn.Module):
-            for module in owner.modules():
-                for name in _OF_MODULES:
-                    yield from _variable(module.__dict__[name], dict(module.__dict__[name]))
-                own = {k: v for k, v in module.__dict__.items() if is_own(module, k)}
-                plain = {name: value for name, value in own.items() if isinstance(value, _PLAIN)}
-                yield from _variable(module.__dict__, plain)
-                for hooks in hooks_of(module):
-                    yield partial(_refill, hooks, hooks.copy())
-    for function in functions(model):
-        for cell in function.__closure__ or ():
-            yield from _cell(cell)
-        names = {name: function.__globals__[name] for name in global_names(function)}
-        plain = {name: value for name, value in names.items() if _is_remembered(value)}
-        yield from _variable(function.__globals__, plain)
-    for _, value in objects(model):
-        for name, attribute in attributes_of(value).items():
-            if _is_remembered(attribute):
-                yield partial(_bind, value, name, attribute)
-                yield from _content(attribute)
-    for value in bound(model):
-        yield from _content(value)
-
-
-def _variable(names: dict[str, Any], values: dict[str, Any]) -> Iterator[Callable[[], Any]]:
-    """Variables by name: what they are bound to, and what is in it."""
-    yield partial(names.update, values)
-    for value in values.values():
-        yield from _content(value)
-
-
-def _bind(owner: Any, name: str, value: Any) -> None:
-    """Without what a class of the user's does when an attribute is set."""
-    names = getattr(owner, "__dict__", None)
-    if isinstance(names, dict) and name in names:
-        names[name] = value
-    else:
-        (type if isinstance(owner, type) else object).__setattr__(owner, name, value)
-
-
-def _cell(cell: Any) -> Iterator[Callable[[], Any]]:
-    value = _value_of(cell)
-    if value is not None and _is_remembered(value):
-        yield partial(setattr, cell, "cell_contents", value)
-        yield from _content(value)
-
-
-def _is_remembered(value: Any) -> bool:
-    return isinstance(value, (*_PLAIN, random.Random, torch.Tensor))
-
-
-def _bindings(model: Any) -> list[tuple[torch.Tensor, Callable[[torch.Tensor], Any]]]:
-    """The tensors that what was compiled reaches by a name, each with what binds the name to another one."""
-    found: list[tuple[Any, Callable[[torch.Tensor], Any]]] = []
-    for _, owner in reached(model):
-        if isinstance(owner, torch.nn.Module):
-            for names in (module.__dict__[kind] for module in owner.modules() for kind in _OF_MODULES):
-                found += [(value, partial(names.__setitem__, name)) for name, value in names.items()]
-    for function in functions(model):
-        names = function.__globals__
-        found += [(names[n], partial(names.__setitem__, n)) for n in global_names(function)]
-        cells = function.__closure__ or ()
-        found += [(_value_of(cell), partial(setattr, cell, "cell_contents")) for cell in cells]
-    return [(value, bind) for value, bind in found if isinstance(value, torch.Tensor)]
-
-
-def _value_of(cell: Any) -> Any:
-    """None also where nothing was put into it yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
-def _content(value: Any) -> Iterator[Callable[[], Any]]:
-    if isinstance(value, random.Random):
-        yield partial(value.setstate, value.getstate())
-    elif type(value) in CHANGING:
-        yield partial(_refill, value, value.copy())
-
-
-def _refill(value: Any, content: Any) -> None:
-    value.clear()
-    (value.extend if isinstance(value, (list, deque)) else value.update)(content)

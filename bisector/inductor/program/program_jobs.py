@@ -11,10 +11,11 @@ from ...core.messages import ProgramOptions
 from ...core.model import Candidate, Measurement
 from ...core.program import PROGRAM, WHOLE_SCRIPT
 from ...core.recorded import Recorded, RecordedCall
+from ...core.reuse import Reuses
 from .. import describe, formula, torch_state
 from ..flags import installed, reads
 from ..hooks import selftest, tested
-from .program_probe import probe
+from .program_probe import explain_reuse, probe
 
 
 def recorded(options: ProgramOptions) -> Recorded:
@@ -34,6 +35,10 @@ def run_probe(options: ProgramOptions, request: asked.RunProbe) -> Measurement:
 def verdict(options: ProgramOptions, request: asked.RunVerdict) -> Evidence:
     """That the run with compilation off is steady was seen before; there is no reference in float64."""
     return Evidence(probe(options, Candidate(), request.about.case), None, None, (), ())
+
+
+def reuse(options: ProgramOptions, request: asked.ExplainReuse) -> Reuses:
+    return Reuses(explain_reuse(options, request.about.case, request.numbers, request.criterion))
 
 
 def self_test(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTested:

@@ -12,7 +12,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from ... import wire
 from ...core import kinds
 from ...core.backends import INDUCTOR, OWN
 from ...core.case import WHOLE, Case
+from ...core.criterion import Criterion
 from ...core.decision import Decision, DecisionId
 from ...core.fix_source import arguments_among
 from ...core.kinds import KINDS
@@ -45,16 +46,16 @@ from ...core.program import (
     with_events,
     without_its_own_words,
 )
+from ...core.reuse import Reuse
 from ...core.shown import not_compared, outputs_of
 from .. import compilation, control, torch_state
 from ..capture.compile_stand_ins import of_compile_fx
 from ..control import Control
 from ..execute import COMPILERS
-from ..hooks import guard
 from ..main_module import execute
 from ..probing import measurement_of
-from . import call_state, run_script, watch
-from .watch import Started
+from . import run_script, watch
+from .reuse import Calls, Explained
 
 _OF_CALLS = frozenset(kind.name for kind in KINDS.values() if kind.of_calls)
 
@@ -130,8 +131,35 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
     """Run the script once in this process, which is good for nothing afterwards. Of a case its graphs, its
     calls and its end are obeyed: a script has nothing else to leave out."""
     started = time.perf_counter()
-    folder = Path(options.folder)
-    eager = wire.load(PlainRun, json.loads((folder / KEPT).read_text(encoding="utf-8")))
+    eager = wire.load(PlainRun, json.loads((Path(options.folder) / KEPT).read_text(encoding="utf-8")))
+    compiled, decisions, without_effect = _compiled(options, candidate, case)
+    if without_effect:
+        return Measurement(error=without_effect)
+    if options.values_alone:
+        compiled = without_its_own_words(compiled)
+    lines = options.lines
+    if case.until is not None:
+        eager, compiled, lines = eager.up_to(case.until), compiled.up_to(case.until), ()
+    found = measurement_of(Measurement(outputs_of(eager, compiled, lines=lines)), decisions, "")
+    unseen, same = not_compared(eager, compiled), len(compiled.calls)
+    return replace(found, seconds=time.perf_counter() - started, unseen=unseen, same=same)
+
+
+def explain_reuse(
+    options: ProgramOptions, case: Case, numbers: Sequence[int], criterion: Criterion
+) -> tuple[Reuse, ...]:
+    """Of calls, by their numbers from 1, that run what an earlier call compiled: why they give something else
+    than eager. As for `probe`, the script runs once in this process."""
+    explained = Explained(numbers, criterion)
+    _compiled(options, Candidate(), case.with_end(max(numbers) - 1), explained)
+    return tuple(explained.found)
+
+
+def _compiled(
+    options: ProgramOptions, candidate: Candidate, case: Case, explained: Explained | None = None
+) -> tuple[PlainRun, Control | None, str]:
+    """A run of the script, the decisions that were taken, and why a flag has no effect; empty where all have
+    one."""
     hooked = candidate.needs_hooks or not candidate.flags
     graphs = Graphs()
     decisions = _ProgramControl(graphs, options.rung, candidate.base, candidate.members) if hooked else None
@@ -143,24 +171,15 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
     without_effect: list[str] = []
     with (
         _every_compile(flags, graphs, frozenset(case.graphs), without_effect.append),
-        _caches_of_its_own(folder),
+        _caches_of_its_own(Path(options.folder)),
         nullcontext() if decisions is None else control.activate(decisions),
     ):
         arguments = arguments_among(flags)
         # What Python is to run, or what is compiled anew, may not be possible in one graph.
         if decisions is not None and any(map(decisions.denies, (kinds.FRAME.name, kinds.GUARD.name))):
             arguments["fullgraph"] = False
-        compiled = _run(options, case, arguments)
-    if without_effect:
-        return Measurement(error=without_effect[0])
-    if options.values_alone:
-        compiled = without_its_own_words(compiled)
-    lines = options.lines
-    if case.until is not None:
-        eager, compiled, lines = eager.up_to(case.until), compiled.up_to(case.until), ()
-    found = measurement_of(Measurement(outputs_of(eager, compiled, lines=lines)), decisions, "")
-    unseen, same = not_compared(eager, compiled), len(compiled.calls)
-    return replace(found, seconds=time.perf_counter() - started, unseen=unseen, same=same)
+        run = _run(options, case, arguments, explained)
+    return run, decisions, "".join(without_effect[:1])
 
 
 @contextmanager
@@ -186,26 +205,9 @@ _WITHOUT_LIMIT: dict[str, Json] = {
 }
 
 
-class _Calls:
-    """The calls of each function that compiled it, and the state that they began with."""
-
-    def __init__(self) -> None:
-        self._compiled: dict[int, tuple[int, call_state.State]] = {}
-
-    @contextmanager
-    def around(self, started: Started) -> Iterator[None]:
-        """Tells the hook of guards which call is running."""
-        now = call_state.describe(started.model, started.args, started.kwargs)
-        number = started.index + 1
-        last, before = self._compiled.setdefault(id(started.model), (number, now))
-        call = guard.Running(started.entry, number, lambda: call_state.changed(before, now, last))
-        with guard.running(call):
-            yield
-        if call.compiled:
-            self._compiled[id(started.model)] = (number, now)
-
-
-def _run(options: ProgramOptions, case: Case, arguments: Mapping[str, Json]) -> PlainRun:
+def _run(
+    options: ProgramOptions, case: Case, arguments: Mapping[str, Json], explained: Explained | None
+) -> PlainRun:
     """arguments: of torch.compile, in the place of the script's own."""
     calls: list[CompiledCall] = []
     events: list[Mapping[str, Any]] = []
@@ -222,7 +224,10 @@ def _run(options: ProgramOptions, case: Case, arguments: Mapping[str, Json]) -> 
         arguments=arguments, backend=None if options.rung in (INDUCTOR, OWN) else options.rung,
     )  # fmt: skip
     asks_guards = control.current(kinds.GUARD.name) is not None
-    finish = watch.begin(asked, note, _Calls().around if asks_guards else watch.alone)
+    if explained is not None:
+        finish = watch.begin(asked, note, explained.around, explained.rerun)
+    else:
+        finish = watch.begin(asked, note, Calls().around if asks_guards else watch.alone)
     ended, status = None, 0
     try:
         run_script.hear(sys.stderr, lambda text: note(said=text))

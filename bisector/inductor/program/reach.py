@@ -52,10 +52,11 @@ class _Reached:
     bound: dict[str, Any] = field(default_factory=dict)
 
 
-def functions(model: Any) -> list[types.FunctionType]:
+def functions(model: Any, name: str = "") -> list[types.FunctionType]:
     """The function that was compiled, of a module its `forward` and those of its submodules, and those of the
-    user's own files that these call, or that are methods of the classes and objects that they use."""
-    return _walk(model).functions
+    user's own files that these call, or that are methods of the classes and objects that they use. name: how
+    the program knows it, here and below; empty for what was compiled."""
+    return _walk(model, name).functions
 
 
 def code_of(model: Any) -> types.CodeType | None:
@@ -70,21 +71,21 @@ def code_of(model: Any) -> types.CodeType | None:
     return function.__code__ if inspect.isfunction(function) else None
 
 
-def reached(model: Any) -> list[tuple[str, Any]]:
+def reached(model: Any, name: str = "") -> list[tuple[str, Any]]:
     """The modules, optimizers and tensors that a compiled module, method or function uses: itself, the object
     of the method, arguments that are bound to it, and what the functions take from around them, by name."""
-    return list(_walk(model).owners.items())
+    return list(_walk(model, name).owners.items())
 
 
-def objects(model: Any) -> list[tuple[str, Any]]:
+def objects(model: Any, name: str = "") -> list[tuple[str, Any]]:
     """The objects of the user's classes that it uses, these classes, and the user's Python modules, by
     name."""
-    return list(_walk(model).objects.items())
+    return list(_walk(model, name).objects.items())
 
 
-def bound(model: Any) -> list[Any]:
-    """The values that are bound to arguments of what was compiled."""
-    return list(_walk(model).bound.values())
+def bound(model: Any, name: str = "") -> dict[str, Any]:
+    """The values that are bound to arguments of what was compiled, by name."""
+    return _walk(model, name).bound
 
 
 def variables(model: Any) -> Iterator[tuple[str, Any]]:
@@ -121,14 +122,14 @@ def _slots_of(cls: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def held(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def held(model: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors that what was compiled reaches besides its arguments, by name."""
-    for prefix, owner in reached(model):
+    for prefix, owner in reached(model, name):
         if isinstance(owner, torch.Tensor):
             yield prefix, owner
             continue
-        for name, tensor in _held_by(owner):
-            yield f"{prefix}.{name}" if prefix else name, tensor
+        for path, tensor in _held_by(owner):
+            yield f"{prefix}.{path}" if prefix else path, tensor
 
 
 def _held_by(owner: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -164,9 +165,12 @@ def _named_by(cls: Any) -> frozenset[str]:
     return frozenset(name for one in cls.__mro__ for made in _methods(one) for name in made.__code__.co_names)
 
 
-def hooks_of(owner: torch.nn.Module | torch.Tensor) -> list[dict[int, Any]]:
-    """The containers of what is registered to run with the forward or backward pass of a module or tensor."""
-    return [hooks for name in _HOOKS if (hooks := getattr(owner, name, None)) is not None]
+def hooks_of(owner: torch.nn.Module | torch.Tensor) -> Iterator[tuple[str, dict[int, Any]]]:
+    """The containers of what is registered to run with the forward or backward pass of a module or tensor,
+    each with its sort."""
+    for name in _HOOKS:
+        if (hooks := getattr(owner, name, None)) is not None:
+            yield name.strip("_").replace("_", " "), hooks
 
 
 def around(function: types.FunctionType) -> dict[str, Any]:
@@ -198,9 +202,9 @@ def _global_names(code: types.CodeType) -> tuple[str, ...]:
 # -- the walk ---------------------------------------------------------------------------------------------
 
 
-def _walk(model: Any) -> _Reached:
+def _walk(model: Any, name: str = "") -> _Reached:
     found = _Reached()
-    left: list[tuple[str, Any, int]] = [("", model, DEPTH)]
+    left: list[tuple[str, Any, int]] = [(name, model, DEPTH)]
     seen = set[int]()
     while left and len(seen) < MOST_REACHED:
         name, value, depth = left.pop(0)

@@ -45,6 +45,7 @@ T = TypeVar("T")
 
 
 Around = Callable[["Started"], AbstractContextManager[None]]
+Beside = Callable[..., EagerRerun | None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,11 +64,14 @@ def alone(started: Started) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def begin(asked: WatchOptions, note: Note, around: Around = alone) -> Callable[[], None]:
-    """Replace torch.compile and the comparisons. around: entered for each call. Returns what must be called
-    when the script ends."""
+def begin(
+    asked: WatchOptions, note: Note, around: Around = alone, beside: Beside | None = None
+) -> Callable[[], None]:
+    """Replace torch.compile and the comparisons. around: entered for each call; beside: what runs eager on
+    the inputs of a call, given its parts; else the mode says for which calls it runs. Returns what must be
+    called when the script ends."""
     torch_state.seed(asked.seed)
-    watch = Watch(asked, note, around)
+    watch = Watch(asked, note, around, beside)
     if not asked.mode.is_compiled:
         _answer_is_compiling(watch, asked.compiling)
     compiled = functools.partial(_compiled, watch, asked.backend, asked.arguments)
@@ -96,12 +100,15 @@ class Pending:
 
 
 class Watch:
-    """The compiled calls so far. around: as of `begin`."""
+    """The compiled calls so far. around, beside: as of `begin`."""
 
-    def __init__(self, asked: WatchOptions, note: Note, around: Around = alone) -> None:
+    def __init__(
+        self, asked: WatchOptions, note: Note, around: Around = alone, beside: Beside | None = None
+    ) -> None:
         self.folder = Path(asked.folder)
         self.keeps = asked.mode is Mode.EAGER
-        self.reruns = asked.mode in (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
+        reruns = asked.mode in (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
+        self.beside: Beside | None = EagerRerun if reruns and beside is None else beside
         self.note = note
         self.only = frozenset(asked.only)
         self.until = asked.until
@@ -130,7 +137,8 @@ class Watch:
         before = last.safely(lambda: effects.before(model, given)) if self.keeps else None
         late = functools.partial(self._note, late=last.index)
         kept = last.index, model, function, args, kwargs, late
-        rerun = last.safely(lambda: EagerRerun(*kept)) if self.reruns else None
+        beside = self.beside
+        rerun = last.safely(lambda: beside(*kept)) if beside is not None else None
         if (channel := self.channel) is not None:
             last.safely(lambda: channel.before(last.index, model, given))
         try:

@@ -40,13 +40,15 @@ from ..program import program_jobs
 FREEZING = "inductor.freezing"
 Subject = Loaded | ProgramOptions  # what a worker was started for: recorded calls, or a script as a whole
 WHOLE_PROGRAM = "the script is studied as a whole, not graph by graph"
+ONE_GRAPH = "one graph is studied, not the script as a whole"
 
 
 @dataclass(frozen=True)
 class Job:
-    """of_script: None for what can only be asked of a graph."""
+    """of_calls: None for what can only be asked of a script; of_script: for what can only be asked of a
+    graph."""
 
-    of_calls: Callable[[Loaded, Any], Any]
+    of_calls: Callable[[Loaded, Any], Any] | None
     of_script: Callable[[ProgramOptions, Any], Any] | None = None
 
 
@@ -57,6 +59,8 @@ def answer(subject: Subject, request: asked.Request[Any]) -> Json:
             hooks.disable(kind, reason)
     job = _JOBS[type(request)]
     if isinstance(subject, Loaded):
+        if job.of_calls is None:
+            raise asked.CannotAnswer(ONE_GRAPH)
         return wire.dump(job.of_calls(subject, request))
     if job.of_script is None:
         raise asked.CannotAnswer(WHOLE_PROGRAM)
@@ -192,6 +196,7 @@ _JOBS: dict[type[asked.Request[Any]], Job] = {
     asked.RunVerdict: Job(_verdict, program_jobs.verdict),
     asked.RunTrace: Job(_trace),
     asked.FindVarying: Job(_varying),
+    asked.ExplainReuse: Job(None, program_jobs.reuse),
     asked.TimeSlowdown: Job(_slowdown),
     asked.TryOtherInputs: Job(_other_inputs),
     asked.SteerInputs: Job(_steer),

@@ -28,6 +28,7 @@ from .search.graded import Graded
 from .search.minimal import MinimalSet
 from .search_notes import MechanismAlone
 from .smaller import Neighbour
+from .steps import FoundSteps
 from .trace import NodeTrace
 from .verdict import Verdict, VerdictClass, decided
 
@@ -81,6 +82,7 @@ class Answer:
     causes: tuple[tuple[MinimalSet[DecisionId], bool], ...] = ()
     places: tuple[DecisionId, ...] = ()
     reuses: tuple[Reuse, ...] = ()
+    steps: FoundSteps | None = None
     graded: Graded | None = None
     family: FoundFamily | None = None
     decisions: tuple[Decision, ...] = ()
@@ -183,6 +185,10 @@ class Answer:
     def with_reuses(self, found: tuple[Reuse, ...]) -> Answer:
         """With why calls that run what earlier ones compiled give something else."""
         return replace(self, reuses=found)
+
+    def with_steps(self, found: FoundSteps | None) -> Answer:
+        """With the steps of traced functions that make the difference."""
+        return replace(self, steps=found)
 
     def with_shares(self, graded: Graded) -> Answer:
         """With what single decisions carry."""

@@ -143,6 +143,15 @@ CACHE = Kind(
     about_graph=True,
     rungs=frozenset({INDUCTOR, OWN}),
 )
+STEP = Kind(
+    "step",
+    "tracing of a step",
+    "Dynamo traces a call, or an item or attribute that is read or set; otherwise Python runs that step.",
+    phrase="the tracing of {node} in `{detail}`",
+    kept_in_plain=True,  # as the function that it is a part of
+    rungs=frozenset({"eager"}),
+    of_calls=True,
+)
 FRAME = Kind(
     "frame",
     "tracing",
@@ -172,6 +181,6 @@ LOWER = Kind(
 # where and not why, last. Answers name decisions in this order.
 _FINEST_FIRST = (
     FMA, VEC, CAST, CONST, LAYOUT, PREPACK, TEMPLATE, UNROLL, SPLIT, WELFORD, INLINE, REMAT, FUSE, CFOLD,
-    MATCH, DECOMP, PASS, INPLACE, REUSE, CUDAGRAPH, GUARD, CACHE, FRAME, CONFIG, LOWER,
+    MATCH, DECOMP, PASS, INPLACE, REUSE, CUDAGRAPH, GUARD, CACHE, STEP, FRAME, CONFIG, LOWER,
 )  # fmt: skip
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _FINEST_FIRST}

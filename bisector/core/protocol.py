@@ -22,6 +22,7 @@ from .outcome import Outcome
 from .recorded import Recorded
 from .reuse import Reuses
 from .shares import Shares
+from .steps import Steps
 from .trace import Reach, Trace
 
 Answer = TypeVar("Answer", covariant=True)
@@ -148,6 +149,11 @@ class ExplainReuse(AboutCase[Reuses], job="reuse", answers=Reuses):
 
     numbers: tuple[int, ...]
     criterion: Criterion
+
+
+@dataclass(frozen=True)
+class ListSteps(AboutCase[Steps], job="steps", answers=Steps):
+    """Of a script: the steps of its functions that Dynamo traces."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Why a call that runs code which an earlier call compiled gives something else than eager: what has changed
-since, and no guard of that code noticed."""
+since, and neither a guard of that code nor the key of the cache holds."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 # Why there is no reason.
@@ -21,10 +22,17 @@ class Changed:
     now: str
 
 
+class Let(enum.Enum):
+    """What let a call run code of an earlier one."""
+
+    GUARDS = "guards"
+    CACHE = "cache"  # of compiled graphs, by its key
+
+
 @dataclass(frozen=True)
 class Reuse:
     """A call that runs code of an earlier one. entry: the name of what was compiled; call, since: the two
-    calls, numbered from 1.
+    calls, numbered from 1. let: what let it.
 
     reasons: sets of changes. Eager gives what the call gave where the changes of one set alone are undone,
     and does not where all others are. others: names of what changed besides. unknown: why there is no
@@ -34,6 +42,7 @@ class Reuse:
     entry: str
     call: int
     since: int
+    let: Let = Let.GUARDS
     reasons: tuple[tuple[Changed, ...], ...] = ()
     others: tuple[str, ...] = ()
     unknown: str = ""

@@ -28,6 +28,7 @@ from bisector.core.reuse import Reuse
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Anchor, Neighbour, Reduced, Scope, Start
+from bisector.core.steps import FoundSteps
 from bisector.core.trace import Trace
 from bisector.core.verdict import Verdict
 
@@ -83,6 +84,7 @@ class Explanation:
         self.decided: Decided | None = None
         self.confirmed: Confirmed | None = None
         self.reuses: tuple[Reuse, ...] = ()
+        self.steps: FoundSteps | None = None
         self.graded: Graded | None = None
         self.family: FoundFamily | None = None
         self.conclusion: Conclusion | None = None
@@ -237,6 +239,7 @@ class Explanation:
             known = known.with_decided(self.decided)
         if self.confirmed is not None:
             known = known.with_confirmed(self.confirmed).with_reuses(self.reuses)
+            known = known.with_steps(self.steps)
         if self.graded is not None:
             known = known.with_shares(self.graded)
         if self.family is not None:

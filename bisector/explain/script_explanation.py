@@ -8,7 +8,7 @@ from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
 from bisector.core.confirmed import Decided
 from bisector.core.fix import Conclusion
-from bisector.core.kinds import KINDS
+from bisector.core.kinds import KINDS, STEP
 from bisector.core.model import Candidate
 from bisector.core.notes import Note
 from bisector.core.outcome import Outcome
@@ -30,6 +30,7 @@ from .flags.curated import of_script
 from .reduction import reduce_case
 from .reuse import explain_reuse
 from .run import Session
+from .steps import find_steps
 
 
 class ScriptExplanation(Explanation):
@@ -53,7 +54,11 @@ class ScriptExplanation(Explanation):
             self._begin_with(to_its_end)
             self._walk_flags()
             decided = self._decide(self.start)
-        self.reuses = explain_reuse(self.study, decided.case, self._confirm(decided))
+        confirmed = self._confirm(decided)
+        with self.session.clock.stage("localise"):
+            self.reuses = explain_reuse(self.study, decided.case, confirmed)
+            if self.script.rung in STEP.rungs:
+                self.steps = find_steps(self.study, decided.case, confirmed)
         self._reproduce(self._in_fewest_calls())
 
     def _walk_flags(self) -> None:

@@ -21,14 +21,20 @@ class Control:
     """Records the decisions of one compile, once per ID and in order, and answers for each.
 
     rung: where a whole script runs, its backend; None where one graph is compiled. base, members: as in
-    `Candidate`. Over Base.DEFAULT an ID is allowed unless it is a member; over
+    `Candidate`. listed: kinds with so many decisions that they are recorded only where they are wanted. Over
+    Base.DEFAULT an ID is allowed unless it is a member; over
     Base.PLAIN only if it is a member, or its kind is kept in plain and it is none.
     """
 
     def __init__(
-        self, base: Base = Base.DEFAULT, members: Iterable[str] = (), rung: str | None = None
+        self,
+        base: Base = Base.DEFAULT,
+        members: Iterable[str] = (),
+        rung: str | None = None,
+        listed: Iterable[str] = (),
     ) -> None:
         self.base = base
+        self.listed = frozenset(listed)
         self.rung = rung
         self.members = frozenset(map(DecisionId, members))
         self._seen: dict[DecisionId, Decision] = {}
@@ -68,6 +74,10 @@ class Control:
         """Whether any decision of the kind may be denied."""
         in_plain = self.base is Base.PLAIN and kind not in _KEPT_IN_PLAIN
         return in_plain or any(member.kind == kind for member in self.members)
+
+    def lists(self, kind: str) -> bool:
+        """Whether the decisions of such a kind are wanted."""
+        return kind in self.listed
 
     def denied(self, decision_id: DecisionId) -> bool:
         """Whether this compile asked about the ID and was refused."""

@@ -308,6 +308,25 @@ class DecisionText:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Step:
+    """A call, or an item or attribute that is read or set, in a traced function. where: `file:line`; the
+    rest as of core.steps.Step."""
+
+    id: AnyDecision
+    code: str
+    becomes: str
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """As of core.steps.FoundSteps."""
+
+    steps: tuple[Step, ...]
+    alone: Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
 class OtherCall:
     """Another call that diverges, numbered from 1. same_cause: None where that is not known."""
 
@@ -380,6 +399,7 @@ class Document:
     decisions: Annotated[Mapping[DecisionId, DecisionText], ByDecision]
     others: tuple[OtherCall, ...]
     reuses: tuple[Reuse, ...] = field(default=(), metadata=LEFT_OUT)
+    steps: Steps | None = field(default=None, metadata=LEFT_OUT)
     family: Family | None = field(default=None, metadata=LEFT_OUT)
     script: UnderFix | None = field(default=None, metadata=LEFT_OUT)
     unproved: str | None = field(default=None, metadata=LEFT_OUT)

@@ -23,6 +23,7 @@ from bisector.core.script_tried import UnderFix
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour
+from bisector.core.steps import FoundSteps
 from bisector.core.trace import NodeTrace
 
 from . import document as parts
@@ -86,6 +87,7 @@ def document_of(result: Result) -> Document:
         decisions=_decisions(answer),
         others=tuple(map(_other, answer.others)),
         reuses=answer.reuses,
+        steps=None if answer.steps is None else _steps(answer.steps),
         family=None if answer.family is None else _family(answer.family),
         script=None if answer.script is None else _under_fix(answer.script),
         unproved=None if answer.unproved is None else words_of_reason(answer.unproved),
@@ -106,6 +108,11 @@ def _verdict(answer: Answer) -> parts.VerdictPart:
         outputs=tuple(map(_output, answer.outputs)),
         criterion=_held(answer.criterion, answer.outputs),
     )
+
+
+def _steps(found: FoundSteps) -> parts.Steps:
+    told = [parts.Step(id=s.id, code=s.code, becomes=s.becomes, where=s.where) for s in found.steps]
+    return parts.Steps(steps=tuple(told), alone=found.alone)
 
 
 def _other(call: AlsoDiverges) -> parts.OtherCall:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bisector.core.decision import DecisionId
 from bisector.core.verdict import VerdictClass
 
-from . import builds, changes, facts, family, labels, reuse, sentences
+from . import builds, changes, facts, family, labels, sentences, why
 from .blocks import (
     Bar,
     Block,
@@ -81,7 +81,7 @@ def report(result: Document, repro_source: str | None = None) -> Report:
         _reproduction(result, repro_source),
         _verdict(result),
         _causes(result, named),
-        reuse.section(result),
+        why.section(result),
         _repairs(result, named),
         family.section(result),
         _shares(result, named),

@@ -11,7 +11,7 @@ from bisector.core.kinds import KINDS
 from bisector.core.outcome import Outcome
 from bisector.core.verdict import Rule, VerdictClass
 
-from . import family, reuse
+from . import family, why
 from .document import Cause, Contrasted, Document, Nearest, Repair, VerdictPart
 from .words import (
     class_sentence,
@@ -129,7 +129,7 @@ def _because(result: Document) -> str:
         return family.because(result, found)
     confirmed = [cause.decisions for cause in result.causes if cause.confirmed]
     if confirmed:
-        return _because_of_causes(confirmed) + reuse.because(result)
+        return _because_of_causes(confirmed) + why.because(result)
     if result.causes:
         return f", probably because of {_names(result.causes[0].decisions)}, which is not confirmed"
     if result.repairs and not _only_places(result):

@@ -20,8 +20,8 @@ from bisector.core.messages import ProgramOptions
 from bisector.core.model import Base, Candidate, Measurement
 from bisector.core.printed import PrintedLine
 from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
-from bisector.core.protocol import About, DigestCode, ExplainReuse, RunProbe
-from bisector.core.reuse import NOTHING_CHANGED, Changed
+from bisector.core.protocol import About, DigestCode, ExplainReuse, ListSteps, RunProbe
+from bisector.core.reuse import NOT_BY_CHANGES, Changed, Let
 from bisector.explain.script_runs import OFF, ROOT, WATCHED, read_run
 from bisector.runner.worker_client import Worker
 from tests.inductor.workers import answers, working
@@ -134,8 +134,45 @@ entry(x)
 two(x)
 gain, bias = 3.0, 5.0
 two(x).sum().backward()
-for _ in range(2):
-    unseen(x)
+unseen(x)
+unseen(x)
+"""
+KEYED = """
+import torch
+
+slope, calls = 0.5, 0
+library = torch.library.Library("numbisect_keyed", "DEF")
+library.define("leaky(Tensor x) -> Tensor")
+library.impl("leaky", lambda x: torch.where(x > 0, x, x * slope), "CompositeImplicitAutograd")
+
+def scaled(x):
+    return torch.ops.numbisect_keyed.leaky(x) * 2
+
+x = torch.linspace(-1, 1, 8)
+torch.compile(scaled)(x)
+torch._dynamo.reset()
+slope, calls = 3.0, 1
+torch.compile(scaled)(x)
+"""
+STEPS = """
+import torch
+
+class Meter:
+    total = 0
+
+meter = Meter()
+
+def helper(x):
+    return x + (1 if torch.compiler.is_compiling() else 0)
+
+def outer(x, table):
+    meter.total = x.shape[0]
+    table["a"] = x * 2
+    return helper(torch.sin(x)) + table["a"].sum(
+        -1
+    )
+
+torch.compile(outer, backend="eager", fullgraph=True)(torch.ones(3), {})
 """
 OF_SCRIPT = About(PROGRAM, WHOLE, None, {})
 
@@ -225,10 +262,19 @@ def test_the_change_that_no_guard_sees_is_told_from_others_by_undoing_each(tmp_p
     entry, two, unseen = found.calls
     assert (entry.entry, entry.call, entry.since) == ("by_entry", 2, 1)
     assert entry.reasons == ((Changed("`rates['slow']`", "0.5", "2.0"),),)
-    assert set(entry.others) == {"`rates['fast']`", "`seen`"}
+    assert {"`rates['fast']`", "`seen`"} <= set(entry.others) and entry.let is Let.GUARDS
     [both] = two.reasons
-    assert {change.name for change in both} == {"`gain`", "`bias`"} and not two.others
-    assert not unseen.reasons and unseen.unknown == NOTHING_CHANGED
+    assert {change.name for change in both} == {"`gain`", "`bias`"}
+    assert not unseen.reasons and unseen.unknown == NOT_BY_CHANGES
+
+
+@pytest.mark.live
+def test_what_the_key_of_the_cache_does_not_hold_is_told(tmp_path: Path) -> None:
+    with serving(tmp_path, KEYED, "inductor") as worker:
+        [found] = answers(worker, ExplainReuse(OF_SCRIPT, (2,), Criterion()))
+    [reuse] = found.calls
+    assert (reuse.entry, reuse.call, reuse.since, reuse.let) == ("scaled", 2, 1, Let.CACHE)
+    assert reuse.reasons == ((Changed("`slope`", "0.5", "3.0"),),)
 
 
 def test_of_the_plain_baseline_each_call_is_compiled_and_one_alone_may_run_again(traced: Probe) -> None:
@@ -243,6 +289,29 @@ def test_a_function_that_dynamo_traces_is_left_to_python(traced: Probe) -> None:
     without_outer = traced(OUTER)
     assert differ(without_outer) == ALL - {"call[1].output[0]"}
     assert INNER not in ids(without_outer)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="an instruction has no column")
+def test_a_step_of_a_traced_function_is_listed_and_left_to_python(tmp_path: Path) -> None:
+    with serving(tmp_path, STEPS, "eager") as worker:
+        [listed] = answers(worker, ListSteps(OF_SCRIPT))
+        becomes = {step.code: step.becomes for step in listed.steps}
+        every = frozenset(step.id for step in listed.steps)
+        asks = "step:helper@script.py:10:21-50"
+        assert asks in every and becomes["torch.compiler.is_compiling()"] == "the constant True"
+        assert becomes["torch.sin(x)"] == "torch.sin in the graph"
+        assert becomes['table["a"].sum( -1 )'] == "sum in the graph"
+        assert becomes["meter.total"] == ""
+        default = measured(worker, Candidate())
+        assert differ(default) == {"call[0].output[0]"}
+        assert not any(one.startswith("step:") for one in ids(default))
+        denied = measured(worker, Candidate(Base.DEFAULT, frozenset({asks})))
+        assert not differ(denied) and not denied.vanished
+        # Each can be left to Python, in the function that is traced and in one that it calls.
+        everything = measured(worker, Candidate(Base.DEFAULT, every))
+        assert not differ(everything)
+        others = measured(worker, Candidate(Base.DEFAULT, every - {asks}))
+        assert differ(others) == {"call[0].output[0]"}
 
 
 def test_printed_lines_that_count_are_measured(traced: Probe) -> None:

@@ -21,7 +21,8 @@ _MODULES = {
     "remat": "remat", "layout": "layout", "lower": "lower", "split": "split", "unroll": "unroll",
     "welford": "welford", "inline": "inline", "template": "template", "fuse": "fuse", "cast": "cast",
     "const": "const", "fma": "fma", "vec": "vec", "inplace": "inplace", "reuse": "reuse",
-    "cudagraph": "cudagraph", "guard": "guard", "cache": "cache", "frame": "frame",
+    "cudagraph": "cudagraph", "guard": "guard", "cache": "cache", "step": "step",
+    "frame": "frame",
 }  # fmt: skip
 # What kinds have besides their own hook where the backend is Triton; no decisions of its own. Each is
 # switched off by its own name, so that one which does not work there leaves its kind alone.

@@ -43,12 +43,18 @@ def install() -> None:
     wrap(symbolic_convert.InliningInstructionTranslator, "check_inlineable", _inlined)
 
 
-def _decision(code: types.CodeType, does: str, where: str) -> Decision | None:
-    """None for a function of torch, of Python's library or of numbisect."""
+def is_of_the_program(code: types.CodeType) -> bool:
+    """Whether it is no function of torch, of Python's library or of numbisect."""
     file = code.co_filename
     pythons = file.startswith(_PYTHON) and "site-packages" not in file  # what is installed lies within
-    if pythons or file.startswith((_TORCH, _OURS, "<")):
+    return not pythons and not file.startswith((_TORCH, _OURS, "<"))
+
+
+def _decision(code: types.CodeType, does: str, where: str) -> Decision | None:
+    """None for a function of another's."""
+    if not is_of_the_program(code):
         return None
+    file = code.co_filename
     name = getattr(code, "co_qualname", code.co_name).replace(".<locals>", "")
     place = f"{os.path.basename(file)}:{code.co_firstlineno}"
     return Decision(DecisionId.of(KIND.name, name, place), f"Dynamo {does} `{name}`{where}", place)

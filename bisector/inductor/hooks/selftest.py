@@ -221,7 +221,7 @@ def _settings(program: TestProgram) -> Iterator[None]:
 # -- what is decided outside of a graph: a small script, or the one function that a hook patches -----------
 
 
-def _graphs(active: Control) -> int:
+def _graphs(active: Control, function: str = "plus_one") -> int:
     """How many graphs are compiled of a function that is called twice."""
     graphs: list[Any] = []
 
@@ -232,17 +232,26 @@ def _graphs(active: Control) -> int:
     torch._dynamo.reset()
     names: dict[str, Any] = {}
     exec(_CODE, names)
-    made = torch.compile(names["plus_one"], backend=backend)
+    made = torch.compile(names[function], backend=backend)
     with control.activate(active):
         for number in (1, 2):
-            with guard.running(guard.Running("plus_one", number, lambda: "")):
+            with guard.running(guard.Running(function, number, lambda: "")):
                 made(torch.ones(2))
     torch._dynamo.reset()
     return len(graphs)
 
 
+def _steps(active: Control) -> int:
+    """How many graphs are compiled of a function in which a call stands between two sums."""
+    return _graphs(active, "doubled")
+
+
 # Of a file that is none of ours: those are no part of the program.
-_CODE: CodeType = compile("def plus_one(x):\n    return x + 1\n", "selftest.py", "exec")
+_CODE: CodeType = compile(
+    "def plus_one(x):\n    return x + 1\ndef doubled(x):\n    return (x + 1).mul(2) + 1\n",
+    "selftest.py",
+    "exec",
+)
 
 
 def _found(active: Control) -> int:
@@ -257,6 +266,7 @@ def _found(active: Control) -> int:
 
 SCRIPTS: Mapping[str, Callable[[Control], int]] = {
     kinds.GUARD.name: _graphs,
+    kinds.STEP.name: _steps,
     kinds.FRAME.name: _graphs,
     kinds.CACHE.name: _found,
 }
@@ -271,7 +281,7 @@ def run_on_scripts() -> dict[str, str | None]:
 def _reason_of_script(kind: str, script: Callable[[Control], int]) -> str | None:
     try:
         rung = min(kinds.KINDS[kind].rungs)
-        listing = Control(rung=rung)
+        listing = Control(rung=rung, listed=(kind,))
         allowed = script(listing)
         members = [decision.id for decision in listing.decisions() if decision.kind == kind]
         if not members:

@@ -32,6 +32,7 @@ from .places import (
     Content,
     ContextVariable,
     Entry,
+    Environment,
     Hooks,
     Memory,
     Place,
@@ -48,6 +49,7 @@ from .reach import (
     global_names,
     held,
     hooks_of,
+    is_an_object,
     is_own,
     objects,
     reached,
@@ -154,11 +156,13 @@ class _OfModes(Change):
 @dataclass
 class State:
     """As it is now, to be put back. model: what was compiled. given: the objects that the call is given, by
-    name. memory: whether what is in the memory of tensors belongs to it, which is copied."""
+    name. memory: whether what is in the memory of tensors belongs to it, which is copied; files: whether all
+    global variables of the files do in which its functions stand."""
 
     model: Any
     given: Mapping[str, Any] = field(default_factory=dict)
     memory: bool = True
+    files: bool = False
     modes: Modes = field(init=False)
     kept: dict[tuple[type, str], tuple[Place, Any]] = field(init=False)
     _generators: Generators = field(init=False)
@@ -170,7 +174,7 @@ class State:
 
     def _places(self) -> Iterator[Place]:
         yield from SETTINGS
-        yield Content("`os.environ`", os.environ)
+        yield Environment("`os.environ`", os.environ)
         for name, root in (("", self.model), *self.given.items()):
             yield from _of_modules(root, name)
             yield from _of_functions(root, name)
@@ -178,6 +182,8 @@ class State:
             for argument, value in bound(root, name).items():
                 yield from _within(argument, value)
             yield from self._of_tensors(root, name)
+        if self.files:
+            yield from _of_files(self.model)
 
     def _of_tensors(self, root: Any, name: str) -> Iterator[Place]:
         for path, tensor in held(root, name):
@@ -389,14 +395,29 @@ def _of_functions(model: Any, root: str) -> Iterator[Place]:
             yield from _within(name, function.__globals__[name])
 
 
+def _of_files(model: Any) -> Iterator[Place]:
+    files = {id(function.__globals__): function.__globals__ for function in functions(model)}
+    for names in files.values():
+        for name, value in list(names.items()):
+            if not name.startswith("__"):
+                yield Entry(f"`{name}`", names, name)
+                yield from _within(name, value)
+                if is_an_object(value):
+                    yield from _attributes(name, value)
+
+
 def _of_objects(model: Any, root: str) -> Iterator[Place]:
     for name, owner in objects(model, root):
-        names = getattr(owner, "__dict__", None)
-        for key, value in attributes_of(owner).items():
-            inside = isinstance(names, dict) and key in names
-            path = f"{name}.{key}"
-            yield Entry(f"`{path}`", names, key) if inside else Attribute(f"`{path}`", owner, key)  # type: ignore[arg-type]
-            yield from _within(path, value)
+        yield from _attributes(name, owner)
+
+
+def _attributes(name: str, owner: Any) -> Iterator[Place]:
+    names = getattr(owner, "__dict__", None)
+    for key, value in attributes_of(owner).items():
+        inside = isinstance(names, dict) and key in names
+        path = f"{name}.{key}"
+        yield Entry(f"`{path}`", names, key) if inside else Attribute(f"`{path}`", owner, key)  # type: ignore[arg-type]
+        yield from _within(path, value)
 
 
 def _within(name: str, value: Any, depth: int = DEPTH) -> Iterator[Place]:

@@ -185,6 +185,20 @@ class Content(Place):
 
 
 @dataclass(frozen=True, eq=False)
+class Environment(Content):
+    """The variables of the process, without those that torch keeps there for itself."""
+
+    def read(self) -> Any:
+        return {name: value for name, value in os.environ.items() if not name.startswith("_")}
+
+    def write(self, value: Any) -> None:
+        for name in self.read():
+            if name not in value:
+                del os.environ[name]
+        os.environ.update(value)
+
+
+@dataclass(frozen=True, eq=False)
 class Hooks(Content):
     """What is registered to run with the passes of a module or tensor."""
 

@@ -12,10 +12,11 @@ from ...core.model import Candidate, Measurement
 from ...core.program import PROGRAM, WHOLE_SCRIPT
 from ...core.recorded import Recorded, RecordedCall
 from ...core.reuse import Reuses
+from ...core.steps import Steps
 from .. import describe, formula, torch_state
 from ..flags import installed, reads
 from ..hooks import selftest, tested
-from .program_probe import explain_reuse, probe
+from .program_probe import explain_reuse, list_steps, probe
 
 
 def recorded(options: ProgramOptions) -> Recorded:
@@ -39,6 +40,10 @@ def verdict(options: ProgramOptions, request: asked.RunVerdict) -> Evidence:
 
 def reuse(options: ProgramOptions, request: asked.ExplainReuse) -> Reuses:
     return Reuses(explain_reuse(options, request.about.case, request.numbers, request.criterion))
+
+
+def steps(options: ProgramOptions, request: asked.ListSteps) -> Steps:
+    return Steps(list_steps(options, request.about.case))
 
 
 def self_test(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTested:

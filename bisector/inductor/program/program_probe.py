@@ -48,6 +48,7 @@ from ...core.program import (
 )
 from ...core.reuse import Reuse
 from ...core.shown import not_compared, outputs_of
+from ...core.steps import Step
 from .. import compilation, control, torch_state
 from ..capture.compile_stand_ins import of_compile_fx
 from ..control import Control
@@ -57,6 +58,7 @@ from ..probing import measurement_of
 from . import run_script, watch
 from .reuse import Calls, Explained
 
+_BREAKING = (kinds.FRAME.name, kinds.STEP.name, kinds.GUARD.name)
 _OF_CALLS = frozenset(kind.name for kind in KINDS.values() if kind.of_calls)
 
 
@@ -89,9 +91,14 @@ class _ProgramControl(Control):
     """
 
     def __init__(
-        self, graphs: Graphs, rung: str, base: Base = Base.DEFAULT, members: Iterable[str] = ()
+        self,
+        graphs: Graphs,
+        rung: str,
+        base: Base = Base.DEFAULT,
+        members: Iterable[str] = (),
+        listed: Iterable[str] = (),
     ) -> None:
-        super().__init__(base, members, rung)
+        super().__init__(base, members, rung, listed)
         self._graphs = graphs
 
     def _named(self, decision_id: DecisionId) -> DecisionId:
@@ -155,14 +162,26 @@ def explain_reuse(
     return tuple(explained.found)
 
 
+def list_steps(options: ProgramOptions, case: Case) -> tuple[Step, ...]:
+    """The steps that Dynamo traces. As for `probe`, the script runs once in this process."""
+    _, decisions, _ = _compiled(options, Candidate(), case, listed=(kinds.STEP.name,))
+    found = decisions.decisions() if decisions is not None else ()
+    return tuple(decision for decision in found if isinstance(decision, Step))
+
+
 def _compiled(
-    options: ProgramOptions, candidate: Candidate, case: Case, explained: Explained | None = None
+    options: ProgramOptions,
+    candidate: Candidate,
+    case: Case,
+    explained: Explained | None = None,
+    listed: Iterable[str] = (),
 ) -> tuple[PlainRun, Control | None, str]:
     """A run of the script, the decisions that were taken, and why a flag has no effect; empty where all have
-    one."""
+    one. explained: what explains calls of it; listed: as of Control."""
     hooked = candidate.needs_hooks or not candidate.flags
     graphs = Graphs()
-    decisions = _ProgramControl(graphs, options.rung, candidate.base, candidate.members) if hooked else None
+    asked = candidate.base, candidate.members, listed
+    decisions = _ProgramControl(graphs, options.rung, *asked) if hooked else None
     torch.set_num_threads(options.threads)
     compilation.decompositions_as_they_are()
     flags = {**options.config, **dict(candidate.flags)}
@@ -176,7 +195,7 @@ def _compiled(
     ):
         arguments = arguments_among(flags)
         # What Python is to run, or what is compiled anew, may not be possible in one graph.
-        if decisions is not None and any(map(decisions.denies, (kinds.FRAME.name, kinds.GUARD.name))):
+        if decisions is not None and any(map(decisions.denies, _BREAKING)):
             arguments["fullgraph"] = False
         run = _run(options, case, arguments, explained)
     return run, decisions, "".join(without_effect[:1])
@@ -225,7 +244,7 @@ def _run(
     )  # fmt: skip
     asks_guards = control.current(kinds.GUARD.name) is not None
     if explained is not None:
-        finish = watch.begin(asked, note, explained.around, explained.rerun)
+        finish = watch.begin(asked, note, explained.calls.around, explained.rerun)
     else:
         finish = watch.begin(asked, note, Calls().around if asks_guards else watch.alone)
     ended, status = None, 0

@@ -245,7 +245,7 @@ def _led_to(found: _Reached, name: str, value: Any) -> Iterator[tuple[str, Any]]
     elif isinstance(value, types.ModuleType):
         if _is_a_module_of_the_users(value):
             found.objects.setdefault(name, value)
-    elif _is_an_object(value):
+    elif is_an_object(value):
         found.objects.setdefault(name, value)
         yield type(value).__qualname__, type(value)
         prefix = f"{name}." if name else ""
@@ -274,7 +274,7 @@ def _in_container(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for _, (key, one) in zip(range(MOST_ELEMENTS), items, strict=False):
-        if isinstance(one, OWNERS) or type(one) in CONTAINERS or _is_an_object(one):
+        if isinstance(one, OWNERS) or type(one) in CONTAINERS or is_an_object(one):
             yield f"{name}[{key!r}]", one
 
 
@@ -285,7 +285,7 @@ def _methods(cls: type) -> list[Any]:
     return [m for m in found if inspect.isfunction(m) and _is_the_users(m.__code__.co_filename)]
 
 
-def _is_an_object(value: Any) -> bool:
+def is_an_object(value: Any) -> bool:
     """Whether it is an object whose class the user wrote, or one that merely holds names."""
     if isinstance(value, types.SimpleNamespace):
         return True

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from torch._dynamo.utils import counters
+
 from ...core.criterion import Criterion
 from ...core.evidence import Evidence
 from ...core.judge import judge
 from ...core.model import Measurement
-from ...core.reuse import AGREES, NOT_BY_CHANGES, NOTHING_CHANGED, Changed, Reuse
+from ...core.reuse import AGREES, NOT_BY_CHANGES, NOTHING_CHANGED, Changed, Let, Reuse
 from ...errors import first_line
 from ..hooks import guard
 from ..run_values import Values
@@ -26,13 +28,15 @@ from .watch import Started
 
 MOST_TRIED = 32  # changes, each of which is a run of eager
 MOST_TOLD = 6  # of the others
+MOST_EARLIER = 4  # calls that may have compiled what runs
 
 
 @dataclass(frozen=True)
 class Began:
-    """How a call began. number: of the call, from 1."""
+    """How a call of `entry` began. number: of the call, from 1."""
 
     number: int
+    entry: str
     state: State
     given: Given
 
@@ -42,32 +46,45 @@ class Began:
 
 
 class Calls:
-    """The calls of each function, and those that compiled it. memory: as of State."""
+    """The calls of each function, and those that compiled it. whole: whether all of the state is kept, that
+    of the files and of tensors too."""
 
-    def __init__(self, memory: bool = False) -> None:
-        self.memory = memory
+    def __init__(self, whole: bool = False) -> None:
+        self.whole = whole
         self.running: Began | None = None
         self._compiled: dict[int, list[Began]] = {}
 
-    def compiled(self, model: Any) -> Sequence[Began]:
-        """How the calls began that compiled it, in their order."""
-        return self._compiled.get(id(model), ())
+    def compiled_before(self, model: Any, number: int) -> tuple[Let, list[Began]]:
+        """The earlier calls whose code this one may run, the last first: those that compiled this function;
+        where it compiled it itself, and so has it from a cache, all that compiled one of its name."""
+        own = self._compiled.get(id(model), [])
+        every = [one for some in self._compiled.values() for one in some]
+        of_name = [one for one in every if own and one.entry == own[0].entry]
+        let = Let.CACHE if any(one.number == number for one in own) else Let.GUARDS
+        found = of_name if let is Let.CACHE else own
+        return let, sorted((one for one in found if one.number < number), key=lambda one: -one.number)
 
     @contextmanager
     def around(self, started: Started) -> Iterator[None]:
         """Tells the hook of guards which call is running."""
         given = Given(started.model, started.args, started.kwargs)
-        state = State(started.model, given.objects(), self.memory)
-        now = self.running = Began(started.index + 1, state, given)
+        state = State(started.model, given.objects(), memory=self.whole, files=self.whole)
+        now = self.running = Began(started.index + 1, started.entry, state, given)
         earlier = self._compiled.setdefault(id(started.model), [])
         last = earlier[-1] if earlier else now
         if not earlier:
             earlier.append(now)
         call = guard.Running(started.entry, now.number, lambda: told(now.changes(last), last.number))
+        graphs = _graphs()
         with guard.running(call):
             yield
-        if call.compiled:
+        if earlier[-1] is not now and (call.compiled or _graphs() != graphs):
             earlier.append(now)
+
+
+def _graphs() -> int:
+    """How many graphs Dynamo has made by now."""
+    return int(counters["stats"]["unique_graphs"])
 
 
 class Explained:
@@ -76,16 +93,8 @@ class Explained:
     def __init__(self, numbers: Sequence[int], criterion: Criterion) -> None:
         self.numbers = frozenset(numbers)
         self.criterion = criterion
-        self.calls = Calls(memory=True)
+        self.calls = Calls(whole=True)
         self.found: list[Reuse] = []
-        self._entries: dict[int, str] = {}
-
-    @contextmanager
-    def around(self, started: Started) -> Iterator[None]:
-        """A call that runs."""
-        self._entries[started.index] = started.entry
-        with self.calls.around(started):
-            yield
 
     def rerun(
         self, index: int, model: Any, function: Callable[..., Any], args: Any, kwargs: Any,
@@ -100,31 +109,30 @@ class Explained:
         """compiled: what the call gave."""
         now = rerun.began
         assert now is not None
-        earlier = [one for one in self.calls.compiled(rerun.model) if one.number < now.number]
-        entry = self._entries[rerun.index]
+        let, earlier = self.calls.compiled_before(rerun.model, now.number)
         if not earlier:
             return
         try:
-            found = [self._of(entry, rerun, now, one, compiled) for one in reversed(earlier)]
+            found = [self._of(rerun, now, one, let, compiled) for one in earlier[:MOST_EARLIER]]
         except Exception as error:  # noqa: BLE001 - the user's function may refuse to be run again in any way
             why = f"eager does not run a second time on its inputs: {first_line(error)}"
-            found = [Reuse(entry, now.number, earlier[-1].number, unknown=why)]
+            found = [Reuse(now.entry, now.number, earlier[0].number, let, unknown=why)]
         self.found.append(next((one for one in found if one.reasons), found[0]))
 
-    def _of(self, entry: str, rerun: _Rerun, now: Began, earlier: Began, compiled: Values) -> Reuse:
+    def _of(self, rerun: _Rerun, now: Began, earlier: Began, let: Let, compiled: Values) -> Reuse:
         """compiled: what the call gave."""
         asked = _Asked(rerun, self.criterion, compiled)
         changes = now.changes(earlier)
+        calls = now.entry, now.number, earlier.number, let
         if not asked.differing:
-            return Reuse(entry, now.number, earlier.number, unknown=AGREES)
+            return Reuse(*calls, unknown=AGREES)
         if not changes:
-            return Reuse(entry, now.number, earlier.number, unknown=NOTHING_CHANGED)
+            return Reuse(*calls, unknown=NOTHING_CHANGED)
         sets = _decisive(asked, changes[:MOST_TRIED])
         of_sets = {change.name for some in sets for change in some}
-        others = tuple(change.name for change in changes if change.name not in of_sets)[:MOST_TOLD]
+        others = dict.fromkeys(change.name for change in changes if change.name not in of_sets)
         reasons = tuple(tuple(Changed(c.name, c.was, c.now) for c in some) for some in sets)
-        unknown = "" if reasons else NOT_BY_CHANGES
-        return Reuse(entry, now.number, earlier.number, reasons, others, unknown)
+        return Reuse(*calls, reasons, tuple(others)[:MOST_TOLD], "" if reasons else NOT_BY_CHANGES)
 
 
 class _Rerun(EagerRerun):

@@ -197,6 +197,7 @@ _JOBS: dict[type[asked.Request[Any]], Job] = {
     asked.RunTrace: Job(_trace),
     asked.FindVarying: Job(_varying),
     asked.ExplainReuse: Job(None, program_jobs.reuse),
+    asked.ListSteps: Job(None, program_jobs.steps),
     asked.TimeSlowdown: Job(_slowdown),
     asked.TryOtherInputs: Job(_other_inputs),
     asked.SteerInputs: Job(_steer),

@@ -1,0 +1,35 @@
+"""The steps of a traced function that make a script differ: calls, and items and attributes that are read or
+set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .decision import Decision
+from .outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Step(Decision):
+    """One step. code: what the program says there. becomes: what the compiled code has in its place
+    (`torch.sin in the graph`, `the constant 26`); empty where that is not known."""
+
+    code: str = ""
+    becomes: str = ""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """In the order in which they are traced."""
+
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class FoundSteps:
+    """steps: left to Python, together, they make the script agree, and none can be taken out. alone: the
+    outcome where all other steps of their functions are left to Python: FAIL where these steps by themselves
+    make it diverge."""
+
+    steps: tuple[Step, ...]
+    alone: Outcome

@@ -1,0 +1,105 @@
+"""Which step of a traced function makes a script differ: asked where tracing itself is to blame, once that is
+confirmed. A step is left to Python by a graph break, so that what repairs is a place; what it becomes in the
+compiled code says why.
+"""
+
+from __future__ import annotations
+
+from bisector.core.case import Case
+from bisector.core.confirmed import Confirmed
+from bisector.core.decision import DecisionId
+from bisector.core.kinds import CONFIG, FRAME, STEP
+from bisector.core.model import ProbeResult
+from bisector.core.outcome import Outcome
+from bisector.core.protocol import Failed, ListSteps
+from bisector.core.search.minimal import Inverted, minimal_set
+from bisector.core.steps import FoundSteps, Step
+
+from .questions import Denied
+from .rounds import in_rounds
+from .study import Study
+
+MOST_STEPS = 3  # that are told; more are no place
+MOST_ALONE = 24  # steps that are tried one by one before any bisection
+
+
+def find_steps(study: Study, case: Case, confirmed: Confirmed) -> FoundSteps | None:
+    """case: the one that was searched. None where tracing is not to blame, or no few steps of it are."""
+    frames = _to_blame(confirmed)
+    if frames is None or STEP.name in study.hooks_off or study.exhausted() is not None:
+        return None
+    found = study.lab.ask(ListSteps(study.about(case)))
+    listed = () if isinstance(found, Failed) else found.steps
+    of_frames = tuple(step for step in listed if any(_is_in(step.id, frame) for frame in frames))
+    for steps in (of_frames, listed):
+        if steps and (told := _told(study, case, steps)) is not None:
+            return told
+    return None
+
+
+def _to_blame(confirmed: Confirmed) -> list[DecisionId] | None:
+    """The functions whose tracing is a confirmed cause or repairs; none where that is a setting of Dynamo's;
+    None where it is something else."""
+    sets = [found for found, proved in confirmed.causes if proved]
+    sets = sets or [repair.found for repair in confirmed.repairs if repair.confirmed]
+    members = [member for found in sets for member in found.members]
+    if not members or any(member.kind not in (FRAME.name, CONFIG.name) for member in members):
+        return None
+    return [member for member in members if member.kind == FRAME.name]
+
+
+def _is_in(step: DecisionId, frame: DecisionId) -> bool:
+    return step.detail == frame.detail.rpartition(".")[2] and _file(step) == _file(frame)
+
+
+def _file(decision: DecisionId) -> str:
+    return decision.node.partition(":")[0]
+
+
+@in_rounds
+def _told(study: Study, case: Case, steps: tuple[Step, ...]) -> FoundSteps | None:
+    """Of these steps the fewest that must be left to Python; of several that repair by themselves one that
+    is known to be enough, the last that is traced."""
+    alone = _by_themselves(study, case, steps)
+    found = [FoundSteps((step,), _alone(study, case, steps, (step,))) for step in alone]
+    found = found or _together(study, case, steps)
+    enough = [one for one in found if one.alone is Outcome.FAIL]
+    return next(reversed(enough or found), None)
+
+
+def _by_themselves(study: Study, case: Case, steps: tuple[Step, ...]) -> list[Step]:
+    """Those that repair where they alone are left to Python."""
+    if len(steps) > MOST_ALONE:
+        return []
+    results = study.probe_all([(study.deny(frozenset({step.id})), case) for step in steps])
+    return [step for step, result in zip(steps, results, strict=True) if _repairs(result, step)]
+
+
+def _repairs(result: ProbeResult, step: Step) -> bool:
+    """Not where nothing of the function is traced any more, as behind a graph break in a loop."""
+    traced = (d.id for d in result.measurement.decisions if d.kind == FRAME.name)
+    return result.outcome is Outcome.PASS and any(_is_in(step.id, frame) for frame in traced)
+
+
+def _together(study: Study, case: Case, steps: tuple[Step, ...]) -> list[FoundSteps]:
+    ids, denied = [step.id for step in steps], Denied(study, case)
+    if len(ids) < 2 or denied(frozenset(ids)) is not Outcome.PASS:
+        return []
+    members = minimal_set(ids, Inverted(denied)).members
+    needed = tuple(step for step in steps if step.id in members)
+    return [FoundSteps(needed, _alone(study, case, steps, needed))] if len(needed) <= MOST_STEPS else []
+
+
+def _alone(
+    study: Study, case: Case, steps: tuple[Step, ...], needed: tuple[Step, ...]
+) -> Outcome:
+    """The outcome where all other steps of their functions are left to Python."""
+    others = frozenset(
+        step.id for step in steps if step not in needed and any(_same(step.id, one.id) for one in needed)
+    )
+    return study.denied(others, case).outcome if others else Outcome.FAIL
+
+
+def _same(step: DecisionId, other: DecisionId) -> bool:
+    """Whether they are of one function."""
+    return step.group == other.group and _file(step) == _file(other)

@@ -30,11 +30,9 @@ def find_steps(study: Study, case: Case, confirmed: Confirmed) -> FoundSteps | N
         return None
     found = study.lab.ask(ListSteps(study.about(case)))
     listed = () if isinstance(found, Failed) else found.steps
-    of_frames = tuple(step for step in listed if any(_is_in(step.id, frame) for frame in frames))
-    for steps in (of_frames, listed):
-        if steps and (told := _told(study, case, steps)) is not None:
-            return told
-    return None
+    if len(listed) > MOST_ALONE:
+        listed = tuple(step for step in listed if any(_is_in(step.id, frame) for frame in frames)) or listed
+    return _told(study, case, listed) if listed else None
 
 
 def _to_blame(confirmed: Confirmed) -> list[DecisionId] | None:
@@ -58,13 +56,12 @@ def _file(decision: DecisionId) -> str:
 
 @in_rounds
 def _told(study: Study, case: Case, steps: tuple[Step, ...]) -> FoundSteps | None:
-    """Of these steps the fewest that must be left to Python; of several that repair by themselves one that
-    is known to be enough, the last that is traced."""
-    alone = _by_themselves(study, case, steps)
-    found = [FoundSteps((step,), _alone(study, case, steps, (step,))) for step in alone]
-    found = found or _together(study, case, steps)
-    enough = [one for one in found if one.alone is Outcome.FAIL]
-    return next(reversed(enough or found), None)
+    """Of these steps the fewest that must be left to Python; of several that repair by themselves the last
+    that is traced. A graph cannot break within what Dynamo traces as a whole (a generator, the forward of an
+    autograd.Function): a step of that repairs because the call of all of it, which is traced after it, is
+    left to Python."""
+    needed = tuple(_by_themselves(study, case, steps)[-1:]) or _together(study, case, steps)
+    return FoundSteps(needed, _alone(study, case, steps, needed)) if needed else None
 
 
 def _by_themselves(study: Study, case: Case, steps: tuple[Step, ...]) -> list[Step]:
@@ -81,13 +78,14 @@ def _repairs(result: ProbeResult, step: Step) -> bool:
     return result.outcome is Outcome.PASS and any(_is_in(step.id, frame) for frame in traced)
 
 
-def _together(study: Study, case: Case, steps: tuple[Step, ...]) -> list[FoundSteps]:
+def _together(study: Study, case: Case, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The fewest that repair together; none where that takes many."""
     ids, denied = [step.id for step in steps], Denied(study, case)
     if len(ids) < 2 or denied(frozenset(ids)) is not Outcome.PASS:
-        return []
+        return ()
     members = minimal_set(ids, Inverted(denied)).members
     needed = tuple(step for step in steps if step.id in members)
-    return [FoundSteps(needed, _alone(study, case, steps, needed))] if len(needed) <= MOST_STEPS else []
+    return needed if len(needed) <= MOST_STEPS else ()
 
 
 def _alone(

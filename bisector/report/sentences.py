@@ -171,7 +171,11 @@ def _first(items: list[str]) -> list[str]:
 
 
 def _because_of_causes(causes: Sequence[Sequence[DecisionId]]) -> str:
-    reasons = [_names(members) + (" together" if len(members) > 1 else "") for members in causes]
+    names = _distinct_names(list(dict.fromkeys(member for members in causes for member in members)))
+    reasons = [
+        conjunction(_first([names[member] for member in members])) + (" together" if len(members) > 1 else "")
+        for members in causes
+    ]
     if len(causes) == 1:
         return f", because of {reasons[0]}"
     common = [member for member in causes[0] if all(member in cause for cause in causes)]

@@ -54,7 +54,8 @@ def self_test(options: ProgramOptions, request: asked.SelfTest) -> asked.HooksTe
 
 
 def flags(options: ProgramOptions, request: asked.ReadFlags) -> asked.Settings:
-    """As they are before the script's first line."""
+    """As the script leaves them, which may have set some itself."""
+    probe(options, Candidate(), request.about.case)
     known = {name: torch_state.current_flag(name) for name in request.names if torch_state.has_flag(name)}
     return asked.Settings({n: asked.Setting(value, installed.variable(n)) for n, value in known.items()})
 

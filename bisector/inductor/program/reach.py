@@ -239,9 +239,10 @@ def _led_to(found: _Reached, name: str, value: Any) -> Iterator[tuple[str, Any]]
     elif type(value) in CONTAINERS:
         yield from _in_container(name, value)
     elif isinstance(value, type):
-        if (made := _methods(value)) and not issubclass(value, enum.Enum):
+        if is_a_class_of_the_users(value):
             found.objects.setdefault(name, value)
-        yield from ((name, method) for method in made)
+            yield from ((base.__qualname__, base) for base in value.__bases__)
+        yield from ((name, method) for method in _methods(value))
     elif isinstance(value, types.ModuleType):
         if _is_a_module_of_the_users(value):
             found.objects.setdefault(name, value)
@@ -285,12 +286,17 @@ def _methods(cls: type) -> list[Any]:
     return [m for m in found if inspect.isfunction(m) and _is_the_users(m.__code__.co_filename)]
 
 
+def is_a_class_of_the_users(value: type) -> bool:
+    """Whether the user wrote it, or one that it derives from, and it is no enumeration."""
+    return not issubclass(value, enum.Enum) and any(map(_methods, value.__mro__))
+
+
 def is_an_object(value: Any) -> bool:
     """Whether it is an object whose class the user wrote, or one that merely holds names."""
     if isinstance(value, types.SimpleNamespace):
         return True
     known = (*PLAIN, *OWNERS, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
-    return not isinstance(value, known) and bool(_methods(type(value)))
+    return not isinstance(value, known) and is_a_class_of_the_users(type(value))
 
 
 def _is_a_module_of_the_users(module: types.ModuleType) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 # Why there is no reason.
 AGREES = "eager gives the same on its inputs"
 NOTHING_CHANGED = "of what was looked at, nothing has changed"
+SEVERAL = "undoing one change makes eager give what the call gave, and undoing all others does so too"
 NOT_BY_CHANGES = "undoing what changed does not make eager give what the call gave"
 
 

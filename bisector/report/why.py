@@ -50,7 +50,7 @@ def _of_reuse(found: Reuse) -> str:
     if not found.reasons:
         return stopped(f"{runs}. What that code depends on is not known: {found.unknown}")
     undone = conjunction([_undone(some) for some in found.reasons], "or")
-    others = f", and not where all else that changed is undone ({conjunction(found.others)})"
+    others = f", and not where all else that changed is undone ({', '.join(found.others)})"
     return f"{runs}. Eager gives what it gives where {undone} again{others if found.others else ''}."
 
 

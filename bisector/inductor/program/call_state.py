@@ -38,6 +38,7 @@ from .places import (
     Place,
     Randomness,
     in_words,
+    is_same,
 )
 from .reach import (
     CHANGING,
@@ -124,7 +125,7 @@ class _OfArgument(Change):
             return before
         if self.what == GRADIENTS:
             return now.detach().requires_grad_(before.requires_grad)
-        if self.what != STRIDES or now.shape != before.shape:
+        if self.what != STRIDES or now.shape != before.shape or 0 in before.stride():
             return now
         laid = torch.empty_strided(now.shape, before.stride(), dtype=now.dtype, device=now.device)
         return laid.copy_(now.detach()).requires_grad_(now.requires_grad)
@@ -144,13 +145,16 @@ def _apart(tensor: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class _OfModes(Change):
-    """Of a mode that belongs to the calling thread."""
+    """Of a mode that belongs to the calling thread. device: of an autocast; empty for grad mode."""
 
     before: Modes
+    device: str = ""
 
     def of_modes(self, modes: Modes) -> Modes:
-        before = self.before
-        return replace(modes, grad_enabled=before.grad_enabled, autocast=before.autocast)
+        if not self.device:
+            return replace(modes, grad_enabled=self.before.grad_enabled)
+        before = self.before.autocast[self.device]
+        return replace(modes, autocast={**modes.autocast, self.device: before})
 
 
 @dataclass
@@ -257,7 +261,7 @@ def _changes_of_modes(before: Modes, now: Modes) -> Iterator[Change]:
         was, was_dtype = before.autocast.get(device, (False, dtype))
         if (on, dtype if on else None) != (was, was_dtype if was else None):
             told = [dtype_name(d) if is_on else "off" for is_on, d in ((was, was_dtype), (on, dtype))]
-            yield _OfModes(f"autocast on {device}", told[0], told[1], before)
+            yield _OfModes(f"autocast on {device}", told[0], told[1], before, device)
 
 
 # -- arguments --------------------------------------------------------------------------------------------
@@ -284,6 +288,11 @@ class Given:
         found: list[Change] = []
         for i, (was, now) in enumerate(zip(before.alike, self.alike, strict=True)):
             name = f"`{self.names[i]}`"
+            if not isinstance(self.flat[i], torch.Tensor) and not is_same(before.flat[i], self.flat[i]):
+                one, other = in_words(before.flat[i]), in_words(self.flat[i])
+                other = f"another {other}" if one == other else other
+                found.append(_OfArgument(name, one, other, i, "", before.flat[i]))
+                continue
             if was.keys() != now.keys():
                 one, other = in_words(before.flat[i]), in_words(self.flat[i])
                 found.append(_OfArgument(name, one, other, i, "", before.flat[i]))
@@ -301,8 +310,9 @@ def _names(model: Any, args: Any, kwargs: Any) -> list[str]:
     """Of the leaves: `x`, `batch['mask']`, by the names of the parameters where these are known."""
     code = code_of(model)
     parameters = code.co_varnames[: code.co_argcount] if code is not None else ()
-    if isinstance(model, torch.nn.Module) or inspect.ismethod(model):
-        parameters = parameters[1:]
+    bound_first = isinstance(model, torch.nn.Module) or inspect.ismethod(model)
+    if bound_first or not (inspect.isfunction(model) or isinstance(model, functools.partial)):
+        parameters = parameters[1:]  # an object that is called
     named = dict(enumerate(parameters[: len(args)])) if not isinstance(model, functools.partial) else {}
     every = [(named.get(i, f"argument {i}"), value) for i, value in enumerate(args)]
     found = []

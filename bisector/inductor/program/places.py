@@ -5,6 +5,8 @@ tensors, random generators, torch's own settings. Each can be read, and be given
 from __future__ import annotations
 
 import contextvars
+import hashlib
+import itertools
 import os
 import random
 import types
@@ -16,10 +18,12 @@ from typing import Any
 
 import torch
 
+from ..equality import digest
 from ..tensors import dtype_name
 from .reach import CHANGING, PLAIN
 
 MOST_WORDS = 60  # characters of a value
+MOST_ITEMS = 20  # of a container
 
 
 class Absent:
@@ -225,7 +229,7 @@ class Memory(Place):
         return one.nbytes() == other.nbytes() and torch.equal(_as_bytes(one), _as_bytes(other))
 
     def words(self, value: Any) -> str:
-        return f"values {hash(bytes(value.tolist())) & 0xFFFF:04x}"
+        return f"values {digest([_as_bytes(value)])[:4]}"
 
     @property
     def key(self) -> tuple[int, object]:
@@ -252,7 +256,7 @@ class Randomness(Place):
         return bool(one == other)
 
     def words(self, value: Any) -> str:
-        return f"random state {hash(value[1]) & 0xFFFF:04x}"
+        return f"random state {hashlib.sha256(repr(value).encode()).hexdigest()[:4]}"
 
     @property
     def key(self) -> tuple[int, object]:
@@ -328,7 +332,26 @@ def in_words(value: Any) -> str:
     if isinstance(value, types.FunctionType):
         where = f"{os.path.basename(value.__code__.co_filename)}:{value.__code__.co_firstlineno}"
         return f"{value.__qualname__.replace('.<locals>', '')} ({where})"
-    if isinstance(value, (*PLAIN, *CHANGING, tuple, frozenset, torch.dtype)):
-        text = repr(value)
-        return text if len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}..."
+    if isinstance(value, (*PLAIN, torch.dtype)):
+        return _short(repr(value))
+    if isinstance(value, (*CHANGING, tuple, frozenset)):
+        return _short(_of_container(value))
     return getattr(value, "__qualname__", None) or f"{type(value).__name__} object"
+
+
+def _of_container(value: Any) -> str:
+    """Its plain items; of others the type alone: what their own `__repr__` does is not known."""
+    items = value.items() if isinstance(value, Mapping) else value
+    few = list(itertools.islice(items, MOST_ITEMS))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_of_item(key)}: {_of_item(one)}" for key, one in few) + "}"
+    text = ", ".join(map(_of_item, few))
+    return f"[{text}]" if isinstance(value, (list, deque)) else f"({text})"
+
+
+def _of_item(value: Any) -> str:
+    return repr(value) if isinstance(value, PLAIN) else type(value).__name__
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}..."

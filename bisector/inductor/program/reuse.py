@@ -18,7 +18,7 @@ from ...core.criterion import Criterion
 from ...core.evidence import Evidence
 from ...core.judge import judge
 from ...core.model import Measurement
-from ...core.reuse import AGREES, NOT_BY_CHANGES, NOTHING_CHANGED, Changed, Let, Reuse
+from ...core.reuse import AGREES, NOT_BY_CHANGES, NOTHING_CHANGED, SEVERAL, Changed, Let, Reuse
 from ...errors import first_line
 from ..hooks import guard
 from ..run_values import Values
@@ -28,6 +28,7 @@ from .watch import Started
 
 MOST_TRIED = 32  # changes, each of which is a run of eager
 MOST_TOLD = 6  # of the others
+_OF_INPUTS = ("state[", "argument[")
 MOST_EARLIER = 4  # calls that may have compiled what runs
 
 
@@ -128,11 +129,11 @@ class Explained:
             return Reuse(*calls, unknown=AGREES)
         if not changes:
             return Reuse(*calls, unknown=NOTHING_CHANGED)
-        sets = _decisive(asked, changes[:MOST_TRIED])
+        sets, unknown = _decisive(asked, changes)
         of_sets = {change.name for some in sets for change in some}
         others = dict.fromkeys(change.name for change in changes if change.name not in of_sets)
         reasons = tuple(tuple(Changed(c.name, c.was, c.now) for c in some) for some in sets)
-        return Reuse(*calls, reasons, tuple(others)[:MOST_TOLD], "" if reasons else NOT_BY_CHANGES)
+        return Reuse(*calls, reasons, tuple(others)[:MOST_TOLD], unknown)
 
 
 class _Rerun(EagerRerun):
@@ -146,7 +147,7 @@ class _Rerun(EagerRerun):
         super().returned(result)
 
     def evidence(self, compiled: Values) -> tuple[Evidence | None, str]:
-        after, self.compared = State(self.model, self.objects), True
+        after, self.compared = State(self.model, self.objects, files=True), True
         try:
             self.explained.explain(self, self._comparable(compiled) | self.state)
         finally:
@@ -163,25 +164,45 @@ class _Asked:
         self.differing = self._differing(rerun.measured(rerun.run(), compiled))
 
     def agrees_without(self, changes: Sequence[Change]) -> bool:
-        found = self.rerun.measured(self.rerun.run_without(changes), self.compiled)
-        return found.error is None and not self.differing & self._differing(found)
+        """Whether eager gives what the call gave where these are undone; what is undone itself, of the state
+        and the arguments, differs then. Not where eager raises."""
+        try:
+            found = self.rerun.measured(self.rerun.run_without(changes), self.compiled)
+        except Exception:  # noqa: BLE001 - the user's function may raise anything where its state is another
+            return False
+        differing = self._differing(found)
+        undone = {path for path in differing if path.startswith(_OF_INPUTS)}
+        return found.error is None and not (differing - undone) | (differing & self.differing)
 
     def _differing(self, found: Measurement) -> frozenset[str]:
-        return frozenset(signature.path for signature in judge(found, self.criterion).signatures)
+        """The places, without the call that they are of."""
+        signatures = judge(found, self.criterion).signatures
+        return frozenset(signature.path.partition("].")[2] or signature.path for signature in signatures)
 
 
-def _decisive(asked: _Asked, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
-    """Sets of changes: undone alone each makes eager agree, and where all others are undone it differs."""
-    alone = [change for change in changes if asked.agrees_without([change])]
-    if alone:
-        others = [change for change in changes if change not in alone]
-        return [(change,) for change in alone] if not others or not asked.agrees_without(others) else []
-    if not asked.agrees_without(changes):
-        return []
-    needed = list(changes)
-    for change in changes:
-        fewer = [one for one in needed if one is not change]
-        if fewer and asked.agrees_without(fewer):
-            needed = fewer
-    others = [change for change in changes if change not in needed]
-    return [tuple(needed)] if not others or not asked.agrees_without(others) else []
+def _decisive(asked: _Asked, changes: Sequence[Change]) -> tuple[list[tuple[Change, ...]], str]:
+    """Sets of changes: undone alone each makes eager agree, and where all others are undone it differs. Or
+    why there are none."""
+    alone = [change for change in changes[:MOST_TRIED] if asked.agrees_without([change])]
+    sets: list[tuple[Change, ...]] = [(change,) for change in alone]
+    if not sets and not asked.agrees_without(changes):
+        return [], NOT_BY_CHANGES
+    sets = sets or [tuple(_needed(asked, list(changes)))]
+    named = [change for some in sets for change in some]
+    others = [change for change in changes if change not in named]
+    return ([], SEVERAL) if others and asked.agrees_without(others) else (sets, "")
+
+
+def _needed(asked: _Asked, changes: list[Change]) -> list[Change]:
+    """Of changes that together make eager agree those that are needed: larger parts are left out first."""
+    size = max(1, len(changes) // 2)
+    while size:
+        start = 0
+        while start < len(changes):
+            fewer = changes[:start] + changes[start + size :]
+            if fewer and asked.agrees_without(fewer):
+                changes = fewer
+            else:
+                start += size
+        size //= 2
+    return changes

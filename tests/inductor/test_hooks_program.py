@@ -137,6 +137,44 @@ two(x).sum().backward()
 unseen(x)
 unseen(x)
 """
+BESIDE = """
+import torch
+
+FILTERED = {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
+gain, table = 1.0, {"old": 1.0}
+weight = torch.ones(3)
+
+class Config:
+    rate = 1.0
+
+def scaled(x):
+    if "new" in table and table["new"] is None:
+        raise KeyError("new")
+    return x * gain, (x * weight).sum()
+
+def rated(x, config):
+    return x * config.rate
+
+def cast(x, w):
+    return x * w if torch.is_autocast_enabled("cpu") else x * w * 2
+
+one, two, three = (
+    torch.compile(f, backend="eager", options=dict(FILTERED)) for f in (scaled, rated, cast)
+)
+x, config = torch.ones(3), Config()
+one(x)
+gain, table["new"] = 1.5, 7.0
+weight.fill_(1.5)
+del table["old"]
+one(x)
+two(x, config)
+config.rate = 3.0
+two(x, config)
+w = torch.ones(3, 3)
+three(x, w)
+with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+    three(x, w)
+"""
 KEYED = """
 import torch
 
@@ -266,6 +304,17 @@ def test_the_change_that_no_guard_sees_is_told_from_others_by_undoing_each(tmp_p
     [both] = two.reasons
     assert {change.name for change in both} == {"`gain`", "`bias`"}
     assert not unseen.reasons and unseen.unknown == NOT_BY_CHANGES
+
+
+def test_a_change_that_disturbs_something_else_is_no_reason(tmp_path: Path) -> None:
+    with serving(tmp_path, BESIDE, "eager") as worker:
+        [found] = answers(worker, ExplainReuse(OF_SCRIPT, (2, 4, 6), Criterion()))
+    scaled, rated, cast = found.calls
+    # To undo what fills `weight` would give the value of the second output at the first call.
+    assert scaled.reasons == ((Changed("`gain`", "1.0", "1.5"),),)
+    assert rated.reasons == ((Changed("`config.rate`", "absent", "3.0"),),)  # of a class without methods
+    assert cast.reasons == ((Changed("autocast on cpu", "off", "bfloat16"),),)
+    assert "grad mode" in cast.others
 
 
 @pytest.mark.live

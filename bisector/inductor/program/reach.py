@@ -9,6 +9,7 @@ import enum
 import functools
 import inspect
 import random
+import sys
 import sysconfig
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -288,7 +289,8 @@ def _methods(cls: type) -> list[Any]:
 
 def is_a_class_of_the_users(value: type) -> bool:
     """Whether the user wrote it, or one that it derives from, and it is no enumeration."""
-    return not issubclass(value, enum.Enum) and any(map(_methods, value.__mro__))
+    own = _is_a_module_of_the_users(sys.modules.get(value.__module__))
+    return not issubclass(value, enum.Enum) and (own or any(map(_methods, value.__mro__)))
 
 
 def is_an_object(value: Any) -> bool:
@@ -299,7 +301,7 @@ def is_an_object(value: Any) -> bool:
     return not isinstance(value, known) and is_a_class_of_the_users(type(value))
 
 
-def _is_a_module_of_the_users(module: types.ModuleType) -> bool:
+def _is_a_module_of_the_users(module: types.ModuleType | None) -> bool:
     return _is_the_users(getattr(module, "__file__", None) or "<frozen")
 
 

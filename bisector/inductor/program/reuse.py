@@ -175,9 +175,7 @@ class _Asked:
         return found.error is None and not (differing - undone) | (differing & self.differing)
 
     def _differing(self, found: Measurement) -> frozenset[str]:
-        """The places, without the call that they are of."""
-        signatures = judge(found, self.criterion).signatures
-        return frozenset(signature.path.partition("].")[2] or signature.path for signature in signatures)
+        return frozenset(signature.path for signature in judge(found, self.criterion).signatures)
 
 
 def _decisive(asked: _Asked, changes: Sequence[Change]) -> tuple[list[tuple[Change, ...]], str]:

@@ -56,8 +56,8 @@ from .reach import (
     reached,
 )
 
-DEPTH = 3  # containers within containers
-MOST_ENTRIES = 64  # of a container in which further containers are looked for
+DEPTH = 2  # containers within containers
+MOST_ENTRIES = 32  # of a container in which further containers are looked for
 MOST_CHANGES = 4  # that are told
 STRIDES, GRADIENTS = "the strides of", "whether gradients are required of"  # of an argument
 _OF_MODULES = ("_parameters", "_buffers", "_modules")

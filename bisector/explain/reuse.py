@@ -14,11 +14,13 @@ from bisector.core.reuse import Reuse
 from .study import Study
 
 _OF_CALL = re.compile(r"call\[(\d+)\]")
-MOST_CALLS = 4  # the first ones; later calls mostly have the same reason
+# The first one: later calls mostly have the same reason, and what eager leaves in objects of an earlier state
+# is not put back before them.
+MOST_CALLS = 1
 
 
 def explain_reuse(study: Study, case: Case, confirmed: Confirmed) -> tuple[Reuse, ...]:
-    """case: the one that was searched. One run of the script tells it of all calls."""
+    """case: the one that was searched. One run of the script, which ends behind the call."""
     sets = [found for found, proved in confirmed.causes if proved]
     sets += [repair.found for repair in confirmed.repairs if repair.confirmed]
     members = {member for found in sets for member in found.members}

@@ -162,7 +162,7 @@ def test_a_hook_the_mode_and_an_attribute_of_a_module_are_told() -> None:
     with torch.no_grad():
         layer.weight.zero_()
         found = changes(before, layer)
-    *words, of_weight, mode = [change.told for change in found.values()]
+    *words, mode, of_weight = [change.told for change in found.values()]
     assert words == [
         "the forward hooks of the module (none -> 1)",
         "whether the module is in training (True -> False)",

@@ -217,7 +217,12 @@ class State:
         found: list[Change] = []
         for slot in {**before.kept, **self.kept}:
             found += _changes(before.kept.get(slot), self.kept.get(slot))
-        return found + list(_changes_of_modes(before.modes, self.modes))
+        found += _changes_of_modes(before.modes, self.modes)
+        return sorted(found, key=_is_memory)  # of a model in training all of it changes
+
+
+def _is_memory(change: Change) -> bool:
+    return isinstance(change, _Held) and isinstance(change.place, Memory)
 
 
 def _slot(place: Place) -> tuple[type, str]:
@@ -330,25 +335,27 @@ def _as_compiled(leaf: Any) -> Mapping[str, str]:
 
 
 def _overlapping(flat: Sequence[Any], names: Sequence[str]) -> str:
-    leaves = zip(names, flat, strict=True)
-    tensors = [(name, leaf) for name, leaf in leaves if isinstance(leaf, torch.Tensor)]
-    pairs = [
-        f"`{first}` and `{second}`"
-        for i, (second, one) in enumerate(tensors)
-        for first, two in tensors[:i]
-        if _span(one) and _span(two) and max(_span(one)[0], _span(two)[0]) < min(_span(one)[1], _span(two)[1])
-    ]
+    spans = list[tuple[int, int, str]]()
+    for name, leaf in zip(names, flat, strict=True):
+        if isinstance(leaf, torch.Tensor) and (span := _span(leaf)) is not None:
+            spans.append((*span, name))
+    pairs, end, last = list[str](), 0, ""
+    for start, stop, name in sorted(spans):  # each with the one before it that reaches farthest
+        if start < end:
+            pairs.append(f"`{last}` and `{name}`")
+        if stop > end:
+            end, last = stop, name
     return ", ".join(pairs) or "none"
 
 
-def _span(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The first and the last byte that a tensor reaches; empty where it has no memory of its own."""
+def _span(tensor: torch.Tensor) -> tuple[int, int] | None:
+    """The first and the last byte that a tensor reaches; None where it has no memory of its own."""
     if tensor.layout is not torch.strided or not tensor.numel() or tensor.device.type == "meta":
-        return ()
+        return None
     try:
         start = tensor.data_ptr()
     except RuntimeError:  # a subclass that wraps others
-        return ()
+        return None
     reach = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return start, start + (reach + 1) * tensor.element_size()
 

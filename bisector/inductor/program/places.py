@@ -316,11 +316,13 @@ SETTINGS = (
 
 def is_same(one: Any, other: Any) -> bool:
     """Whether two values of a variable are the same: plain ones by what they are, others by identity."""
+    if one is other:
+        return True
     if isinstance(one, PLAIN):
         return type(one) is type(other) and repr(one) == repr(other)  # -0.0 and NaN too
     if type(one) in (tuple, frozenset) and type(one) is type(other) and len(one) == len(other):
         return all(map(is_same, one, other)) if isinstance(one, tuple) else bool(one == other)
-    return one is other
+    return False
 
 
 def in_words(value: Any) -> str:

@@ -43,7 +43,7 @@ class Began:
 
     def changes(self, earlier: Began) -> list[Change]:
         """Since an earlier call."""
-        return self.state.changes(earlier.state) + self.given.changes(earlier.given)
+        return self.given.changes(earlier.given) + self.state.changes(earlier.state)
 
 
 class Calls:

@@ -9,6 +9,7 @@ has many steps; they are taken where they are listed, and denied by name. Exerci
 from __future__ import annotations
 
 import functools
+import inspect
 import linecache
 import os
 import re
@@ -83,8 +84,11 @@ def _asking(handler: Callable[..., None]) -> Callable[..., None]:
 
 
 def _decision(code: types.CodeType, inst: Any) -> Step | None:
-    """None for an instruction of another's function, or without a place."""
+    """None for an instruction of another's function, of a generator, which goes on in Python as a whole, or
+    without a place."""
     at = inst.positions
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return None
     if at is None or at.lineno is None or at.col_offset is None or not is_of_the_program(code):
         return None
     goes_on = _GOES_ON.fullmatch(code.co_name)

@@ -182,13 +182,10 @@ class Answer:
         )  # fmt: skip
         return known.noted(*found.notes)
 
-    def with_reuses(self, found: tuple[Reuse, ...]) -> Answer:
-        """With why calls that run what earlier ones compiled give something else."""
-        return replace(self, reuses=found)
-
-    def with_steps(self, found: FoundSteps | None) -> Answer:
-        """With the steps of traced functions that make the difference."""
-        return replace(self, steps=found)
+    def with_why(self, reuses: tuple[Reuse, ...], steps: FoundSteps | None) -> Answer:
+        """With why calls that run what earlier ones compiled give something else, and the steps of traced
+        functions that make the difference."""
+        return replace(self, reuses=reuses, steps=steps)
 
     def with_shares(self, graded: Graded) -> Answer:
         """With what single decisions carry."""

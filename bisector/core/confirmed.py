@@ -58,6 +58,14 @@ class Confirmed:
     backends: frozenset[str] = frozenset()
     notes: tuple[Note, ...] = ()
 
+    @property
+    def proved_causes(self) -> list[MinimalSet[DecisionId]]:
+        return [cause for cause, proved in self.causes if proved]
+
+    @property
+    def proved_repairs(self) -> list[MinimalSet[DecisionId]]:
+        return [repair.found for repair in self.repairs if repair.confirmed]
+
 
 @dataclass(frozen=True)
 class Decided:

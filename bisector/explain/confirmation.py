@@ -96,8 +96,8 @@ def confirm(
 
 def summary(found: Confirmed, flags: Mapping[str, Mapping[str, Json]]) -> steps.Confirmed:
     """What is confirmed. flags: the settings of fixes by flags, as `confirm` was given them."""
-    causes = [cause.members for cause, proved in found.causes if proved]
-    repairs = [repair.found.members for repair in found.repairs if repair.confirmed]
+    causes = [cause.members for cause in found.proved_causes]
+    repairs = [repair.members for repair in found.proved_repairs]
     settings = [values for key, values in flags.items() if key not in found.refuted]
     return steps.Confirmed(causes, repairs, settings, found.not_shown)
 

@@ -238,8 +238,7 @@ class Explanation:
         if self.decided is not None:
             known = known.with_decided(self.decided)
         if self.confirmed is not None:
-            known = known.with_confirmed(self.confirmed).with_reuses(self.reuses)
-            known = known.with_steps(self.steps)
+            known = known.with_confirmed(self.confirmed).with_why(self.reuses, self.steps)
         if self.graded is not None:
             known = known.with_shares(self.graded)
         if self.family is not None:

@@ -3,17 +3,15 @@ that is a confirmed cause, or part of what repairs."""
 
 from __future__ import annotations
 
-import re
-
 from bisector.core.case import Case
 from bisector.core.confirmed import Confirmed
 from bisector.core.kinds import CACHE, GUARD
 from bisector.core.protocol import ExplainReuse, Failed
+from bisector.core.reduction.script import diverging_calls
 from bisector.core.reuse import Reuse
 
 from .study import Study
 
-_OF_CALL = re.compile(r"call\[(\d+)\]")
 # The first one: later calls mostly have the same reason, and what eager leaves in objects of an earlier state
 # is not put back before them.
 MOST_CALLS = 1
@@ -21,21 +19,14 @@ MOST_CALLS = 1
 
 def explain_reuse(study: Study, case: Case, confirmed: Confirmed) -> tuple[Reuse, ...]:
     """case: the one that was searched. One run of the script, which ends behind the call."""
-    sets = [found for found, proved in confirmed.causes if proved]
-    sets += [repair.found for repair in confirmed.repairs if repair.confirmed]
+    sets = (*confirmed.proved_causes, *confirmed.proved_repairs)
     members = {member for found in sets for member in found.members}
     guards = (member for member in members if member.kind == GUARD.name)
     numbers = sorted({int(member.node.removeprefix("call")) for member in guards})
     if any(member.kind == CACHE.name for member in members):
-        numbers += _diverging(study)
+        numbers += [int(place) + 1 for place in diverging_calls(study.signatures)]
     if not numbers or study.exhausted() is not None:
         return ()
     asked = ExplainReuse(study.about(case), tuple(numbers[:MOST_CALLS]), study.criterion)
     found = study.lab.ask(asked)
     return () if isinstance(found, Failed) else found.calls
-
-
-def _diverging(study: Study) -> list[int]:
-    """The numbers of the calls that diverge, from 1."""
-    found = (_OF_CALL.match(signature.path) for signature in study.signatures)
-    return sorted({int(match[1]) + 1 for match in found if match is not None})

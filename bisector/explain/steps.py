@@ -38,8 +38,7 @@ def find_steps(study: Study, case: Case, confirmed: Confirmed) -> FoundSteps | N
 def _to_blame(confirmed: Confirmed) -> list[DecisionId] | None:
     """The functions whose tracing is a confirmed cause or repairs; none where that is a setting of Dynamo's;
     None where it is something else."""
-    sets = [found for found, proved in confirmed.causes if proved]
-    sets = sets or [repair.found for repair in confirmed.repairs if repair.confirmed]
+    sets = confirmed.proved_causes or confirmed.proved_repairs
     members = [member for found in sets for member in found.members]
     if not members or any(member.kind not in (FRAME.name, CONFIG.name) for member in members):
         return None

@@ -42,14 +42,15 @@ class KeptStorages:
 
     def _holds(self, storage: torch.UntypedStorage) -> bool:
         earlier = self._copies.get(_place(storage))
-        return earlier is not None and torch.equal(_as_bytes(earlier), _as_bytes(storage))
+        return earlier is not None and torch.equal(as_bytes(earlier), as_bytes(storage))
 
 
 def _place(storage: torch.UntypedStorage) -> tuple[int, int, torch.device]:
     return storage.data_ptr(), storage.nbytes(), storage.device
 
 
-def _as_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
+def as_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
+    """A view of a storage."""
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore[call-overload, no-any-return]
 
 

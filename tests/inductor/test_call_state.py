@@ -13,7 +13,8 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
-from bisector.inductor.program.call_state import Change, Given, State, told
+from bisector.inductor.program.call_state import Change, State, told
+from bisector.inductor.program.given import Given, objects_given
 
 scale = 0.75
 rates = {"fast": 1.0, "slow": 0.1}
@@ -134,7 +135,7 @@ def test_what_a_function_reaches_is_told_part_by_part_and_undone(monkeypatch: py
 
 
 def test_an_object_that_the_call_is_given_is_looked_into() -> None:
-    given = Given(step, (Expert(),), {}).objects()
+    given = objects_given(step, (Expert(),), {})
     before = State(step, given)
     given["x"].gain = 2.0
     (change,) = State(step, given).changes(before)

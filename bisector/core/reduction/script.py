@@ -8,10 +8,10 @@ the same one in the whole script. Fewer calls can mean other graphs; such a case
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..case import WHOLE, Case
-from ..model import ProbeResult
+from ..model import ProbeResult, Signature
 from ..notes import Note
 from ..outcome import Outcome
 from ..search.minimal import Members, minimal_set
@@ -24,7 +24,7 @@ MOST_RUNS = 12  # of the script, for its calls; a loop in which every call adds 
 
 def up_to_the_first_call(problem: Problem) -> None:
     """End the script after the first call that diverges: what comes later costs time in each of its runs."""
-    diverging, calls = _diverging_calls(problem.default), calls_of(problem.default)
+    diverging, calls = diverging_calls(problem.default.signatures), calls_of(problem.default)
     if diverging and int(diverging[0]) < max(map(int, calls)):
         problem.first_interesting([problem.case.with_end(int(diverging[0]))])
 
@@ -46,7 +46,7 @@ def fewest_calls(problem: Problem) -> None:
     calls = calls_of(problem.default)
     if len(calls) > 1:
         smaller = _Compiled(problem, WHOLE.with_calls, MOST_RUNS)
-        _keep_fewest(problem, calls, smaller, [_diverging_calls(problem.default)[:1]])
+        _keep_fewest(problem, calls, smaller, [diverging_calls(problem.default.signatures)[:1]])
 
 
 def graphs_of(default: ProbeResult) -> list[str]:
@@ -61,9 +61,9 @@ def calls_of(default: ProbeResult) -> list[str]:
     return [str(number) for number in sorted(found)]
 
 
-def _diverging_calls(default: ProbeResult) -> list[str]:
+def diverging_calls(signatures: Iterable[Signature]) -> list[str]:
     """The places of the calls that diverge, in their order."""
-    places = [_CALL.match(signature.path) for signature in default.signatures]
+    places = [_CALL.match(signature.path) for signature in signatures]
     return [place[1] for place in places if place is not None]
 
 

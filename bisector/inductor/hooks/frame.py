@@ -43,8 +43,8 @@ def install() -> None:
     wrap(symbolic_convert.InliningInstructionTranslator, "check_inlineable", _inlined)
 
 
-def is_of_the_program(code: types.CodeType) -> bool:
-    """Whether it is no function of torch, of Python's library or of numbisect."""
+def may_be_left(code: types.CodeType) -> bool:
+    """Whether Python may run it instead: it is no function of torch, of Python's library or of numbisect."""
     file = code.co_filename
     pythons = file.startswith(_PYTHON) and "site-packages" not in file  # what is installed lies within
     return not pythons and not file.startswith((_TORCH, _OURS, "<"))
@@ -52,7 +52,7 @@ def is_of_the_program(code: types.CodeType) -> bool:
 
 def _decision(code: types.CodeType, does: str, where: str) -> Decision | None:
     """None for a function of another's."""
-    if not is_of_the_program(code):
+    if not may_be_left(code):
         return None
     file = code.co_filename
     name = getattr(code, "co_qualname", code.co_name).replace(".<locals>", "")

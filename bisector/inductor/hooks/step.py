@@ -28,7 +28,7 @@ from ...core import kinds
 from ...core.decision import DecisionId
 from ...core.steps import Step
 from ..control import current
-from .frame import is_of_the_program
+from .frame import may_be_left
 from .patching import HookUnavailable
 
 KIND = kinds.STEP
@@ -74,10 +74,11 @@ def _asking(handler: Callable[..., None]) -> Callable[..., None]:
             return handler(self, inst)
         if control.refuses(decision):
             unimplemented(gb_type="left to Python", context=decision.id, explanation="", hints=[])
+        if not control.lists(KIND.name):
+            return handler(self, inst)
         before = _nodes(self)
         handler(self, inst)
-        if control.lists(KIND.name):
-            control.take(replace(decision, becomes=_becomes(self, before)))
+        control.take(replace(decision, becomes=_becomes(self, before)))
         return None
 
     return traced
@@ -89,7 +90,7 @@ def _decision(code: types.CodeType, inst: Any) -> Step | None:
     at = inst.positions
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return None
-    if at is None or at.lineno is None or at.col_offset is None or not is_of_the_program(code):
+    if at is None or at.lineno is None or at.col_offset is None or not may_be_left(code):
         return None
     goes_on = _GOES_ON.fullmatch(code.co_name)
     name = goes_on[1] if goes_on is not None else code.co_name

@@ -9,8 +9,6 @@ torch. What is reached in other ways is not seen.
 from __future__ import annotations
 
 import contextvars
-import functools
-import inspect
 import os
 import random
 from collections import Counter
@@ -19,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 
 from ..generators import Generators
 from ..tensors import dtype_name
@@ -37,29 +34,22 @@ from .places import (
     Memory,
     Place,
     Randomness,
-    in_words,
-    is_same,
+    in_two_words,
 )
 from .reach import (
     CHANGING,
-    PLAIN,
+    Reached,
     attributes_of,
-    bound,
-    code_of,
-    functions,
     global_names,
-    held,
     hooks_of,
     is_an_object,
     is_own,
-    objects,
-    reached,
+    walk,
 )
 
 DEPTH = 2  # containers within containers
 MOST_ENTRIES = 32  # of a container in which further containers are looked for
 MOST_CHANGES = 4  # that are told
-STRIDES, GRADIENTS = "the strides of", "whether gradients are required of"  # of an argument
 _OF_MODULES = ("_parameters", "_buffers", "_modules")
 
 
@@ -106,44 +96,6 @@ class _Held(Change):
 
 
 @dataclass(frozen=True)
-class _OfArgument(Change):
-    """Of one argument, by its place among the leaves. what: of a tensor, what changed. before: the leaf of
-    the earlier call."""
-
-    index: int
-    what: str
-    before: Any
-
-    def of_inputs(self, flat: Sequence[Any]) -> Sequence[Any]:
-        made = list(flat)
-        made[self.index] = self._instead_of(made[self.index])
-        return made
-
-    def _instead_of(self, now: Any) -> Any:
-        before = self.before
-        if not isinstance(now, torch.Tensor):
-            return before
-        if self.what == GRADIENTS:
-            return now.detach().requires_grad_(before.requires_grad)
-        if self.what != STRIDES or now.shape != before.shape or 0 in before.stride():
-            return now
-        laid = torch.empty_strided(now.shape, before.stride(), dtype=now.dtype, device=now.device)
-        return laid.copy_(now.detach()).requires_grad_(now.requires_grad)
-
-
-@dataclass(frozen=True)
-class _Overlap(Change):
-    """Which arguments lie in the same memory."""
-
-    def of_inputs(self, flat: Sequence[Any]) -> Sequence[Any]:
-        return [_apart(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in flat]
-
-
-def _apart(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
-
-
-@dataclass(frozen=True)
 class _OfModes(Change):
     """Of a mode that belongs to the calling thread. device: of an autocast; empty for grad mode."""
 
@@ -179,18 +131,20 @@ class State:
     def _places(self) -> Iterator[Place]:
         yield from SETTINGS
         yield Environment("`os.environ`", os.environ)
-        for name, root in (("", self.model), *self.given.items()):
-            yield from _of_modules(root, name)
-            yield from _of_functions(root, name)
-            yield from _of_objects(root, name)
-            for argument, value in bound(root, name).items():
-                yield from _within(argument, value)
-            yield from self._of_tensors(root, name)
+        every = [walk(root, name) for name, root in (("", self.model), *self.given.items())]
+        for found in every:
+            yield from _of_modules(found)
+            yield from _of_functions(found)
+            for name, owner in found.objects.items():
+                yield from _attributes(name, owner)
+            for name, value in found.bound.items():
+                yield from _within(name, value)
+            yield from self._of_tensors(found)
         if self.files:
-            yield from _of_files(self.model)
+            yield from _of_files(every[0])
 
-    def _of_tensors(self, root: Any, name: str) -> Iterator[Place]:
-        for path, tensor in held(root, name):
+    def _of_tensors(self, found: Reached) -> Iterator[Place]:
+        for path, tensor in found.tensors():
             yield from (Hooks(f"the {sort} of `{path}`", hooks) for sort, hooks in hooks_of(tensor))
             if self.memory and tensor.layout is torch.strided and tensor.device.type != "meta":
                 yield Memory(f"the values of `{path}`", tensor)
@@ -205,7 +159,7 @@ class State:
     def tensors(self) -> Iterator[tuple[torch.Tensor, Place]]:
         """Those that something is bound to, with the place where it is."""
         for place, value in self.kept.values():
-            if isinstance(value, torch.Tensor) and not isinstance(place, Memory):
+            if isinstance(value, torch.Tensor):
                 yield value, place
 
     def has_drawn(self) -> bool:
@@ -248,14 +202,12 @@ def _changes(was: tuple[Place, Any] | None, now: tuple[Place, Any] | None) -> It
 
 def _entry(content: Any, part: Place) -> Any:
     """Of a container's content what belongs to one of its parts."""
-    at = part.entry if isinstance(part, Entry) else part.key[1]
+    at = part.key[1]
     return content.get(at, ABSENT) if isinstance(content, dict) else content[at]
 
 
 def _change(place: Place, before: Any, after: Any) -> Change:
-    was, now = place.words(before), place.words(after)
-    if was == now:
-        now = f"another {now}"
+    was, now = in_two_words(place.words(before), place.words(after))
     return _Held(place.name, was, now, place, before, after)
 
 
@@ -267,97 +219,6 @@ def _changes_of_modes(before: Modes, now: Modes) -> Iterator[Change]:
         if (on, dtype if on else None) != (was, was_dtype if was else None):
             told = [dtype_name(d) if is_on else "off" for is_on, d in ((was, was_dtype), (on, dtype))]
             yield _OfModes(f"autocast on {device}", told[0], told[1], before, device)
-
-
-# -- arguments --------------------------------------------------------------------------------------------
-
-
-class Given:
-    """The arguments that a call is given; of tensors what a compiler sees of them."""
-
-    def __init__(self, model: Any, args: Any, kwargs: Any) -> None:
-        self.flat = pytree.tree_leaves((args, kwargs))
-        self.names = _names(model, args, kwargs)
-        self.overlap = _overlapping(self.flat, self.names)
-        self.alike = [_as_compiled(leaf) for leaf in self.flat]
-
-    def objects(self) -> dict[str, Any]:
-        """Those that are neither tensors nor plain, by name."""
-        leaves = zip(self.names, self.flat, strict=True)
-        return {name: leaf for name, leaf in leaves if not isinstance(leaf, (torch.Tensor, *PLAIN))}
-
-    def changes(self, before: Given) -> list[Change]:
-        """What is not as in an earlier call."""
-        if self.names != before.names:
-            return [Change("what is given", ", ".join(before.names), ", ".join(self.names))]
-        found: list[Change] = []
-        for i, (was, now) in enumerate(zip(before.alike, self.alike, strict=True)):
-            name = f"`{self.names[i]}`"
-            if not isinstance(self.flat[i], torch.Tensor) and not is_same(before.flat[i], self.flat[i]):
-                one, other = in_words(before.flat[i]), in_words(self.flat[i])
-                other = f"another {other}" if one == other else other
-                found.append(_OfArgument(name, one, other, i, "", before.flat[i]))
-                continue
-            if was.keys() != now.keys():
-                one, other = in_words(before.flat[i]), in_words(self.flat[i])
-                found.append(_OfArgument(name, one, other, i, "", before.flat[i]))
-                continue
-            for what in now:
-                if was[what] != now[what]:
-                    about = f"{what} {name}".strip()
-                    found.append(_OfArgument(about, was[what], now[what], i, what, before.flat[i]))
-        if self.overlap != before.overlap:
-            found.append(_Overlap("arguments that overlap in memory", before.overlap, self.overlap))
-        return found
-
-
-def _names(model: Any, args: Any, kwargs: Any) -> list[str]:
-    """Of the leaves: `x`, `batch['mask']`, by the names of the parameters where these are known."""
-    code = code_of(model)
-    parameters = code.co_varnames[: code.co_argcount] if code is not None else ()
-    bound_first = isinstance(model, torch.nn.Module) or inspect.ismethod(model)
-    if bound_first or not (inspect.isfunction(model) or isinstance(model, functools.partial)):
-        parameters = parameters[1:]  # an object that is called
-    named = dict(enumerate(parameters[: len(args)])) if not isinstance(model, functools.partial) else {}
-    every = [(named.get(i, f"argument {i}"), value) for i, value in enumerate(args)]
-    found = []
-    for name, value in (*every, *kwargs.items()):
-        paths, _ = pytree.tree_flatten_with_path(value)
-        found += [f"{name}{pytree.keystr(path)}" for path, _ in paths]
-    return found
-
-
-def _as_compiled(leaf: Any) -> Mapping[str, str]:
-    if not isinstance(leaf, torch.Tensor):
-        return {"": in_words(leaf)}
-    strides = leaf.stride() if leaf.layout is torch.strided else leaf.layout
-    return {"": in_words(leaf), STRIDES: str(strides), GRADIENTS: str(leaf.requires_grad)}
-
-
-def _overlapping(flat: Sequence[Any], names: Sequence[str]) -> str:
-    spans = list[tuple[int, int, str]]()
-    for name, leaf in zip(names, flat, strict=True):
-        if isinstance(leaf, torch.Tensor) and (span := _span(leaf)) is not None:
-            spans.append((*span, name))
-    pairs, end, last = list[str](), 0, ""
-    for start, stop, name in sorted(spans):  # each with the one before it that reaches farthest
-        if start < end:
-            pairs.append(f"`{last}` and `{name}`")
-        if stop > end:
-            end, last = stop, name
-    return ", ".join(pairs) or "none"
-
-
-def _span(tensor: torch.Tensor) -> tuple[int, int] | None:
-    """The first and the last byte that a tensor reaches; None where it has no memory of its own."""
-    if tensor.layout is not torch.strided or not tensor.numel() or tensor.device.type == "meta":
-        return None
-    try:
-        start = tensor.data_ptr()
-    except RuntimeError:  # a subclass that wraps others
-        return None
-    reach = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return start, start + (reach + 1) * tensor.element_size()
 
 
 def told(changes: Sequence[Change], call: int) -> str:
@@ -384,8 +245,8 @@ def _distinct(places: Iterator[Place]) -> Iterator[Place]:
         yield place if number == 1 else replace(place, name=f"{place.name} ({number})")
 
 
-def _of_modules(model: Any, root: str) -> Iterator[Place]:
-    for prefix, owner in reached(model, root):
+def _of_modules(found: Reached) -> Iterator[Place]:
+    for prefix, owner in found.owners.items():
         if not isinstance(owner, torch.nn.Module):
             continue
         for path, module in owner.named_modules():
@@ -401,8 +262,8 @@ def _of_modules(model: Any, root: str) -> Iterator[Place]:
                 yield from _within(name, names[key])
 
 
-def _of_functions(model: Any, root: str) -> Iterator[Place]:
-    for function in functions(model, root):
+def _of_functions(found: Reached) -> Iterator[Place]:
+    for function in found.functions:
         names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for name, cell in names:
             yield (place := Cell(f"`{name}`", cell))
@@ -412,8 +273,8 @@ def _of_functions(model: Any, root: str) -> Iterator[Place]:
             yield from _within(name, function.__globals__[name])
 
 
-def _of_files(model: Any) -> Iterator[Place]:
-    files = {id(function.__globals__): function.__globals__ for function in functions(model)}
+def _of_files(found: Reached) -> Iterator[Place]:
+    files = {id(function.__globals__): function.__globals__ for function in found.functions}
     for names in files.values():
         for name, value in list(names.items()):
             if not name.startswith("__"):
@@ -421,11 +282,6 @@ def _of_files(model: Any) -> Iterator[Place]:
                 yield from _within(name, value)
                 if is_an_object(value):
                     yield from _attributes(name, value)
-
-
-def _of_objects(model: Any, root: str) -> Iterator[Place]:
-    for name, owner in objects(model, root):
-        yield from _attributes(name, owner)
 
 
 def _attributes(name: str, owner: Any) -> Iterator[Place]:

@@ -28,7 +28,8 @@ from ..rounding import finest_of
 from ..run_values import Values, measured
 from ..torch_state import Modes
 from . import call_values
-from .call_state import Change, Given, State
+from .call_state import Change, State
+from .given import objects_given
 from .reach import held
 
 NUDGES = 3  # a discontinuity is met by one ulp in about half of the draws
@@ -49,7 +50,7 @@ class EagerRerun:
     ) -> None:  # fmt: skip
         self.index, self.model, self.function, self.late = index, model, function, late
         flat, self.spec = pytree.tree_flatten((args, kwargs))
-        self.objects = Given(model, args, kwargs).objects()
+        self.objects = objects_given(model, args, kwargs)
         self.before = State(model, self.objects)
         self.inputs = tensors.snapshot(flat)
         self.requires_grad = tensors.grad_flags(flat)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from ..equality import digest
-from ..tensors import dtype_name
+from ..tensors import as_bytes, dtype_name
 from .reach import CHANGING, PLAIN
 
 MOST_WORDS = 60  # characters of a value
@@ -226,18 +226,14 @@ class Memory(Place):
         self.tensor.untyped_storage().copy_(value)
 
     def same(self, one: Any, other: Any) -> bool:
-        return one.nbytes() == other.nbytes() and torch.equal(_as_bytes(one), _as_bytes(other))
+        return one.nbytes() == other.nbytes() and torch.equal(as_bytes(one), as_bytes(other))
 
     def words(self, value: Any) -> str:
-        return f"values {digest([_as_bytes(value)])[:4]}"
+        return f"values {digest([as_bytes(value)])[:4]}"
 
     @property
     def key(self) -> tuple[int, object]:
         return self.tensor.untyped_storage().data_ptr(), "memory"
-
-
-def _as_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore[call-overload, no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,6 +319,11 @@ def is_same(one: Any, other: Any) -> bool:
     if type(one) in (tuple, frozenset) and type(one) is type(other) and len(one) == len(other):
         return all(map(is_same, one, other)) if isinstance(one, tuple) else bool(one == other)
     return False
+
+
+def in_two_words(was: str, now: str) -> tuple[str, str]:
+    """Of two values that are not the same: told apart where their words are not."""
+    return was, f"another {now}" if was == now else now
 
 
 def in_words(value: Any) -> str:

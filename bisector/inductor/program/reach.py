@@ -42,22 +42,27 @@ _LIBRARIES = (
 
 
 @dataclass
-class _Reached:
-    """Functions; objects by name that are no torch module, with plain attributes, classes and Python modules
-    of the user's among them; owners by name; values by name that are bound to arguments of a partial
-    function."""
+class Reached:
+    """functions: the one that was compiled, of a module its `forward` and those of its submodules, and those
+    of the user's own files that these call, or that are methods of the classes and objects that they use.
+    objects: of the user's classes, by name, with these classes and the user's Python modules. owners:
+    modules, optimizers and tensors by name: itself, the object of the method, arguments that are bound to it,
+    and what the functions take from around them. bound: values by name that are bound to arguments of a
+    partial function."""
 
     functions: list[types.FunctionType] = field(default_factory=list)
     objects: dict[str, Any] = field(default_factory=dict)
     owners: dict[str, Any] = field(default_factory=dict)
     bound: dict[str, Any] = field(default_factory=dict)
 
-
-def functions(model: Any, name: str = "") -> list[types.FunctionType]:
-    """The function that was compiled, of a module its `forward` and those of its submodules, and those of the
-    user's own files that these call, or that are methods of the classes and objects that they use. name: how
-    the program knows it, here and below; empty for what was compiled."""
-    return _walk(model, name).functions
+    def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Those that the owners hold, by name."""
+        for prefix, owner in self.owners.items():
+            if isinstance(owner, torch.Tensor):
+                yield prefix, owner
+                continue
+            for path, tensor in _held_by(owner):
+                yield f"{prefix}.{path}" if prefix else path, tensor
 
 
 def code_of(model: Any) -> types.CodeType | None:
@@ -72,27 +77,15 @@ def code_of(model: Any) -> types.CodeType | None:
     return function.__code__ if inspect.isfunction(function) else None
 
 
-def reached(model: Any, name: str = "") -> list[tuple[str, Any]]:
-    """The modules, optimizers and tensors that a compiled module, method or function uses: itself, the object
-    of the method, arguments that are bound to it, and what the functions take from around them, by name."""
-    return list(_walk(model, name).owners.items())
-
-
-def objects(model: Any, name: str = "") -> list[tuple[str, Any]]:
-    """The objects of the user's classes that it uses, these classes, and the user's Python modules, by
-    name."""
-    return list(_walk(model, name).objects.items())
-
-
-def bound(model: Any, name: str = "") -> dict[str, Any]:
-    """The values that are bound to arguments of what was compiled, by name."""
-    return _walk(model, name).bound
+def reached(model: Any) -> list[tuple[str, Any]]:
+    """The modules, optimizers and tensors that a compiled module, method or function uses, by name."""
+    return list(walk(model).owners.items())
 
 
 def variables(model: Any) -> Iterator[tuple[str, Any]]:
     """What it takes from around it, or was bound to, that is plain, a container, or draws random numbers; of
     the user's objects their attributes of this sort."""
-    found = _walk(model)
+    found = walk(model)
     seen = set[str]()
     for name, value in _named_values(found):
         if name not in seen and (isinstance(value, (*PLAIN, random.Random)) or type(value) in CONTAINERS):
@@ -100,7 +93,7 @@ def variables(model: Any) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _named_values(found: _Reached) -> Iterator[tuple[str, Any]]:
+def _named_values(found: Reached) -> Iterator[tuple[str, Any]]:
     yield from found.bound.items()
     for function in found.functions:
         yield from around(function).items()
@@ -123,14 +116,9 @@ def _slots_of(cls: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def held(model: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+def held(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors that what was compiled reaches besides its arguments, by name."""
-    for prefix, owner in reached(model, name):
-        if isinstance(owner, torch.Tensor):
-            yield prefix, owner
-            continue
-        for path, tensor in _held_by(owner):
-            yield f"{prefix}.{path}" if prefix else path, tensor
+    return walk(model).tensors()
 
 
 def _held_by(owner: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -203,8 +191,9 @@ def _global_names(code: types.CodeType) -> tuple[str, ...]:
 # -- the walk ---------------------------------------------------------------------------------------------
 
 
-def _walk(model: Any, name: str = "") -> _Reached:
-    found = _Reached()
+def walk(model: Any, name: str = "") -> Reached:
+    """All that it uses. name: how the program knows it; empty for what was compiled."""
+    found = Reached()
     left: list[tuple[str, Any, int]] = [(name, model, DEPTH)]
     seen = set[int]()
     while left and len(seen) < MOST_REACHED:
@@ -216,7 +205,7 @@ def _walk(model: Any, name: str = "") -> _Reached:
     return found
 
 
-def _led_to(found: _Reached, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _led_to(found: Reached, name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Notes what a value is, and gives what it leads to, by name."""
     if isinstance(value, OWNERS):
         found.owners.setdefault(name, value)

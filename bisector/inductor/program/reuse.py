@@ -22,8 +22,9 @@ from ...core.reuse import AGREES, NOT_BY_CHANGES, NOTHING_CHANGED, SEVERAL, Chan
 from ...errors import first_line
 from ..hooks import guard
 from ..run_values import Values
-from .call_state import Change, Given, State, told
+from .call_state import Change, State, told
 from .eager_rerun import EagerRerun
+from .given import Given
 from .watch import Started
 
 MOST_TRIED = 32  # changes, each of which is a run of eager
@@ -69,7 +70,7 @@ class Calls:
     def around(self, started: Started) -> Iterator[None]:
         """Tells the hook of guards which call is running."""
         given = Given(started.model, started.args, started.kwargs)
-        state = State(started.model, given.objects(), memory=self.whole, files=self.whole)
+        state = State(started.model, given.objects, memory=self.whole, files=self.whole)
         now = self.running = Began(started.index + 1, started.entry, state, given)
         earlier = self._compiled.setdefault(id(started.model), [])
         last = earlier[-1] if earlier else now

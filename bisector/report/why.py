@@ -23,7 +23,8 @@ def because(result: Document) -> str:
     """What follows the cause in the first line; empty where no reason is known."""
     if (found := next((one for one in result.reuses if one.reasons), None)) is not None:
         changed = conjunction([_changed(some) for some in found.reasons], "or")
-        at = f"; at call {found.call}" if len(result.reuses) > 1 else ":"
+        several = sum(cause.confirmed for cause in result.causes) > 1
+        at = f"; at call {found.call}" if several else ":"
         return f"{at} {changed} since call {found.since} compiled it, and {_MISSED[found.let]}"
     if result.steps is not None and result.steps.alone is Outcome.FAIL:
         return f": {conjunction(_named(result.steps))}"

@@ -13,22 +13,21 @@ BIAS = {"name": "`bias`", "was": "0.0", "now": "5.0"}
 
 def of_steps(alone: str, *steps: dict[str, str]) -> str:
     found = {"steps": list(steps), "alone": alone}
-    return shown(frame="frame:scaled@a.py:3", steps=found)
+    return shown("frame:scaled@a.py:3", steps=found)
 
 
-def printed(**reuse: Any) -> str:
+def printed(*more: str, **reuse: Any) -> str:
     found = {
         "entry": "step", "call": 3, "since": 1, "let": "guards", "reasons": [], "others": [], "unknown": "",
         **reuse,
     }  # fmt: skip
-    return shown(frame="guard:step@call3", reuses=[found])
+    return shown("guard:step@call3", *more, reuses=[found])
 
 
-def shown(frame: str, **why: Any) -> str:
-    cause = {
-        "decisions": [frame], "confirmed": True, "evidence": {"alone": "FAIL", "without_each": ["PASS"]}
-    }  # fmt: skip
-    result = samples.softmax_pair() | {"causes": [cause], "repairs": [], **why}
+def shown(*causes: str, **why: Any) -> str:
+    evidence = {"alone": "FAIL", "without_each": ["PASS"]}
+    found = [{"decisions": [cause], "confirmed": True, "evidence": evidence} for cause in causes]
+    result = samples.softmax_pair() | {"causes": found, "repairs": [], **why}
     return " ".join(terminal.render(sections.report(samples.document(result)), 100, color=False).split())
 
 
@@ -42,6 +41,11 @@ def test_the_first_line_names_what_changed_after_the_compile() -> None:
         "Call 3 of `step` runs what call 1 compiled. Eager gives what it gives where `rates['slow']` is 0.1 "
         "again, and not where all else that changed is undone (`unused`)." in text
     )
+
+
+def test_where_several_calls_are_causes_the_first_line_says_of_which_the_reason_is() -> None:
+    text = printed("guard:step@call4", reasons=[[SLOW]])
+    assert "at call 4 of `step`; at call 3 `rates['slow']` changed from 0.1 to 0.5" in text
 
 
 def test_changes_that_are_needed_together_and_alternatives_are_told_apart() -> None:

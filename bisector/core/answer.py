@@ -28,6 +28,7 @@ from .search.graded import Graded
 from .search.minimal import MinimalSet
 from .search_notes import MechanismAlone
 from .smaller import Neighbour
+from .standing import NOTHING, ByCall
 from .steps import FoundSteps
 from .trace import NodeTrace
 from .verdict import Verdict, VerdictClass, decided
@@ -60,13 +61,14 @@ class Answer:
     causes, fixes: each with whether it is confirmed. repro_fix: the ID of the fix that `--fixed` applies;
     repro_untried: why the script itself was not tried as one. repro_agrees: a repro was written and run, and
     does not diverge. not_shown: why the second process could confirm nothing, None where it could. script:
-    None where the script was not run under a fix.
+    None where the script was not run under a fix. by_call: a script that diverges as a whole, call by call.
     """
 
     target: str
     run: str
     environment: Mapping[str, Any]
     verdict: Verdict | None = None
+    by_call: ByCall = NOTHING
     criterion: Criterion = field(default_factory=Criterion)
     default: Measurement = field(default_factory=Measurement)
     first_bad_backend: str | None = None

@@ -44,6 +44,7 @@ class Case:
         A graph has the number that its decisions have, a call its place among the compiled calls from 0 on.
     until: of a whole script, the last call that is looked at, by its place; the script ends after it. None:
         it comes to its own end.
+    left_out: of a whole script, the lines on which statements begin that are left out of it.
     """
 
     unfuse: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ class Case:
     graphs: tuple[int, ...] = ()
     calls: tuple[int, ...] = ()
     until: int | None = None
+    left_out: tuple[int, ...] = ()
     base: Case | None = None
 
     @property
@@ -121,6 +123,9 @@ class Case:
 
     def with_end(self, call: int | None) -> Case:
         return replace(self, until=call)
+
+    def with_left_out(self, *lines: int) -> Case:
+        return replace(self, left_out=tuple(sorted(lines)))
 
 
 WHOLE = Case()

@@ -77,12 +77,13 @@ class EqualInputs:
     place: that call, with its evidence; None where there is none up to the call that diverges, or it is not
     known. unknown: why it is not, None where it is. channel: what carried the difference to the call that
     diverges, where no call made it, or to what the script says outside its calls; None where that was not
-    asked.
+    asked. calls: those that eager was run beside.
     """
 
     place: CompiledCall | None = None
     unknown: Reason | None = None
     channel: Channel | None = None
+    calls: tuple[CompiledCall, ...] = ()
 
 
 NOT_ASKED = EqualInputs(unknown=EagerNotBeside())

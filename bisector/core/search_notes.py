@@ -43,6 +43,14 @@ class CallsCompiledAlone(Note):
 
 
 @dataclass(frozen=True)
+class StatementsLeftOut(Note):
+    """lines: of code that the script has in the repro. of: those that it has as a whole."""
+
+    lines: int
+    of: int
+
+
+@dataclass(frozen=True)
 class SearchedInRegion(Note):
     """calls: of the region. of: those of the whole graph."""
 

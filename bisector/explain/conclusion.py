@@ -15,6 +15,7 @@ from bisector.core.flags import FlagWalk
 from bisector.core.graphinfo import Axis, GraphInfo
 from bisector.core.notes import Note
 from bisector.core.reduction.script import compiled_alone
+from bisector.core.script_text import program_lines, without
 from bisector.core.search_notes import (
     AllElementsNeeded,
     Dimension,
@@ -22,6 +23,7 @@ from bisector.core.search_notes import (
     InputsReplaced,
     SizeNotTried,
     SmallerCaseNotFollowed,
+    StatementsLeftOut,
 )
 from bisector.core.smaller import Reduced
 
@@ -36,6 +38,10 @@ def conclude_script(script: DivergingScript, case: Case, walk: FlagWalk, confirm
     by_denial = fixes.from_repairs(confirmed.held, script.source)
     ranked = fixes.ranked([*fixes.from_flags(walk), *by_denial])
     smaller = compiled_alone(script.default, case) if case.calls else []
+    if case.left_out:
+        whole = script.source
+        left = without(whole, case.left_out)
+        smaller = [*smaller, StatementsLeftOut(program_lines(left), program_lines(whole))]
     return Conclusion(fixes.with_proof(ranked, walk, confirmed), None, tuple(smaller))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from bisector.core.answer import Answer
 from bisector.core.backends import INDUCTOR
 from bisector.core.budget import BudgetSpent
+from bisector.core.by_call import by_call
 from bisector.core.case import WHOLE
 from bisector.core.criterion import Criterion
 from bisector.core.followed import Followed
@@ -24,6 +25,7 @@ from bisector.core.script_verdict import (
     script_verdict,
 )
 from bisector.core.shown import ScriptResult, is_exact, outputs_of
+from bisector.core.standing import NOTHING, ByCall
 from bisector.core.verdict import BY_VALUES, Verdict, VerdictClass
 
 from .divergence import Divergence, DivergingScript
@@ -86,12 +88,13 @@ class ScriptFinding(Finding):
     """A script that diverges, where none of its calls does by itself.
 
     criterion: what it is held to. rung: the first backend that shows it, as far as that is known. lines: the
-    printed ones that count.
+    printed ones that count. by_call: the script call by call.
     """
 
     criterion: Criterion = field(default_factory=Criterion)
     rung: str = INDUCTOR
     lines: tuple[PrintedLine, ...] = ()
+    by_call: ByCall = NOTHING
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ def answer_of(
         run=session.run.path.name,
         environment=session.described,
         verdict=finding.verdict,
+        by_call=finding.by_call if isinstance(finding, ScriptFinding) else NOTHING,
         criterion=criterion or chosen.study.criterion,
         default=finding.default,
         first_bad_backend=finding.first_bad_backend,
@@ -181,6 +185,7 @@ def of_script(session: Session, of_calls: Finding, seen: Seen, witness: Witness)
         criterion=seen.criterion,
         rung=witness.first_bad_backend or witness.last_rung,
         lines=witness.lines,
+        by_call=by_call(witness.eager, witness.compiled, witness.shown, seen.equal, seen.criterion),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from bisector.core.answer import Answer, Preflight
 from bisector.core.case import WHOLE, Case
-from bisector.core.confirmed import Decided
+from bisector.core.confirmed import Confirmed, Decided
 from bisector.core.fix import Conclusion
 from bisector.core.kinds import KINDS, STEP
 from bisector.core.model import Candidate
@@ -20,14 +21,15 @@ from bisector.core.reduction.script import (
     fewest_graphs,
     up_to_the_first_call,
 )
+from bisector.core.reduction.statements import fewest_statements
 from bisector.core.search_notes import DecisionsOfTheScript, LaterCallsDiverge
-from bisector.core.smaller import Reduced, Scope, Start
+from bisector.core.smaller import Anchor, Reduced, Scope, Start
 
 from .conclusion import conclude_script
 from .divergence import DivergingScript
 from .explanation import Explanation
 from .flags.curated import of_script
-from .reduction import reduce_case
+from .reduction import anchored_by, reduce_case
 from .reuse import explain_reuse
 from .run import Session
 from .steps import find_steps
@@ -59,7 +61,7 @@ class ScriptExplanation(Explanation):
             self.reuses = explain_reuse(self.study, decided.case, confirmed)
             if self.script.rung in STEP.rungs:
                 self.steps = find_steps(self.study, decided.case, confirmed)
-        self._reproduce(self._in_fewest_calls())
+        self._reproduce(self._shortest(confirmed))
 
     def _walk_flags(self) -> None:
         self._walk(of_script(self.script.call.devices, self.script.rung))
@@ -97,8 +99,15 @@ class ScriptExplanation(Explanation):
             return None
         return self._start_of(Reduced(case, default, {}), LaterCallsDiverge())
 
-    def _in_fewest_calls(self) -> Case:
-        """For the repro alone: fewer calls can mean other graphs, and so other decisions."""
+    def _shortest(self, confirmed: Confirmed) -> Case:
+        """For the repro alone: fewer statements, or else fewer calls. Either can mean other graphs, and so
+        other decisions."""
+        anchor = anchored_by([found for found, _ in confirmed.held])
+        if anchor is not None:
+            fewest = partial(fewest_statements, source=self.script.source)
+            found = self._reduce(self.whole, Anchor(anchor.repairs[:1]), fewest).case
+            if found != WHOLE:
+                return found
         case = self._reduce(self.whole, None, fewest_calls).case
         return self.start.case.with_end(None) if case == WHOLE else case
 

@@ -22,6 +22,7 @@ from bisector.core.repro_file import (
     run_by_python,
     usage,
 )
+from bisector.core.script_text import shortened
 
 from ..subject.targets import source_of
 
@@ -243,6 +244,8 @@ class Source:
 def text(script: Source, case: Case, spec: ScriptSpec) -> str:
     """case: what is compiled of the script."""
     source, fix = source_of(Path(script.path)), spec.fix
+    source, places = shortened(source, case.left_out) if case.left_out else (source, {})
+    printed = () if case.left_out else script.lines  # what is left prints other lines
     done = Statements() if fix is None else statements(fix)
     arguments = compile_arguments(fix)
     elsewhere = "pass  # it stands elsewhere in this file"
@@ -262,9 +265,9 @@ def text(script: Source, case: Case, spec: ScriptSpec) -> str:
         compared=COMPARED,
         end=run_by_python(TEST, [run_it, *CANNOT_TELL]),
         seed=script.seed,
-        printed=_PRINTED if script.lines else "",
+        printed=_PRINTED if printed else "",
         compare=_comparison(spec.criterion),
-        constants=_constants(case, script.lines) + _edits(fix),
+        constants=_constants(case, printed) + _edits(fix, places),
         called=_SOME if case.calls else _ALL,
         only=_ONLY if case.graphs else "",
         anew=_ANEW if isinstance(fix, CompileAnew) else "",
@@ -290,10 +293,12 @@ def _constants(case: Case, printed: tuple[PrintedLine, ...]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _edits(fix: PlainFix | None) -> str:
-    """Where the script is changed by a fix, as constants and a function."""
+def _edits(fix: PlainFix | None, places: Mapping[int, int]) -> str:
+    """Where the script is changed by a fix, as constants and a function. places: the lines that those of the
+    whole script have here, where some are left out."""
     if isinstance(fix, LeaveToPython):
-        entries = ", ".join(f"{line}: {python_literal(name)}" for name, line in fix.lines.items())
+        lines = {name: places.get(line, line) for name, line in fix.lines.items()}
+        entries = ", ".join(f"{line}: {python_literal(name)}" for name, line in lines.items())
         comment = "lines of functions of the script that --fixed leaves to Python"
         return f"DISABLED = {{{entries}}}  # {comment}\n{_DECORATED}"
     if isinstance(fix, CompileAnew):

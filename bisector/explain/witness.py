@@ -190,11 +190,12 @@ class Script:
         modes = (Mode.EAGER_BESIDE, Mode.COMPILED_BESIDE)
         control, compiled = self.runs.run_all([replace(self.runs.asked(mode), until=last) for mode in modes])
         found = first_unequal(control, compiled, witness.shown, criterion)
+        found = replace(found, calls=compiled.calls)
         if found.place is not None or found.unknown is not None:
             return replace(found, channel=carried)
         carried = carried if last is None else self._channel_to_call(last)
         if carried is not None and carried.carrier is Carrier.VALUES:
-            return EqualInputs(unknown=self._not_by_rounding(witness, criterion), channel=carried)
+            found = replace(found, unknown=self._not_by_rounding(witness, criterion))
         return replace(found, channel=carried)
 
     def _not_by_rounding(self, witness: Witness, criterion: Criterion) -> Reason | None:

@@ -327,6 +327,29 @@ class Steps:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FirstPlace:
+    """Where a script first differs: as of core.standing.Place. call: from 1."""
+
+    call: Count
+    of: Count
+    entry: str
+    path: str
+    by_compiled: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallStanding:
+    """As of core.standing.Standing. call: from 1."""
+
+    call: Count
+    entry: str
+    outputs: float | None
+    gradients: float | None
+    left: float | None
+    beyond: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class OtherCall:
     """Another call that diverges, numbered from 1. same_cause: None where that is not known."""
 
@@ -398,6 +421,8 @@ class Document:
     text_notes: tuple[str, ...]
     decisions: Annotated[Mapping[DecisionId, DecisionText], ByDecision]
     others: tuple[OtherCall, ...]
+    first_place: FirstPlace | None = field(default=None, metadata=LEFT_OUT)
+    calls: tuple[CallStanding, ...] = field(default=(), metadata=LEFT_OUT)
     reuses: tuple[Reuse, ...] = field(default=(), metadata=LEFT_OUT)
     steps: Steps | None = field(default=None, metadata=LEFT_OUT)
     family: Family | None = field(default=None, metadata=LEFT_OUT)

@@ -209,6 +209,11 @@ def _(note: searched.CallsCompiledAlone) -> str:
 
 
 @words.register
+def _(note: searched.StatementsLeftOut) -> str:
+    return f"the repro runs {note.lines} of its {note.of} lines of code: without the others it diverges alike"
+
+
+@words.register
 def _(note: searched.SearchedInRegion) -> str:
     return (
         f"decisions and flags were searched in a region of {note.calls} of {note.of} calls with the same "

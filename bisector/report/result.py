@@ -23,6 +23,7 @@ from bisector.core.script_tried import UnderFix
 from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour
+from bisector.core.standing import Place, Standing
 from bisector.core.steps import FoundSteps
 from bisector.core.trace import NodeTrace
 
@@ -86,6 +87,8 @@ def document_of(result: Result) -> Document:
         text_notes=tuple(words(note) for note in answer.notes),
         decisions=_decisions(answer),
         others=tuple(map(_other, answer.others)),
+        first_place=_first_place(answer.by_call.place),
+        calls=tuple(map(_standing, answer.by_call.standings)),
         reuses=answer.reuses,
         steps=None if answer.steps is None else _steps(answer.steps),
         family=None if answer.family is None else _family(answer.family),
@@ -108,6 +111,22 @@ def _verdict(answer: Answer) -> parts.VerdictPart:
         outputs=tuple(map(_output, answer.outputs)),
         criterion=_held(answer.criterion, answer.outputs),
     )
+
+
+def _first_place(found: Place | None) -> parts.FirstPlace | None:
+    if found is None:
+        return None
+    call, entry = found.call.number, found.call.entry
+    return parts.FirstPlace(
+        call=call, of=found.of, entry=entry, path=found.path, by_compiled=found.by_compiled
+    )
+
+
+def _standing(one: Standing) -> parts.CallStanding:
+    return parts.CallStanding(
+        call=one.call.number, entry=one.call.entry, outputs=one.outputs, gradients=one.gradients,
+        left=one.left, beyond=one.beyond,
+    )  # fmt: skip
 
 
 def _steps(found: FoundSteps) -> parts.Steps:

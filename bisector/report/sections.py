@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bisector.core.decision import DecisionId
 from bisector.core.verdict import VerdictClass
 
-from . import builds, changes, facts, family, labels, sentences, why
+from . import builds, by_call, changes, facts, family, labels, sentences, why
 from .blocks import (
     Bar,
     Block,
@@ -80,6 +80,7 @@ def report(result: Document, repro_source: str | None = None) -> Report:
         _files(result),
         _reproduction(result, repro_source),
         _verdict(result),
+        by_call.section(result),
         _causes(result, named),
         why.section(result),
         _repairs(result, named),

@@ -11,7 +11,7 @@ from bisector.core.kinds import KINDS
 from bisector.core.outcome import Outcome
 from bisector.core.verdict import Rule, VerdictClass
 
-from . import family, why
+from . import by_call, family, why
 from .document import Cause, Contrasted, Document, Nearest, Repair, VerdictPart
 from .words import (
     class_sentence,
@@ -59,14 +59,15 @@ def answer(result: Document) -> str:
         return f"No divergence of torch.compile: {stopped(verdict.reason)}"
     if verdict.class_ is VerdictClass.OWN_DIFFERENCE:
         agree = f"eager and torch.compile agree{_on_outputs(verdict)}"
-        return f"No divergence of torch.compile: {agree}, and {stopped(verdict.reason)}"
+        alike = "with compilation off the script does the same"
+        return f"No divergence of torch.compile: {alike}; {agree}, and {stopped(verdict.reason)}"
     if not result.diverges and verdict.first_bad_backend is not None:
         return f"torch.compile differs from eager: {verdict.reason}."
     if not result.diverges:
         reason = verdict.reason or class_sentence(verdict)
         return stopped(f"C{reason[1:]}" if reason.startswith("cannot tell") else f"No verdict: {reason}")
     doubt = f" (not confirmed: {result.unproved})" if result.unproved is not None else ""
-    return f"{_lead(verdict)}{_because(result)}{doubt}.{_last_word(result)}"
+    return f"{_lead(result)}{_because(result)}{doubt}.{_last_word(result)}"
 
 
 def _last_word(result: Document) -> str:
@@ -91,9 +92,14 @@ def _last_word(result: Document) -> str:
     return f"{agrees} But {stopped(differs)}" if differs else agrees
 
 
-def _lead(verdict: VerdictPart) -> str:
+def _lead(result: Document) -> str:
+    verdict = result.verdict
     if verdict.class_ is VerdictClass.RAISES:
         return str(verdict.reason)
+    return _differs(verdict) + by_call.where(result)
+
+
+def _differs(verdict: VerdictPart) -> str:
     if verdict.class_ is VerdictClass.COMPILED_WORSE and is_of_another_kind(verdict):
         return ANOTHER_FORM
     if verdict.class_ is VerdictClass.COMPILED_WORSE and is_beyond_rounding(verdict):

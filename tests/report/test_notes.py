@@ -101,6 +101,10 @@ SAID: list[tuple[Note, str]] = [
     (searched.GraphsCompiledAlone((2,), 3), "of its 3 graphs it diverges with g2 alone compiled"),
     (searched.GraphsCompiledAlone((0, 2), 3), "of its 3 graphs it diverges with g0 and g2 alone compiled"),
     (searched.CallsCompiledAlone((2,), 4), "of its 4 calls it diverges with call 2 alone compiled"),
+    (
+        searched.StatementsLeftOut(12, 30),
+        "the repro runs 12 of its 30 lines of code: without the others it diverges alike",
+    ),
     (searched.CallsCompiledAlone((2, 4), 4), "of its 4 calls it diverges with calls 2, 4 alone compiled"),
     (
         searched.SearchedInRegion(8, 900),

@@ -12,6 +12,7 @@ import random
 import sys
 import tempfile
 import time
+import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import replace
@@ -20,6 +21,7 @@ from typing import Any, NoReturn
 from unittest import mock
 
 import torch
+import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
@@ -46,7 +48,9 @@ from ...core.program import (
     with_events,
     without_its_own_words,
 )
+from ...core.protocol import CannotAnswer
 from ...core.reuse import Reuse
+from ...core.script_text import without
 from ...core.shown import not_compared, outputs_of
 from ...core.steps import Step
 from .. import compilation, control, torch_state
@@ -136,8 +140,10 @@ class _Left(BaseException):
 
 def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> Measurement:
     """Run the script once in this process, which is good for nothing afterwards. Of a case its graphs, its
-    calls and its end are obeyed: a script has nothing else to leave out."""
+    calls, its end and the statements that it leaves out are obeyed: a script has nothing else."""
     started = time.perf_counter()
+    if case.left_out:
+        options = _measured_alike(options, case)
     eager = wire.load(PlainRun, json.loads((Path(options.folder) / KEPT).read_text(encoding="utf-8")))
     compiled, decisions, without_effect = _compiled(options, candidate, case)
     if without_effect:
@@ -150,6 +156,36 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
     found = measurement_of(Measurement(outputs_of(eager, compiled, lines=lines)), decisions, "")
     unseen, same = not_compared(eager, compiled), len(compiled.calls)
     return replace(found, seconds=time.perf_counter() - started, unseen=unseen, same=same)
+
+
+def _measured_alike(options: ProgramOptions, case: Case) -> ProgramOptions:
+    """The options with the values that the case has with compilation off, without its statements. Of what it
+    prints nothing counts: its lines have other numbers. Raises CannotAnswer where it cannot be run."""
+    folder = Path(options.folder) / "-".join(map(str, ("without", *case.left_out)))
+    if not folder.exists():
+        made = tempfile.mkdtemp(dir=options.folder)
+        child = os.fork()
+        if child == 0:
+            _keep_in_eager(replace(options, folder=made), case)
+        _, status = os.waitpid(child, 0)
+        if status:
+            raise CannotAnswer("with compilation off, the script without these statements was not run")
+        with suppress(OSError):  # a probe beside this one was first
+            os.rename(made, folder)
+    return replace(options, folder=str(folder), lines=())
+
+
+def _keep_in_eager(options: ProgramOptions, case: Case) -> NoReturn:
+    """In a child of its own: run the script with compilation off, and keep its values."""
+    leave, status = os._exit, 1
+    try:
+        dynamo_config.disable = True
+        torch.set_num_threads(options.threads)
+        run = _run(options, case, {}, None, Mode.EAGER)
+        (Path(options.folder) / KEPT).write_text(json.dumps(wire.dump(run)), encoding="utf-8")
+        status = 0
+    finally:
+        leave(status)
 
 
 def explain_reuse(
@@ -225,7 +261,11 @@ _WITHOUT_LIMIT: dict[str, Json] = {
 
 
 def _run(
-    options: ProgramOptions, case: Case, arguments: Mapping[str, Json], explained: Explained | None
+    options: ProgramOptions,
+    case: Case,
+    arguments: Mapping[str, Json],
+    explained: Explained | None,
+    mode: Mode = Mode.COMPILED,
 ) -> PlainRun:
     """arguments: of torch.compile, in the place of the script's own."""
     calls: list[CompiledCall] = []
@@ -239,7 +279,7 @@ def _run(
             events.append(event)
 
     asked = WatchOptions(
-        mode=Mode.COMPILED, seed=options.seed, folder=options.folder, only=case.calls, until=case.until,
+        mode=mode, seed=options.seed, folder=options.folder, only=case.calls, until=case.until,
         arguments=arguments, backend=None if options.rung in (INDUCTOR, OWN) else options.rung,
     )  # fmt: skip
     asks_guards = control.current(kinds.GUARD.name) is not None
@@ -252,7 +292,7 @@ def _run(
         run_script.hear(sys.stderr, lambda text: note(said=text))
         with mock.patch.object(os, "_exit", _leave), redirect_stdout(printed):
             random.seed(options.seed)
-            execute(options.script)
+            execute(options.script, text=_text_of(options.script, case))
     except _Left as left:
         status = left.status
     except SystemExit as left:
@@ -267,6 +307,14 @@ def _run(
         ended=ended, status=status, printed=tuple(lines[:MOST_LINES]), cut=digest_of_rest(lines)
     )  # fmt: skip
     return with_events(run, calls, events)
+
+
+def _text_of(script: str, case: Case) -> str | None:
+    """What is run in the place of the file's text; None where nothing is."""
+    if not case.left_out:
+        return None
+    with tokenize.open(script) as file:
+        return without(file.read(), case.left_out)
 
 
 def _leave(status: int) -> NoReturn:

@@ -1,0 +1,56 @@
+"""The pass that leaves statements out of a script: what only looks at results, what nothing reads then, and,
+where the script is still long, whatever else it diverges without.
+
+What its text says is a guess (`script_names`); that the script diverges alike is asked of its runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from ..case import Case
+from ..script_names import LeftOut, ScriptNames
+from ..script_text import program_lines, without
+from .problem import Problem
+from .script import diverging_calls
+
+SHORT = 20  # lines of code: a script that has no more is read at once
+MOST_TRIED = 16  # cases after the guess; each takes a run in eager and two that compile
+AT_ONCE = 4
+
+
+def fewest_statements(problem: Problem, source: str) -> None:
+    """Leave out statements without which the script diverges the same way. source: its text."""
+    if not diverging_calls(problem.default.signatures):
+        return  # what it prints is known by the numbers of its lines
+    names = ScriptNames(source)
+    if not problem.first_interesting(_cases(problem.case, [names.cleaned(names.reports), names.reports])):
+        return
+    tried, size = {problem.case}, len(names.all)
+    while size > 1:
+        size = (size + 1) // 2
+        while _is_long(source, problem.case) and len(tried) <= MOST_TRIED:
+            some = _untried(names, problem.case, size, tried)[:AT_ONCE]
+            if not some:
+                break
+            tried.update(some)
+            problem.first_at_once(some)
+
+
+def _is_long(source: str, case: Case) -> bool:
+    return program_lines(without(source, case.left_out)) > SHORT
+
+
+def _cases(case: Case, left_out: Iterable[LeftOut]) -> Iterator[Case]:
+    return (case.with_left_out(*lines) for lines in left_out if lines)
+
+
+def _untried(names: ScriptNames, case: Case, size: int, tried: Collection[Case]) -> list[Case]:
+    """Cases with so many statements less, as long as names stay bound; the last ones first."""
+    left_out = frozenset(case.left_out)
+    outer = [one for one in names.all if one.first in left_out]
+    stay = [one for one in names.all if one.first not in left_out and not any(o.holds(one) for o in outer)]
+    stay.reverse()
+    parts = (frozenset(one.first for one in stay[at : at + size]) for at in range(0, len(stay), size))
+    fewer = (names.cleaned(left_out | part) for part in parts)
+    return [one for one in _cases(case, filter(names.binds_as_before, fewer)) if one not in tried]

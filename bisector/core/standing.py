@@ -1,0 +1,46 @@
+"""Where a script first differs from eager, and how far each of its calls is from eager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .notes import CallName
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a script first differs. of: how many compiled calls it makes. path: of the value. by_compiled:
+    it is what an argument holds afterwards, which eager was not seen to change."""
+
+    call: CallName
+    of: int
+    path: str
+    by_compiled: bool = False
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a call is from the run with compilation off: the largest difference over the largest value of
+    what it returns, of gradients, and of what arguments, parameters and buffers hold afterwards. It is 0
+    where all are bit-equal, infinite where they differ in more than values, None where there are none.
+
+    beyond: the first value that differs by more than rounding from eager on the very inputs of the call;
+    empty where none does, None where eager was not run on them.
+    """
+
+    call: CallName
+    outputs: float | None
+    gradients: float | None
+    left: float | None
+    beyond: str | None
+
+
+@dataclass(frozen=True)
+class ByCall:
+    """place: None where nothing differs at a call. standings: of all calls, in their order."""
+
+    place: Place | None = None
+    standings: tuple[Standing, ...] = ()
+
+
+NOTHING = ByCall()

@@ -1,0 +1,84 @@
+"""A script call by call: the place where it first differs, and how each call stands to eager."""
+
+from __future__ import annotations
+
+import math
+
+from bisector.core.by_call import by_call
+from bisector.core.criterion import Criterion
+from bisector.core.evidence import Evidence
+from bisector.core.model import Measurement, OutputMeasurement
+from bisector.core.notes import CallName
+from bisector.core.outcome import Outcome
+from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
+from bisector.core.reasons import SILENT
+from bisector.core.script_verdict import NOT_ASKED, EqualInputs
+from bisector.core.shown import ScriptResult
+from bisector.core.standing import Place
+
+
+def value(path: str, off: float = 0.0) -> OutputMeasurement:
+    return OutputMeasurement(
+        0, path, "float32", (4,), 4, n_diff=4 if off else 0, max_abs=off, scale=2.0,
+        frontier=((1.0, off),) if off else (),
+    )  # fmt: skip
+
+
+def call(index: int, *outputs: OutputMeasurement, beside: OutputMeasurement | None = None) -> CompiledCall:
+    evidence = None if beside is None else Evidence(Measurement((beside,)), None, None, (), ())
+    return CompiledCall(index, "step", outputs, beside=evidence)
+
+
+def differs_at(index: int, path: str) -> ScriptResult:
+    return ScriptResult(Outcome.FAIL, SILENT, index, path=path)
+
+
+LOSS, GRADIENT, WEIGHT = "output[0]", "grad[layers.1.weight]", "state[layers.1.weight]"
+EAGER = PlainRun((CompiledCall(0, "step"), CompiledCall(1, "step")))
+
+
+def test_each_call_says_how_far_what_it_returns_and_leaves_is_from_eager() -> None:
+    first = call(0, value(LOSS), value(GRADIENT, 1e-7))
+    second = call(1, value(LOSS, 0.5), value(GRADIENT), value(WEIGHT, 1.0))
+    run = PlainRun((first, second))
+    found = by_call(EAGER, run, differs_at(1, LOSS), NOT_ASKED, Criterion())
+    assert found.place == Place(CallName(2, "step"), 2, LOSS)
+    one, two = found.standings
+    assert (one.outputs, one.gradients, one.left) == (0.0, 5e-8, None)
+    assert (two.outputs, two.gradients, two.left) == (0.25, 0.0, 0.5)
+    assert one.beyond is two.beyond is None
+
+
+def test_the_place_is_the_one_on_equal_inputs_where_that_is_known() -> None:
+    run = PlainRun((call(0, value(LOSS)), call(1, value(LOSS, 0.5))))
+    beside = (call(0, beside=value(GRADIENT, 0.5)), call(1, beside=value(LOSS)))
+    equal = EqualInputs(beside[0], calls=beside)
+    found = by_call(EAGER, run, differs_at(1, LOSS), equal, Criterion())
+    assert found.place == Place(CallName(1, "step"), 2, GRADIENT)
+    assert [one.beyond for one in found.standings] == [GRADIENT, ""]
+
+
+def test_an_argument_that_eager_was_not_seen_to_change_is_changed_by_compiled() -> None:
+    argument = "argument[1]"
+    beside = call(0, beside=value(argument, 0.5))
+    run = PlainRun((call(0, value(argument, 0.5)),))
+    for effects, by_compiled in (
+        ((), True),
+        ((Effect(EffectKind.MUTATES, "argument 0"),), True),
+        ((Effect(EffectKind.MUTATES, "argument 1"),), False),
+    ):
+        eager = PlainRun((CompiledCall(0, "step", effects=effects),))
+        equal = EqualInputs(beside, calls=(beside,))
+        found = by_call(eager, run, differs_at(0, argument), equal, Criterion())
+        assert found.place is not None and found.place.by_compiled is by_compiled
+
+
+def test_of_another_form_is_infinitely_far() -> None:
+    shorter = OutputMeasurement(0, LOSS, "float32", (4,), 4, shape_compiled=(3,))
+    found = by_call(EAGER, PlainRun((call(0, shorter),)), differs_at(0, LOSS), NOT_ASKED, Criterion())
+    assert found.standings[0].outputs == math.inf
+
+
+def test_a_script_that_differs_outside_its_calls_has_no_place() -> None:
+    shown = ScriptResult(Outcome.FAIL, SILENT, path="line[2]")
+    assert by_call(EAGER, PlainRun((call(0, value(LOSS)),)), shown, NOT_ASKED, Criterion()).place is None

@@ -1,0 +1,59 @@
+"""Where a script differs first, in the first line, and the table of its calls, as the report says them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bisector.report import markdown, sections, sentences
+from tests.report import samples
+
+BY_CALL = "The largest difference over the largest value of what a call returns"
+
+
+def document(path: str, call: int = 6, of: int = 20, by_compiled: bool = False, **more: Any) -> Any:
+    place = {"call": call, "of": of, "entry": "step", "path": path, "by_compiled": by_compiled}
+    return samples.document(samples.softmax_pair() | {"first_place": place, **more})
+
+
+def standing(call: int, outputs: float, beyond: str | None = "") -> dict[str, Any]:
+    return {
+        "call": call, "entry": "step", "outputs": outputs, "gradients": None, "left": 1e-7, "beyond": beyond
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("grad[layers.1.weight]", ", first in the gradient of `layers.1.weight` after call 6 of 20,"),
+        ("grad[argument 1]", ", first in the gradient of argument 1 after call 6 of 20,"),
+        ("state[norm.running_mean]", ", first in `norm.running_mean` after call 6 of 20,"),
+        ("output[0]", ", first in output 0 of call 6 of 20,"),
+        ("shared memory", ", first in shared memory after call 6 of 20,"),
+    ],
+)
+def test_the_first_line_names_the_value_and_the_call(path: str, said: str) -> None:
+    assert said in sentences.answer(document(path))
+
+
+def test_of_a_script_that_makes_one_call_the_call_is_not_named() -> None:
+    assert ", first in output 1, because" in sentences.answer(document("output[1]", 1, 1))
+
+
+def test_an_argument_that_compiled_alone_changes_is_said_in_the_first_line() -> None:
+    said = "first in argument 0 (compiled changes it, and eager was not seen to)"
+    assert said in sentences.answer(document("argument[0]", 1, 1, by_compiled=True))
+
+
+def test_the_table_has_the_calls_around_the_first_that_differs() -> None:
+    calls = [standing(n, 1e-8 if n < 15 else 0.5, None if n > 15 else "") for n in range(1, 21)]
+    text = markdown.render(sections.report(document("grad[w]", 15, calls=calls)))
+    assert "\n| 14 |" in text and "\n| 3 |" not in text
+    assert "8 more calls" in text and BY_CALL in text
+    assert "up to call 15 what they return differs by at most 0.5" in text
+
+
+def test_a_script_of_one_call_has_no_table() -> None:
+    text = markdown.render(sections.report(document("output[0]", 1, 1, calls=[standing(1, 0.5)])))
+    assert BY_CALL not in text

@@ -31,7 +31,7 @@ def _place(
     eager: PlainRun, compiled: PlainRun, shown: ScriptResult, equal: EqualInputs, criterion: Criterion
 ) -> Place | None:
     if (call := equal.place) is not None:
-        path = _beyond(call, criterion) or ""
+        path = _differs(call, criterion) or ""
         return Place(_named(call), len(compiled.calls), path, not _eager_changes(eager, call, path))
     if shown.call is None or not shown.path:
         return None
@@ -56,8 +56,8 @@ def _standing(call: CompiledCall, beside: CompiledCall | None, criterion: Criter
     left = list[OutputMeasurement]()
     for output in call.outputs:
         groups.get(family(output.path), left).append(output)
-    beyond = None if beside is None else _beyond(beside, criterion)
-    return Standing(_named(call), _worst(groups["output"]), _worst(groups["grad"]), _worst(left), beyond)
+    differs = None if beside is None else _differs(beside, criterion)
+    return Standing(_named(call), _worst(groups["output"]), _worst(groups["grad"]), _worst(left), differs)
 
 
 def _worst(outputs: Iterable[OutputMeasurement]) -> float | None:
@@ -74,7 +74,7 @@ def _is_of_another_form(output: OutputMeasurement) -> bool:
     return Criterion().divergence(output) is not None
 
 
-def _beyond(call: CompiledCall, criterion: Criterion) -> str | None:
+def _differs(call: CompiledCall, criterion: Criterion) -> str | None:
     """As of `Standing`, of a call that eager was run beside."""
     if call.beside is None:
         return None

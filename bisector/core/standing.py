@@ -24,15 +24,15 @@ class Standing:
     what it returns, of gradients, and of what arguments, parameters and buffers hold afterwards. It is 0
     where all are bit-equal, infinite where they differ in more than values, None where there are none.
 
-    beyond: the first value that differs by more than rounding from eager on the very inputs of the call;
-    empty where none does, None where eager was not run on them.
+    differs: the first value that does not agree with eager on the very inputs of the call, by the tolerance
+    or by more than rounding makes within it; empty where all agree, None where eager was not run on them.
     """
 
     call: CallName
     outputs: float | None
     gradients: float | None
     left: float | None
-    beyond: str | None
+    differs: str | None
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,8 @@ $imports
                 values.append(f"{type(error).__name__}: {error}")
                 raise
             values.append([t.detach().clone() for t in with_tangents(as_tensors(leaves(result)))])
-            held = list(owner.parameters()) if isinstance(owner, torch.nn.Module) else []
+            is_module = isinstance(owner, torch.nn.Module)
+            held = [*owner.parameters(), *owner.buffers()] if is_module else []
             if isinstance(owner, torch.optim.Optimizer):
                 held = [p for group in owner.param_groups for p in group["params"]]
             pending.extend([*(t for t in leaves((args, kwargs)) if isinstance(t, torch.Tensor)), *held])
@@ -92,7 +93,7 @@ $imports
 
     pending, gradients, backward_ = [], [], torch.autograd.backward
 
-    def keep():  # arguments and parameters as the next call finds them, gradients as they were made
+    def keep():  # arguments, parameters and buffers as the next call finds them, gradients as they were made
         found = [t for t in pending if t.is_leaf]
         made = gradients or [t.grad for t in found]
         values.append([t.detach().clone() for t in (*found, *made) if t is not None])

@@ -13,8 +13,8 @@ _PATH = re.compile(r"(?P<family>\w+)\[(?P<name>.*?)\](?P<rest>.*)")
 _HEADER = ("call", "returns", "gradients", "leaves behind", "on equal inputs")
 _EXPLAINED = (
     "The largest difference over the largest value of what a call returns, of gradients, and of what "
-    "arguments, parameters and buffers hold afterwards; and the first value that is off by more than "
-    "rounding where eager has the inputs of that call."
+    "arguments, parameters and buffers hold afterwards; and the first value that does not agree where "
+    "eager has the inputs of that call."
 )
 
 
@@ -49,7 +49,7 @@ def _around(calls: tuple[CallStanding, ...], first: FirstPlace | None) -> tuple[
 
 def _row(one: CallStanding) -> tuple[str, ...]:
     worst = ("-" if value is None else number(value) for value in (one.outputs, one.gradients, one.left))
-    beside = "not seen" if one.beyond is None else _value(one.beyond) if one.beyond else "rounding"
+    beside = "not seen" if one.differs is None else _value(one.differs) if one.differs else "agrees"
     return (str(one.call), *worst, beside)
 
 

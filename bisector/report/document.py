@@ -346,7 +346,7 @@ class CallStanding:
     outputs: float | None
     gradients: float | None
     left: float | None
-    beyond: str | None
+    differs: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -125,7 +125,7 @@ def _first_place(found: Place | None) -> parts.FirstPlace | None:
 def _standing(one: Standing) -> parts.CallStanding:
     return parts.CallStanding(
         call=one.call.number, entry=one.call.entry, outputs=one.outputs, gradients=one.gradients,
-        left=one.left, beyond=one.beyond,
+        left=one.left, differs=one.differs,
     )  # fmt: skip
 
 

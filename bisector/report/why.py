@@ -26,9 +26,12 @@ def because(result: Document) -> str:
         several = sum(cause.confirmed for cause in result.causes) > 1
         at = f"; at call {found.call}" if several else ":"
         return f"{at} {changed} since call {found.since} compiled it, and {_MISSED[found.let]}"
-    if result.steps is not None and result.steps.alone is Outcome.FAIL:
-        return f": {conjunction(_named(result.steps))}"
-    return ""
+    if (steps := result.steps) is None or steps.alone is Outcome.PASS:
+        return ""
+    if steps.alone is Outcome.FAIL:
+        return f": {conjunction(_named(steps))}"
+    places = [f"`{step.code}` ({step.where})" for step in steps.steps]
+    return f"; it agrees where Python runs {conjunction(places)}"
 
 
 def section(result: Document) -> Section | None:

@@ -46,7 +46,7 @@ def test_each_call_says_how_far_what_it_returns_and_leaves_is_from_eager() -> No
     one, two = found.standings
     assert (one.outputs, one.gradients, one.left) == (0.0, 5e-8, None)
     assert (two.outputs, two.gradients, two.left) == (0.25, 0.0, 0.5)
-    assert one.beyond is two.beyond is None
+    assert one.differs is two.differs is None
 
 
 def test_the_place_is_the_one_on_equal_inputs_where_that_is_known() -> None:
@@ -55,7 +55,7 @@ def test_the_place_is_the_one_on_equal_inputs_where_that_is_known() -> None:
     equal = EqualInputs(beside[0], calls=beside)
     found = by_call(EAGER, run, differs_at(1, LOSS), equal, Criterion())
     assert found.place == Place(CallName(1, "step"), 2, GRADIENT)
-    assert [one.beyond for one in found.standings] == [GRADIENT, ""]
+    assert [one.differs for one in found.standings] == [GRADIENT, ""]
 
 
 def test_an_argument_that_eager_was_not_seen_to_change_is_changed_by_compiled() -> None:

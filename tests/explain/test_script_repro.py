@@ -15,7 +15,7 @@ import pytest
 from bisector.core.case import WHOLE, Case
 from bisector.core.criterion import Criterion
 from bisector.core.decision import DecisionId
-from bisector.core.fix import SetFlags, UseBackend
+from bisector.core.fix import LeaveToPython, SetFlags, UseBackend
 from bisector.core.fix_source import by_name, paste_lines
 from bisector.core.printed import PrintedLine
 from bisector.core.protocol import ScriptSpec
@@ -74,6 +74,35 @@ Ran = Callable[..., tuple[int, list[str]]]
 def ran(warm: str, tmp_path: Path) -> Ran:
     """Runs the file of a script by a Python that has torch imported."""
     return partial(run, warm, tmp_path)
+
+
+LONG = """
+import torch
+
+# what nobody needs
+def unused():
+    pass
+
+def told(x):
+    return x + (1 if torch.compiler.is_compiling() else 0)
+
+def doubled(x):
+    return told(x) * 2
+
+out = torch.compile(doubled, backend="eager")(torch.ones(3))
+print(out)
+"""
+
+
+def test_without_some_statements_it_shows_the_same_and_is_repaired_where_the_function_stands_now(
+    ran: Ran,
+) -> None:
+    line = {text: number for number, text in enumerate(LONG.splitlines(), 1)}
+    shorter = WHOLE.with_left_out(line["def unused():"], line["print(out)"])
+    fix = LeaveToPython({"told": line["def told(x):"]})
+    status, said = ran(LONG, fix, case=shorter, lines=(PrintedLine(0),))
+    assert (status, said[0]) == (1, DIFFERS)
+    assert ran(LONG, fix, "--fixed", case=shorter, lines=(PrintedLine(0),))[0] == 0
 
 
 def test_it_shows_what_differs(tmp_path: Path) -> None:

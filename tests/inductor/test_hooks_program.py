@@ -212,6 +212,19 @@ def outer(x, table):
 
 torch.compile(outer, backend="eager", fullgraph=True)(torch.ones(3), {})
 """
+LONGER = """
+import torch
+
+def told(x):
+    return x + (1 if torch.compiler.is_compiling() else 0)
+
+x = torch.ones(3)
+made = torch.compile(told, backend="eager")
+made(x)
+x = x * 3
+made(x)
+print("three times", x)
+"""
 OF_SCRIPT = About(PROGRAM, WHOLE, None, {})
 
 
@@ -249,6 +262,27 @@ def probing(folder: Path, text: str, rung: str, lines: tuple[PrintedLine, ...] =
             return measured(worker, Candidate(base, frozenset(members)))
 
         yield probe
+
+
+def test_without_some_statements_the_script_is_measured_against_its_own_run_in_eager(
+    tmp_path: Path,
+) -> None:
+    line = {text: number for number, text in enumerate(LONGER.splitlines(), 1)}
+    first_call = LONGER.splitlines().index("made(x)") + 1
+    shorter = WHOLE.with_left_out(first_call, line['print("three times", x)'])
+    emptied = WHOLE.with_left_out(line["x = torch.ones(3)"])
+    frame = f"frame:told@script.py:{line['def told(x):']}"
+    with serving(tmp_path, LONGER, "eager") as worker:
+        default, denied, broken = answers(
+            worker,
+            RunProbe(About(PROGRAM, shorter, None, {}), Candidate()),
+            RunProbe(About(PROGRAM, shorter, None, {}), Candidate.deny([frame])),
+            RunProbe(About(PROGRAM, emptied, None, {}), Candidate()),
+        )
+    values = [output for output in default.outputs if output.path.endswith("output[0]")]
+    assert [(value.path, value.n_diff, value.scale) for value in values] == [("call[0].output[0]", 3, 3.0)]
+    assert not any(output.n_diff for output in denied.outputs)
+    assert not broken.outputs
 
 
 @pytest.fixture(scope="module")

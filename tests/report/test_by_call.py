@@ -17,9 +17,9 @@ def document(path: str, call: int = 6, of: int = 20, by_compiled: bool = False, 
     return samples.document(samples.softmax_pair() | {"first_place": place, **more})
 
 
-def standing(call: int, outputs: float, beyond: str | None = "") -> dict[str, Any]:
+def standing(call: int, outputs: float, differs: str | None = "") -> dict[str, Any]:
     return {
-        "call": call, "entry": "step", "outputs": outputs, "gradients": None, "left": 1e-7, "beyond": beyond
+        "call": call, "entry": "step", "outputs": outputs, "gradients": None, "left": 1e-7, "differs": differs
     }  # fmt: skip
 
 
@@ -57,3 +57,12 @@ def test_the_table_has_the_calls_around_the_first_that_differs() -> None:
 def test_a_script_of_one_call_has_no_table() -> None:
     text = markdown.render(sections.report(document("output[0]", 1, 1, calls=[standing(1, 0.5)])))
     assert BY_CALL not in text
+
+
+def test_where_the_script_does_the_same_with_compilation_off_the_first_line_says_so() -> None:
+    result = samples.agrees()
+    reason = "the script's own comparison fails with compilation off too"
+    result["verdict"] |= {"class": "own-difference", "rule": "script", "reason": reason}
+    said = sentences.answer(samples.document(result))
+    assert said.startswith("No divergence of torch.compile: with compilation off the script does the same; ")
+    assert said.endswith(f"and {reason}.")

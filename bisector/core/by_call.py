@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from .accuracy import is_beyond_local
@@ -13,9 +14,9 @@ from .outcome import Outcome
 from .program import CompiledCall, EffectKind, PlainRun
 from .script_verdict import EqualInputs
 from .shown import ScriptResult
-from .standing import ByCall, Place, Standing
+from .standing import ByCall, Place, Standing, Value
 
-ARGUMENT = "argument"
+_OF_ARGUMENT = re.compile(r"(?:grad\[argument |argument\[)(\d+)\]")
 
 
 def by_call(
@@ -31,20 +32,39 @@ def _place(
     eager: PlainRun, compiled: PlainRun, shown: ScriptResult, equal: EqualInputs, criterion: Criterion
 ) -> Place | None:
     if (call := equal.place) is not None:
-        path = _differs(call, criterion) or ""
-        return Place(_named(call), len(compiled.calls), path, not _eager_changes(eager, call, path))
+        paths = _differing(call, criterion)
+        known = _in_eager(eager, call)
+        values = tuple(Value(path, _argument(known, path), _is_kept(known, path)) for path in paths)
+        return Place(_named(call), len(compiled.calls), values)
     if shown.call is None or not shown.path:
         return None
-    return Place(_named(compiled.calls[shown.call]), len(compiled.calls), shown.path)
+    call = compiled.calls[shown.call]
+    value = Value(shown.path, _argument(_in_eager(eager, call), shown.path))
+    return Place(_named(call), len(compiled.calls), (value,))
 
 
-def _eager_changes(eager: PlainRun, call: CompiledCall, path: str) -> bool:
-    """Whether eager may change what the path names; only an argument is known not to be changed."""
-    same = [one for one in eager.calls if (one.index, one.entry) == (call.index, call.entry)]
-    if family(path) != ARGUMENT or not same:
-        return True
-    name = path.replace("[", " ").partition("]")[0]
-    return any(effect.kind is EffectKind.MUTATES and effect.name == name for effect in same[0].effects)
+def _in_eager(eager: PlainRun, call: CompiledCall) -> CompiledCall | None:
+    """The same call of the run with compilation off; None where it is not known to be the same."""
+    same = (one for one in eager.calls if (one.index, one.entry) == (call.index, call.entry))
+    return next(same, None)
+
+
+def _argument(known: CompiledCall | None, path: str) -> str:
+    """The name of the argument that a path is about; empty where it is about none, or has no name."""
+    found = _OF_ARGUMENT.match(path)
+    if found is None or known is None:
+        return ""
+    number = int(found[1])
+    return known.arguments[number] if number < len(known.arguments) else ""
+
+
+def _is_kept(known: CompiledCall | None, path: str) -> bool:
+    """Whether a path is about a tensor argument that eager was not seen to change."""
+    found = re.fullmatch(r"argument\[(\d+)\]", path)
+    if known is None or found is None:
+        return False
+    changed = {effect.name for effect in known.effects if effect.kind is EffectKind.MUTATES}
+    return f"argument {found[1]}" not in changed
 
 
 def _named(call: CompiledCall) -> CallName:
@@ -56,8 +76,8 @@ def _standing(call: CompiledCall, beside: CompiledCall | None, criterion: Criter
     left = list[OutputMeasurement]()
     for output in call.outputs:
         groups.get(family(output.path), left).append(output)
-    differs = None if beside is None else _differs(beside, criterion)
-    return Standing(_named(call), _worst(groups["output"]), _worst(groups["grad"]), _worst(left), differs)
+    worst = _worst(groups["output"]), _worst(groups["grad"]), _worst(left)
+    return Standing(_named(call), *worst, None if beside is None else _differs(beside, criterion))
 
 
 def _worst(outputs: Iterable[OutputMeasurement]) -> float | None:
@@ -76,12 +96,17 @@ def _is_of_another_form(output: OutputMeasurement) -> bool:
 
 def _differs(call: CompiledCall, criterion: Criterion) -> str | None:
     """As of `Standing`, of a call that eager was run beside."""
-    if call.beside is None:
+    if call.beside is None or judge(call.beside.default, criterion).outcome is Outcome.UNRESOLVED:
         return None
-    found = judge(call.beside.default, criterion)
-    if found.signatures:
-        return found.signatures[0].path
-    if found.outcome is Outcome.UNRESOLVED:
-        return None
-    beside = call.beside
-    return next((o.path for o in beside.default.outputs if is_beyond_local(o, beside)), "")
+    return next(iter(_differing(call, criterion)), "")
+
+
+def _differing(call: CompiledCall, criterion: Criterion) -> list[str]:
+    """The paths of the first value that it returns, and of the first that it leaves behind, of those that do
+    not agree on equal inputs."""
+    if (beside := call.beside) is None:
+        return []
+    paths = [signature.path for signature in judge(beside.default, criterion).signatures]
+    paths = paths or [output.path for output in beside.default.outputs if is_beyond_local(output, beside)]
+    first = {family(path) == "output": path for path in reversed(paths)}
+    return sorted(first.values(), key=paths.index)

@@ -127,7 +127,8 @@ class CompiledCall:
     of its values could not be compared, and why. same: how many values besides the outputs are the same:
     names, numbers and the like.
 
-    effects: what else it did, of a run with compilation off; code: where it is written, as `file:line`. key:
+    effects: what else it did, of a run with compilation off; code: where it is written, as `file:line`;
+    arguments: the names of what it was given, by the place that paths have. key:
     what it is known by where the script calls from several threads, so that the order of its calls is chance.
 
     beside: what the call gave, against eager on the very inputs that it had, where that was run too;
@@ -142,6 +143,7 @@ class CompiledCall:
     same: int = 0
     effects: tuple[Effect, ...] = ()
     code: str = ""
+    arguments: tuple[str, ...] = ()
     key: str = ""
     classes: tuple[str, ...] = ()
     beside: Evidence | None = None

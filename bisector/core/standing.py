@@ -8,14 +8,24 @@ from .notes import CallName
 
 
 @dataclass(frozen=True)
+class Value:
+    """A value of a call, by its path. argument: the name of the one that it belongs to, empty where that is
+    none or not known. by_compiled: it is what an argument holds afterwards, which eager was not seen to
+    change."""
+
+    path: str
+    argument: str = ""
+    by_compiled: bool = False
+
+
+@dataclass(frozen=True)
 class Place:
-    """Where a script first differs. of: how many compiled calls it makes. path: of the value. by_compiled:
-    it is what an argument holds afterwards, which eager was not seen to change."""
+    """Where a script first differs. of: how many compiled calls it makes. values: the first that the call
+    returns, and the first that it leaves behind, of those that differ."""
 
     call: CallName
     of: int
-    path: str
-    by_compiled: bool = False
+    values: tuple[Value, ...]
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from bisector.core.standing import Value
+
 from .blocks import Paragraph, Section, Table, Tone, cell
 from .document import CallStanding, Document, FirstPlace
-from .words import number
+from .words import conjunction, number
 
 MOST_ROWS = 12  # of the table; result.json has all
 _PATH = re.compile(r"(?P<family>\w+)\[(?P<name>.*?)\](?P<rest>.*)")
@@ -21,11 +23,16 @@ _EXPLAINED = (
 def where(result: Document) -> str:
     """What follows the verdict in the first line; empty where no call differs."""
     found = result.first_place
-    if found is None or not found.path:
+    if found is None or not found.values:
         return ""
-    at = f" {'of' if found.path.startswith('output') else 'after'} call {found.call} of {found.of}"
-    changed = " (compiled changes it, and eager was not seen to)" if found.by_compiled else ""
-    return f", first in {_value(found.path)}{at if found.of > 1 else ''}{changed}"
+    returned = all(value.path.startswith("output") for value in found.values)
+    at = f" {'of' if returned else 'after'} call {found.call} of {found.of}" if found.of > 1 else ""
+    return f", first in {conjunction([_differing(value) for value in found.values])}{at}"
+
+
+def _differing(value: Value) -> str:
+    changed = " (compiled changes it, and eager was not seen to)" if value.by_compiled else ""
+    return f"{_value(value.path, value.argument)}{changed}"
 
 
 def section(result: Document) -> Section | None:
@@ -56,7 +63,7 @@ def _row(one: CallStanding) -> tuple[str, ...]:
 def _meanwhile(result: Document) -> str:
     """How well what the calls return agrees where something else differs first."""
     first = result.first_place
-    if first is None or first.path.startswith("output"):
+    if first is None or any(value.path.startswith("output") for value in first.values):
         return ""
     returned = [one.outputs for one in result.calls[: first.call] if one.outputs is not None]
     if not returned:
@@ -64,12 +71,14 @@ def _meanwhile(result: Document) -> str:
     return f"up to call {first.call} what they return differs by at most {number(max(returned))}"
 
 
-def _value(path: str) -> str:
-    """A value of a call in words."""
+def _value(path: str, argument: str = "") -> str:
+    """A value of a call in words. argument: the name of the one that it belongs to, where it is known."""
     found = _PATH.fullmatch(path)
     if found is None:
         return path
     name, rest = found["name"], found["rest"]
+    if argument:
+        return f"the gradient of `{argument}`" if found["family"] == "grad" else f"`{argument}{rest}`"
     named = {
         "output": f"output {name}",
         "argument": f"argument {name}",

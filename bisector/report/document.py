@@ -19,6 +19,7 @@ from bisector.core.followed import FollowedNode
 from bisector.core.found_builds import FoundBuilds
 from bisector.core.outcome import Outcome
 from bisector.core.reuse import Reuse
+from bisector.core.standing import Value
 from bisector.core.verdict import Rule, VerdictClass
 
 from .bounds import (
@@ -333,8 +334,7 @@ class FirstPlace:
     call: Count
     of: Count
     entry: str
-    path: str
-    by_compiled: bool
+    values: tuple[Value, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

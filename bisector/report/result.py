@@ -116,10 +116,8 @@ def _verdict(answer: Answer) -> parts.VerdictPart:
 def _first_place(found: Place | None) -> parts.FirstPlace | None:
     if found is None:
         return None
-    call, entry = found.call.number, found.call.entry
-    return parts.FirstPlace(
-        call=call, of=found.of, entry=entry, path=found.path, by_compiled=found.by_compiled
-    )
+    call = found.call
+    return parts.FirstPlace(call=call.number, of=found.of, entry=call.entry, values=found.values)
 
 
 def _standing(one: Standing) -> parts.CallStanding:

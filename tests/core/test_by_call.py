@@ -14,7 +14,7 @@ from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
 from bisector.core.reasons import SILENT
 from bisector.core.script_verdict import NOT_ASKED, EqualInputs
 from bisector.core.shown import ScriptResult
-from bisector.core.standing import Place
+from bisector.core.standing import Place, Value
 
 
 def value(path: str, off: float = 0.0) -> OutputMeasurement:
@@ -42,7 +42,7 @@ def test_each_call_says_how_far_what_it_returns_and_leaves_is_from_eager() -> No
     second = call(1, value(LOSS, 0.5), value(GRADIENT), value(WEIGHT, 1.0))
     run = PlainRun((first, second))
     found = by_call(EAGER, run, differs_at(1, LOSS), NOT_ASKED, Criterion())
-    assert found.place == Place(CallName(2, "step"), 2, LOSS)
+    assert found.place == Place(CallName(2, "step"), 2, (Value(LOSS),))
     one, two = found.standings
     assert (one.outputs, one.gradients, one.left) == (0.0, 5e-8, None)
     assert (two.outputs, two.gradients, two.left) == (0.25, 0.0, 0.5)
@@ -54,8 +54,19 @@ def test_the_place_is_the_one_on_equal_inputs_where_that_is_known() -> None:
     beside = (call(0, beside=value(GRADIENT, 0.5)), call(1, beside=value(LOSS)))
     equal = EqualInputs(beside[0], calls=beside)
     found = by_call(EAGER, run, differs_at(1, LOSS), equal, Criterion())
-    assert found.place == Place(CallName(1, "step"), 2, GRADIENT)
+    assert found.place == Place(CallName(1, "step"), 2, (Value(GRADIENT),))
     assert [one.differs for one in found.standings] == [GRADIENT, ""]
+
+
+def test_what_it_returns_and_what_it_leaves_behind_are_both_named() -> None:
+    outputs = (value(LOSS), value("output[1]", 0.5), value("argument[0].seen", 1.0), value(WEIGHT, 1.0))
+    evidence = Evidence(Measurement(outputs), None, None, (), ())
+    beside = CompiledCall(0, "step", outputs, beside=evidence)
+    equal = EqualInputs(beside, calls=(beside,))
+    found = by_call(EAGER, PlainRun((beside,)), differs_at(0, "output[1]"), equal, Criterion())
+    assert found.place is not None
+    assert [one.path for one in found.place.values] == ["output[1]", "argument[0].seen"]
+    assert not any(one.by_compiled for one in found.place.values)
 
 
 def test_an_argument_that_eager_was_not_seen_to_change_is_changed_by_compiled() -> None:
@@ -70,7 +81,19 @@ def test_an_argument_that_eager_was_not_seen_to_change_is_changed_by_compiled() 
         eager = PlainRun((CompiledCall(0, "step", effects=effects),))
         equal = EqualInputs(beside, calls=(beside,))
         found = by_call(eager, run, differs_at(0, argument), equal, Criterion())
-        assert found.place is not None and found.place.by_compiled is by_compiled
+        assert found.place is not None and found.place.values[0].by_compiled is by_compiled
+
+
+def test_an_argument_is_named_as_the_function_names_it() -> None:
+    eager = PlainRun((CompiledCall(0, "step", arguments=("batch['x']", "w")),))
+    for path, name in (("grad[argument 1]", "w"), ("argument[0].seen", "batch['x']"), ("argument[2]", "")):
+        run = PlainRun((call(0, value(path, 0.5)),))
+        found = by_call(eager, run, differs_at(0, path), NOT_ASKED, Criterion())
+        assert found.place is not None and found.place.values[0].argument == name
+    unknown = PlainRun((CompiledCall(0, "other", arguments=("x",)),))
+    run = PlainRun((call(0, value("argument[0]", 0.5)),))
+    found = by_call(unknown, run, differs_at(0, "argument[0]"), NOT_ASKED, Criterion())
+    assert found.place is not None and found.place.values[0].argument == ""
 
 
 def test_of_another_form_is_infinitely_far() -> None:

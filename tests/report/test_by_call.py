@@ -13,7 +13,20 @@ BY_CALL = "The largest difference over the largest value of what a call returns"
 
 
 def document(path: str, call: int = 6, of: int = 20, by_compiled: bool = False, **more: Any) -> Any:
-    place = {"call": call, "of": of, "entry": "step", "path": path, "by_compiled": by_compiled}
+    return named(path, "", call, of, by_compiled, **more)
+
+
+def named(
+    path: str,
+    argument: str,
+    call: int = 1,
+    of: int = 1,
+    by_compiled: bool = False,
+    also: Any = (),
+    **more: Any,
+) -> Any:
+    value = {"path": path, "argument": argument, "by_compiled": by_compiled}
+    place = {"call": call, "of": of, "entry": "step", "values": [value, *also]}
     return samples.document(samples.softmax_pair() | {"first_place": place, **more})
 
 
@@ -37,6 +50,12 @@ def test_the_first_line_names_the_value_and_the_call(path: str, said: str) -> No
     assert said in sentences.answer(document(path))
 
 
+def test_what_a_call_returns_and_what_it_leaves_behind_are_both_named() -> None:
+    released = {"path": "argument[0].released", "argument": "buffer", "by_compiled": False}
+    said = sentences.answer(named("output[0]", "", 2, 3, also=[released]))
+    assert ", first in output 0 and `buffer.released` after call 2 of 3," in said
+
+
 def test_of_a_script_that_makes_one_call_the_call_is_not_named() -> None:
     assert ", first in output 1, because" in sentences.answer(document("output[1]", 1, 1))
 
@@ -44,6 +63,11 @@ def test_of_a_script_that_makes_one_call_the_call_is_not_named() -> None:
 def test_an_argument_that_compiled_alone_changes_is_said_in_the_first_line() -> None:
     said = "first in argument 0 (compiled changes it, and eager was not seen to)"
     assert said in sentences.answer(document("argument[0]", 1, 1, by_compiled=True))
+
+
+def test_an_argument_that_has_a_name_is_called_by_it() -> None:
+    assert "first in the gradient of `w`, because" in sentences.answer(named("grad[argument 1]", "w"))
+    assert "first in `meter.total`, because" in sentences.answer(named("argument[0].total", "meter"))
 
 
 def test_the_table_has_the_calls_around_the_first_that_differs() -> None:

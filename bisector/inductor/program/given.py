@@ -63,7 +63,7 @@ class Given:
 
     def __init__(self, model: Any, args: Any, kwargs: Any) -> None:
         self.flat = pytree.tree_leaves((args, kwargs))
-        self.names = _names(model, args, kwargs)
+        self.names = names_of(model, args, kwargs)
         self.overlap = _overlapping(self.flat, self.names)
         self.alike = [_as_compiled(leaf) for leaf in self.flat]
 
@@ -94,7 +94,7 @@ class Given:
 
 def objects_given(model: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """The arguments that are neither tensors nor plain, by name."""
-    return _objects(_names(model, args, kwargs), pytree.tree_leaves((args, kwargs)))
+    return _objects(names_of(model, args, kwargs), pytree.tree_leaves((args, kwargs)))
 
 
 def _objects(names: Sequence[str], flat: Sequence[Any]) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _objects(names: Sequence[str], flat: Sequence[Any]) -> dict[str, Any]:
     return {name: leaf for name, leaf in leaves if not isinstance(leaf, (torch.Tensor, *PLAIN))}
 
 
-def _names(model: Any, args: Any, kwargs: Any) -> list[str]:
+def names_of(model: Any, args: Any, kwargs: Any) -> list[str]:
     """Of the leaves: `x`, `batch['mask']`, by the names of the parameters where these are known."""
     code = code_of(model)
     parameters = code.co_varnames[: code.co_argcount] if code is not None else ()

@@ -36,6 +36,7 @@ from ..threads import ThreadFlag
 from . import call_values, effects
 from .eager_rerun import EagerRerun
 from .effects import PutBack, place_of
+from .given import names_of
 from .reach import code_of
 from .substitution import Kept, Rounded, Substituted
 
@@ -277,6 +278,7 @@ class Watch:
         call = CompiledCall(
             last.index, last.entry, standing.outputs, last.raised, standing.unseen, standing.same,
             last.effects, "" if code is None else place_of(code),
+            tuple(names_of(last.model, *last.given)) if self.keeps else (),
         )  # fmt: skip
         if last.rerun is not None:
             with IN_A_CALL.set(), self.running.set():  # what eager calls is no call of the script's

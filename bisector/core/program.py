@@ -18,6 +18,10 @@ PROGRAM = -1  # in the place of a call's index: the whole script
 WHOLE_SCRIPT = "the whole script"  # in the place of the digest of its inputs
 KEPT = "eager.json"  # in the folder of the values: what else the run with compilation off was
 
+# The variables that turn compilation off: torch reads one at its import, the other as something is compiled
+# (torch/_dynamo/config.py, eval_frame.py).
+OFF = {"TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
+
 
 class Mode(enum.Enum):
     """How the script is run."""

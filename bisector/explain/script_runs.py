@@ -23,6 +23,7 @@ from bisector.core.options import Options
 from bisector.core.printed import MOST_LINES, digest_of_rest
 from bisector.core.program import (
     KEPT,
+    OFF,
     CompiledCall,
     Mode,
     PlainOptions,
@@ -38,8 +39,6 @@ ROOT = Path(bisector.__file__).parent
 WATCHED = ROOT / "inductor" / "program" / "run_script.py"
 # What a run with compilation off is made without.
 NO_FIX: dict[str, Any] = {"early": (), "late": (), "arguments": {}, "disabled": (), "anew": ()}
-# Both names, since torch has had each (torch/_dynamo/config.py).
-OFF = {"TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,10 @@ from bisector.core.criterion import Criterion
 from bisector.core.messages import ProgramOptions
 from bisector.core.model import Base, Candidate, Measurement
 from bisector.core.printed import PrintedLine
-from bisector.core.program import KEPT, PROGRAM, Mode, PlainOptions
+from bisector.core.program import KEPT, OFF, PROGRAM, Mode, PlainOptions
 from bisector.core.protocol import About, DigestCode, ExplainReuse, ListSteps, RunProbe
 from bisector.core.reuse import NOT_BY_CHANGES, Changed, Let
-from bisector.explain.script_runs import OFF, ROOT, WATCHED, read_run
+from bisector.explain.script_runs import ROOT, WATCHED, read_run
 from bisector.runner.worker_client import Worker
 from tests.inductor.workers import answers, working
 
@@ -219,7 +219,7 @@ def told(x):
     return x + (1 if torch.compiler.is_compiling() else 0)
 
 x = torch.ones(3)
-made = torch.compile(told, backend="eager")
+made = torch.compile(told, backend="eager", fullgraph=True)
 made(x)
 x = x * 3
 made(x)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bisector import processes, wire
-from bisector.core.program import Mode, PlainOptions, PlainRun
-from bisector.explain.script_runs import OFF, ROOT, WATCHED, read_run
+from bisector.core.program import OFF, Mode, PlainOptions, PlainRun
+from bisector.explain.script_runs import ROOT, WATCHED, read_run
 
 SAYS = """
 import atexit

@@ -41,6 +41,7 @@ from ...core.model import Base, Candidate, Json, Measurement
 from ...core.printed import MOST_LINES, digest_of_rest
 from ...core.program import (
     KEPT,
+    OFF,
     CompiledCall,
     Mode,
     PlainRun,
@@ -179,7 +180,8 @@ def _keep_in_eager(options: ProgramOptions, case: Case) -> NoReturn:
     """In a child of its own: run the script with compilation off, and keep its values."""
     leave, status = os._exit, 1
     try:
-        dynamo_config.disable = True
+        os.environ.update(OFF)
+        dynamo_config.disable = True  # torch has been imported
         torch.set_num_threads(options.threads)
         run = _run(options, case, {}, None, Mode.EAGER)
         (Path(options.folder) / KEPT).write_text(json.dumps(wire.dump(run)), encoding="utf-8")

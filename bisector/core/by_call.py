@@ -11,7 +11,7 @@ from .judge import judge
 from .model import OutputMeasurement, family
 from .notes import CallName
 from .outcome import Outcome
-from .program import CompiledCall, EffectKind, PlainRun
+from .program import CompiledCall, PlainRun
 from .script_verdict import EqualInputs
 from .shown import ScriptResult
 from .standing import ByCall, Place, Standing, Value
@@ -59,12 +59,9 @@ def _argument(known: CompiledCall | None, path: str) -> str:
 
 
 def _is_kept(known: CompiledCall | None, path: str) -> bool:
-    """Whether a path is about a tensor argument that eager was not seen to change."""
+    """Whether a path is about a tensor argument that eager was seen to leave as it was."""
     found = re.fullmatch(r"argument\[(\d+)\]", path)
-    if known is None or found is None:
-        return False
-    changed = {effect.name for effect in known.effects if effect.kind is EffectKind.MUTATES}
-    return f"argument {found[1]}" not in changed
+    return known is not None and found is not None and f"argument {found[1]}" in known.kept
 
 
 def _named(call: CompiledCall) -> CallName:

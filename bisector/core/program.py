@@ -132,7 +132,8 @@ class CompiledCall:
     names, numbers and the like.
 
     effects: what else it did, of a run with compilation off; code: where it is written, as `file:line`;
-    arguments: the names of what it was given, by the place that paths have. key:
+    arguments: the names of what it was given, by the place that paths have; kept: of the tensors among them
+    (`argument 0`) those that it was seen to leave as they were. key:
     what it is known by where the script calls from several threads, so that the order of its calls is chance.
 
     beside: what the call gave, against eager on the very inputs that it had, where that was run too;
@@ -148,6 +149,7 @@ class CompiledCall:
     effects: tuple[Effect, ...] = ()
     code: str = ""
     arguments: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     key: str = ""
     classes: tuple[str, ...] = ()
     beside: Evidence | None = None

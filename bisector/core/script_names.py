@@ -77,7 +77,8 @@ class ScriptNames:
     def _is_dead(self, one: Statement, read: Iterable[tuple[int, str]], left_out: LeftOut) -> bool:
         if isinstance(one.node, ast.If | ast.For):
             inner = {inner.first for inner in self.all if inner.outer is one.node}
-            return len(inner) == len([*one.node.body, *one.node.orelse]) and inner <= left_out
+            all_of_it = len(inner) == len([*one.node.body, *one.node.orelse]) and inner <= left_out
+            return all_of_it and not self._calls(one.node)
         bound = set(_bound(one.node))
         of_a_class = isinstance(one.outer, ast.ClassDef)  # read as an attribute
         if not bound or of_a_class or (not isinstance(one.node, _DEFINITIONS) and self._calls(one.node)):
@@ -128,6 +129,8 @@ def _bound(node: ast.stmt) -> Iterator[str]:
     """The names that a statement binds and that it does nothing besides."""
     if isinstance(node, _DEFINITIONS):
         yield from [] if node.decorator_list else [node.name]
+    elif isinstance(node, ast.ImportFrom) and node.module == "__future__":
+        return  # it holds for the whole file
     elif isinstance(node, ast.Import | ast.ImportFrom):
         yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
     elif isinstance(node, ast.Assign | ast.AnnAssign):

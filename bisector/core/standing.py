@@ -10,8 +10,8 @@ from .notes import CallName
 @dataclass(frozen=True)
 class Value:
     """A value of a call, by its path. argument: the name of the one that it belongs to, empty where that is
-    none or not known. by_compiled: it is what an argument holds afterwards, which eager was not seen to
-    change."""
+    none or not known. by_compiled: it is what an argument holds afterwards, which eager was seen to leave as
+    it was."""
 
     path: str
     argument: str = ""

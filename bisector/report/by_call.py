@@ -31,7 +31,7 @@ def where(result: Document) -> str:
 
 
 def _differing(value: Value) -> str:
-    changed = " (compiled changes it, and eager was not seen to)" if value.by_compiled else ""
+    changed = " (compiled changes it, and eager does not)" if value.by_compiled else ""
     return f"{_value(value.path, value.argument)}{changed}"
 
 

@@ -10,7 +10,7 @@ from bisector.core.evidence import Evidence
 from bisector.core.model import Measurement, OutputMeasurement
 from bisector.core.notes import CallName
 from bisector.core.outcome import Outcome
-from bisector.core.program import CompiledCall, Effect, EffectKind, PlainRun
+from bisector.core.program import CompiledCall, PlainRun
 from bisector.core.reasons import SILENT
 from bisector.core.script_verdict import NOT_ASKED, EqualInputs
 from bisector.core.shown import ScriptResult
@@ -69,16 +69,12 @@ def test_what_it_returns_and_what_it_leaves_behind_are_both_named() -> None:
     assert not any(one.by_compiled for one in found.place.values)
 
 
-def test_an_argument_that_eager_was_not_seen_to_change_is_changed_by_compiled() -> None:
+def test_an_argument_that_eager_was_seen_to_leave_is_changed_by_compiled() -> None:
     argument = "argument[1]"
     beside = call(0, beside=value(argument, 0.5))
     run = PlainRun((call(0, value(argument, 0.5)),))
-    for effects, by_compiled in (
-        ((), True),
-        ((Effect(EffectKind.MUTATES, "argument 0"),), True),
-        ((Effect(EffectKind.MUTATES, "argument 1"),), False),
-    ):
-        eager = PlainRun((CompiledCall(0, "step", effects=effects),))
+    for kept, by_compiled in (((), False), (("argument 0",), False), (("argument 0", "argument 1"), True)):
+        eager = PlainRun((CompiledCall(0, "step", kept=kept),))
         equal = EqualInputs(beside, calls=(beside,))
         found = by_call(eager, run, differs_at(0, argument), equal, Criterion())
         assert found.place is not None and found.place.values[0].by_compiled is by_compiled

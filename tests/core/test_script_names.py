@@ -84,3 +84,12 @@ def test_a_nonlocal_name_needs_its_binding() -> None:
     inner = "    def g():\n        nonlocal n\n        n += 1\n"
     names = ScriptNames(f"def f():\n    n = 0\n{inner}    return g\n")
     assert not names.binds_as_before(frozenset({2}))
+
+
+def test_a_branch_whose_condition_calls_something_compiled_stays() -> None:
+    script = "import torch\nfast = torch.compile(abs)\nx = torch.ones(1)\nif fast(x) > 2:\n    print(x)\n"
+    assert "if fast(x) > 2:" in left_of(script)
+
+
+def test_an_import_from_the_future_stays() -> None:
+    assert left_of("from __future__ import annotations\nprint(1)\n").startswith("from __future__")

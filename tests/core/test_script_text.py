@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +61,31 @@ def test_statements_that_share_a_line_are_never_left_out() -> None:
     assert without(SCRIPT, [19]) == SCRIPT
 
 
+def test_a_form_feed_ends_no_line() -> None:
+    branches = "    if x:\n        return 1\n    elif x > 2:\n        return 2\n    return 3\n"
+    script = f"x = 1\n\x0cdef f():\n{branches}"
+    assert [one.first for one in statements(script)] == [1, 2, 3, 4, 5, 6, 7]
+    assert without(script, [5]).split("\n")[3:] == ["        return 1", "", "", "    return 3", ""]
+    text = "s = 'a\x0bb'\nprint(s)\n"
+    assert without(text, [2]) == "s = 'a\x0bb'\n\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "left_out"),
+    [
+        ('s = """\n# kept"""\nprint(s)\n', [3]),
+        ("x = 1; \\\nprint(2)\ndef g():\n    pass\n", [2]),
+        ("@(\n    staticmethod\n)\ndef g():\n    pass\nx = 1\n", [1]),
+        ("if x:\n    y = 1\nelif z:\n    y = 2\nelse:\n    y = 3\n", [3]),
+    ],
+)
+def test_what_looks_like_a_statement_or_a_comment_and_is_none_is_kept(
+    script: str, left_out: list[int]
+) -> None:
+    measured, written = without(script, left_out), shortened(script, left_out)[0]
+    assert ast.dump(ast.parse(written)) == ast.dump(ast.parse(measured))
+
+
 def test_what_stands_behind_a_colon_goes_with_its_statement_alone() -> None:
     assert [one.first for one in statements("class Held: pass\n")] == [1]
 
@@ -81,4 +107,4 @@ def test_whatever_is_left_out_the_rest_is_python(left_out: set[int]) -> None:
     assert len(left.splitlines()) == len(SCRIPT.splitlines())
     text, places = shortened(SCRIPT, left_out)
     ast.parse(text)
-    assert all(text.splitlines()[now - 1] == left.splitlines()[was - 1] for was, now in places.items())
+    assert all(text.split("\n")[now - 1] == left.split("\n")[was - 1] for was, now in places.items())

@@ -47,3 +47,14 @@ def test_a_lazy_module_draws_its_parameters() -> None:
 def test_tensors_without_versions_are_left_alone() -> None:
     with torch.inference_mode():
         assert effects_of(lambda x: x.add_(1), torch.ones(2)) == ()
+
+
+def test_an_argument_is_kept_where_it_holds_the_same_bits_afterwards() -> None:
+    def changed(x: torch.Tensor, y: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> None:
+        y.data.add_(1)
+        torch.nn.functional.batch_norm(x, mean, var, training=True)
+
+    x, y, mean, var = torch.randn(4, 2), torch.ones(2), torch.zeros(2), torch.ones(2)
+    seen = before(changed, ((x, y, mean, var), {}))
+    changed(x, y, mean, var)
+    assert seen.kept() == ("argument 0",)

@@ -61,7 +61,7 @@ def test_of_a_script_that_makes_one_call_the_call_is_not_named() -> None:
 
 
 def test_an_argument_that_compiled_alone_changes_is_said_in_the_first_line() -> None:
-    said = "first in argument 0 (compiled changes it, and eager was not seen to)"
+    said = "first in argument 0 (compiled changes it, and eager does not)"
     assert said in sentences.answer(document("argument[0]", 1, 1, by_compiled=True))
 
 

@@ -31,7 +31,7 @@ _Versions = dict[str, tuple[torch.Tensor, int]]
 
 @dataclass(frozen=True)
 class Before:
-    """The state before a call. arguments, state: each tensor by name with its version.
+    """The state before a call. arguments, state: each tensor by name with its version. copies: of arguments.
 
     buffers: those of the state, with copies. A change in place raises the version; a batch norm does not
     raise that of its running statistics, so that buffers are held to what they hold.
@@ -39,6 +39,7 @@ class Before:
 
     arguments: _Versions
     state: _Versions
+    copies: dict[str, tuple[torch.Tensor, torch.Tensor]]
     buffers: dict[str, tuple[torch.Tensor, torch.Tensor]]
     lazy: bool
     generators: Generators
@@ -53,6 +54,10 @@ class Before:
         found += [Effect(EffectKind.DRAWS)] if self.generators.drawn() else []
         return tuple(found)
 
+    def kept(self) -> tuple[str, ...]:
+        """The arguments that hold what they held before, to the bit."""
+        return tuple(name for name, (now, was) in self.copies.items() if same(now, was))
+
 
 def before(model: Any, given: Any) -> Before:
     """model: what was compiled; given: its arguments."""
@@ -61,12 +66,18 @@ def before(model: Any, given: Any) -> Before:
     lazy = any(isinstance(t, _LAZY) for _, t in state)
     known = {f"`{name}`": t for name, t in state if not isinstance(t, _LAZY)}
     buffers = {n: (t, t.detach().clone()) for n, t in known.items() if _is_buffer(t)}
-    return Before(_versions(arguments), _versions(known), buffers, lazy, Generators())
+    copies = {n: (t, t.detach().clone()) for n, t in arguments.items() if _is_small(t)}
+    return Before(_versions(arguments), _versions(known), copies, buffers, lazy, Generators())
 
 
 def _is_buffer(tensor: torch.Tensor) -> bool:
     """Whether it may change without its version: no parameter, and strided memory."""
-    return not tensor.requires_grad and tensor.layout is torch.strided and tensor.numel() <= MOST_ELEMENTS
+    return not tensor.requires_grad and _is_small(tensor)
+
+
+def _is_small(tensor: torch.Tensor) -> bool:
+    lazy = isinstance(tensor, _LAZY)
+    return not lazy and tensor.layout is torch.strided and tensor.numel() <= MOST_ELEMENTS
 
 
 def _versions(tensors: dict[str, torch.Tensor]) -> _Versions:

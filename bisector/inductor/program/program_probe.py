@@ -57,6 +57,7 @@ from ...core.steps import Step
 from .. import compilation, control, torch_state
 from ..capture.compile_stand_ins import of_compile_fx
 from ..control import Control
+from ..equality import digest
 from ..execute import COMPILERS
 from ..main_module import execute
 from ..probing import measurement_of
@@ -162,7 +163,7 @@ def probe(options: ProgramOptions, candidate: Candidate, case: Case = WHOLE) -> 
 def _measured_alike(options: ProgramOptions, case: Case) -> ProgramOptions:
     """The options with the values that the case has with compilation off, without its statements. Of what it
     prints nothing counts: its lines have other numbers. Raises CannotAnswer where it cannot be run."""
-    folder = Path(options.folder) / "-".join(map(str, ("without", *case.left_out)))
+    folder = Path(options.folder) / f"without {digest(case.left_out)}"
     if not folder.exists():
         made = tempfile.mkdtemp(dir=options.folder)
         child = os.fork()

@@ -87,8 +87,8 @@ def begin(
 @dataclasses.dataclass
 class Pending:
     """A call whose gradients and parameters are not seen yet. model: what was compiled; given: the arguments;
-    values: what is known by now. effects: what else it did. raised: what a backward pass behind it did.
-    rerun: where eager is run on the same inputs."""
+    values: what is known by now. effects: what else it did; kept: which arguments it left as they were.
+    raised: what a backward pass behind it did. rerun: where eager is run on the same inputs."""
 
     index: int
     entry: str
@@ -96,6 +96,7 @@ class Pending:
     given: Any
     values: Values
     effects: tuple[Effect, ...] = ()
+    kept: tuple[str, ...] = ()
     raised: str | None = None
     rerun: EagerRerun | None = None
 
@@ -215,10 +216,10 @@ class Watch:
         self, last: _Last, result: Any, given: Any, before: effects.Before | None, rerun: EagerRerun | None
     ) -> Pending:
         values = call_values.copied(call_values.returned(result, given))
-        done = before.effects() if before is not None else ()
+        done, left = (before.effects(), before.kept()) if before is not None else ((), ())
         if rerun is not None:
             rerun.returned(result)
-        return Pending(last.index, last.entry, last.model, given, values, done, rerun=rerun)
+        return Pending(last.index, last.entry, last.model, given, values, done, left, rerun=rerun)
 
     def _note(self, **event: Any) -> None:
         with self.lock:
@@ -278,7 +279,7 @@ class Watch:
         call = CompiledCall(
             last.index, last.entry, standing.outputs, last.raised, standing.unseen, standing.same,
             last.effects, "" if code is None else place_of(code),
-            tuple(names_of(last.model, *last.given)) if self.keeps else (),
+            tuple(names_of(last.model, *last.given)) if self.keeps else (), last.kept,
         )  # fmt: skip
         if last.rerun is not None:
             with IN_A_CALL.set(), self.running.set():  # what eager calls is no call of the script's

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,15 +37,16 @@ torch.testing.assert_close(plain, second)
 class Truth:
     """It diverges where each of these texts is still in it."""
 
-    def __init__(self, needed: Collection[str]) -> None:
+    def __init__(self, needed: Collection[str], shown: str = "output[0]") -> None:
         self.needed = needed
+        self.shown = (Signature(f"call[0].{shown}", DivergenceKind.VALUE),)
         self.asked: list[Case] = []
 
     def __call__(self, case: Case) -> Trial:
         self.asked.append(case)
         left = without(SCRIPT, case.left_out)
         outcome = Outcome.FAIL if all(text in left for text in self.needed) else Outcome.PASS
-        return Trial(case, outcome, judged(outcome))
+        return Trial(case, outcome, replace(judged(outcome), signatures=self.shown))
 
     def at_once(self, cases: Sequence[Case]) -> Trial | None:
         assert len(cases) <= AT_ONCE
@@ -84,6 +86,12 @@ def test_where_the_guess_does_not_diverge_the_script_stays_whole() -> None:
     found = problem(truth)
     fewest_statements(found, SCRIPT)
     assert found.case == WHOLE and len(truth.asked) == 2
+
+
+def test_a_case_that_shows_another_sort_of_value_is_not_taken() -> None:
+    found = problem(Truth(NEEDED, "argument[0].released"))
+    fewest_statements(found, SCRIPT)
+    assert found.case == WHOLE
 
 
 @pytest.mark.parametrize("path", ["line[3]", "comparison[0]", "end[0]"])

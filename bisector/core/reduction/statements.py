@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from ..case import Case
+from ..model import ProbeResult, family
+from ..outcome import Outcome
 from ..script_names import LeftOut, ScriptNames
 from ..script_text import program_lines, without
-from .problem import Problem
+from .problem import Problem, Trial
 from .script import diverging_calls
 
 SHORT = 20  # lines of code: a script that has no more is read at once
@@ -24,8 +26,9 @@ def fewest_statements(problem: Problem, source: str) -> None:
     if not diverging_calls(problem.default.signatures):
         return  # what it prints is known by the numbers of its lines
     names = ScriptNames(source)
-    guess = names.cleaned(names.reports)
-    if not problem.first_interesting(_cases(problem.case, [guess, names.reports])):
+    guess, shows = names.cleaned(names.reports), _first_value(problem.default)
+    trials = map(problem.interesting, _cases(problem.case, [guess, names.reports]))
+    if not any(_accepted(problem, trial, shows) for trial in trials):
         return
     if frozenset(problem.case.left_out) != guess:
         return  # what nothing seems to read is needed: the text says too little
@@ -37,7 +40,24 @@ def fewest_statements(problem: Problem, source: str) -> None:
             if not some:
                 break
             tried.update(some)
-            problem.first_at_once(some)
+            _accepted(problem, problem.at_once(some), shows)
+
+
+def _first_value(default: ProbeResult) -> str:
+    """Whether the first value that diverges is an output, an argument, a gradient or a part of the state."""
+    return family(default.signatures[0].path.partition(".")[2])
+
+
+def _accepted(problem: Problem, trial: Trial | None, shows: str) -> bool:
+    """Take a case that diverges in such a value too: a repro shows no attributes of objects, which may be all
+    that is left of it."""
+    if trial is None or trial.outcome is not Outcome.FAIL:
+        return False
+    found = {family(signature.path.partition(".")[2]) for signature in trial.default.signatures}
+    if shows not in found:
+        return False
+    problem.accept(trial)
+    return True
 
 
 def _is_long(source: str, case: Case) -> bool:

@@ -81,6 +81,13 @@ def test_a_script_that_is_short_once_its_reports_are_gone_costs_one_trial() -> N
     assert len(truth.asked) == 1 and found.case.left_out
 
 
+def test_a_script_without_reports_is_made_shorter_too() -> None:
+    quiet = SCRIPT[: SCRIPT.index("plain =")]
+    found = problem(Truth(NEEDED))
+    fewest_statements(found, quiet)
+    assert program_lines(without(quiet, found.case.left_out)) <= SHORT
+
+
 def test_where_the_guess_does_not_diverge_the_script_stays_whole() -> None:
     truth = Truth(("print(plain, second)",))
     found = problem(truth)

@@ -6,7 +6,8 @@ What its text says is a guess (`script_names`); that the script diverges alike i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from ..case import Case
 from ..model import ProbeResult, family
@@ -28,7 +29,7 @@ def fewest_statements(problem: Problem, source: str) -> None:
     names = ScriptNames(source)
     guess, shows = names.cleaned(names.reports), _first_value(problem.default)
     trials = map(problem.interesting, _cases(problem.case, [guess, names.reports]))
-    if not any(_accepted(problem, trial, shows) for trial in trials):
+    if guess and not any(_accepted(problem, trial, shows) for trial in trials):
         return
     if frozenset(problem.case.left_out) != guess:
         return  # what nothing seems to read is needed: the text says too little
@@ -36,7 +37,8 @@ def fewest_statements(problem: Problem, source: str) -> None:
     while size > 1:
         size = (size + 1) // 2
         while _is_long(source, problem.case) and len(tried) <= MOST_TRIED:
-            some = _untried(names, problem.case, size, tried)[:AT_ONCE]
+            fewer = _fewer(names, problem.case, size)
+            some = list(islice((case for case in fewer if case not in tried), AT_ONCE))
             if not some:
                 break
             tried.update(some)
@@ -68,7 +70,7 @@ def _cases(case: Case, left_out: Iterable[LeftOut]) -> Iterator[Case]:
     return (case.with_left_out(*lines) for lines in left_out if lines)
 
 
-def _untried(names: ScriptNames, case: Case, size: int, tried: Collection[Case]) -> list[Case]:
+def _fewer(names: ScriptNames, case: Case, size: int) -> Iterator[Case]:
     """Cases with so many statements less, as long as names stay bound; the last ones first."""
     left_out = frozenset(case.left_out)
     outer = [one for one in names.all if one.first in left_out]
@@ -76,4 +78,4 @@ def _untried(names: ScriptNames, case: Case, size: int, tried: Collection[Case])
     stay.reverse()
     parts = (frozenset(one.first for one in stay[at : at + size]) for at in range(0, len(stay), size))
     fewer = (names.cleaned(left_out | part) for part in parts)
-    return [one for one in _cases(case, filter(names.binds_as_before, fewer)) if one not in tried]
+    return _cases(case, filter(names.binds_as_before, fewer))

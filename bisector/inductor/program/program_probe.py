@@ -165,6 +165,8 @@ def _measured_alike(options: ProgramOptions, case: Case) -> ProgramOptions:
     prints nothing counts: its lines have other numbers. Raises CannotAnswer where it cannot be run."""
     folder = Path(options.folder) / f"without {digest(case.left_out)}"
     if not folder.exists():
+        if torch.cuda.is_initialized():
+            raise CannotAnswer("a process that has used CUDA cannot be forked")
         made = tempfile.mkdtemp(dir=options.folder)
         child = os.fork()
         if child == 0:

@@ -12,9 +12,10 @@ import pytest
 
 pytest.importorskip("torch")
 import torch
+import torch.utils._pytree as pytree
 
 from bisector.inductor.program.call_state import Change, State, told
-from bisector.inductor.program.given import Given, objects_given
+from bisector.inductor.program.given import Given, names_of, objects_given
 
 scale = 0.75
 rates = {"fast": 1.0, "slow": 0.1}
@@ -191,3 +192,15 @@ def test_without_memory_no_values_are_copied() -> None:
     with torch.no_grad():
         layer.weight.zero_()
     assert not State(layer, memory=False).changes(before)
+
+
+class Pair:
+    def __init__(self, one: Any, two: Any) -> None:
+        self.parts = (one, two)
+
+
+pytree.register_pytree_node(Pair, lambda pair: (list(pair.parts), None), lambda parts, _: Pair(*parts))
+
+
+def test_parts_of_a_type_that_names_none_are_known_by_their_place() -> None:
+    assert names_of(step, (torch.ones(1), Pair(torch.ones(1), 2)), {"k": 1.0}) == ["x", "y[0]", "y[1]", "k"]

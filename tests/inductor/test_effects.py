@@ -58,3 +58,15 @@ def test_an_argument_is_kept_where_it_holds_the_same_bits_afterwards() -> None:
     seen = before(changed, ((x, y, mean, var), {}))
     changed(x, y, mean, var)
     assert seen.kept() == ("argument 0",)
+
+
+def test_an_argument_whose_values_are_not_there_to_look_at_is_not_known_to_be_kept() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def looked_at(x: torch.Tensor) -> torch.Tensor:
+        seen.append(before(looked_at, ((x,), {})).kept())
+        return x
+
+    looked_at(torch.ones(2, device="meta"))
+    torch.vmap(looked_at)(torch.ones(3, 2))
+    assert seen == [(), ()]

@@ -55,8 +55,8 @@ class Before:
         return tuple(found)
 
     def kept(self) -> tuple[str, ...]:
-        """The arguments that hold what they held before, to the bit."""
-        return tuple(name for name, (now, was) in self.copies.items() if same(now, was))
+        """The arguments that are seen to hold what they held before, to the bit."""
+        return tuple(name for name, (now, was) in self.copies.items() if _are_seen_to_be_same(now, was))
 
 
 def before(model: Any, given: Any) -> Before:
@@ -78,6 +78,13 @@ def _is_buffer(tensor: torch.Tensor) -> bool:
 def _is_small(tensor: torch.Tensor) -> bool:
     lazy = isinstance(tensor, _LAZY)
     return not lazy and tensor.layout is torch.strided and tensor.numel() <= MOST_ELEMENTS
+
+
+def _are_seen_to_be_same(now: torch.Tensor, was: torch.Tensor) -> bool:
+    try:
+        return same(now, was)
+    except RuntimeError:  # its values are not there to look at: a meta tensor, one that `vmap` wraps
+        return False
 
 
 def _versions(tensors: dict[str, torch.Tensor]) -> _Versions:

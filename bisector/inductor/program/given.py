@@ -111,11 +111,16 @@ def names_of(model: Any, args: Any, kwargs: Any) -> list[str]:
         parameters = parameters[1:]  # an object that is called
     named = dict(enumerate(parameters[: len(args)])) if not isinstance(model, functools.partial) else {}
     every = [(named.get(i, f"argument {i}"), value) for i, value in enumerate(args)]
-    found = []
-    for name, value in (*every, *kwargs.items()):
+    return [leaf for name, value in (*every, *kwargs.items()) for leaf in _leaves(name, value)]
+
+
+def _leaves(name: str, value: Any) -> list[str]:
+    """The names of the leaves of an argument."""
+    try:
         paths, _ = pytree.tree_flatten_with_path(value)
-        found += [f"{name}{pytree.keystr(path)}" for path, _ in paths]
-    return found
+    except ValueError:  # it holds a type that was registered without names for its parts
+        return [f"{name}[{i}]" for i, _ in enumerate(pytree.tree_leaves(value))]
+    return [f"{name}{pytree.keystr(path)}" for path, _ in paths]
 
 
 def _as_compiled(leaf: Any) -> Mapping[str, str]:

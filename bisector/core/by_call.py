@@ -9,7 +9,6 @@ from .accuracy import is_beyond_local
 from .criterion import Criterion
 from .judge import judge
 from .model import OutputMeasurement, family
-from .notes import CallName
 from .outcome import Outcome
 from .program import CompiledCall, PlainRun
 from .script_verdict import EqualInputs
@@ -35,12 +34,12 @@ def _place(
         paths = _differing(call, criterion)
         known = _in_eager(eager, call)
         values = tuple(Value(path, _argument(known, path), _is_kept(known, path)) for path in paths)
-        return Place(_named(call), len(compiled.calls), values)
+        return Place(call.named, len(compiled.calls), values)
     if shown.call is None or not shown.path:
         return None
     call = compiled.calls[shown.call]
     value = Value(shown.path, _argument(_in_eager(eager, call), shown.path))
-    return Place(_named(call), len(compiled.calls), (value,))
+    return Place(call.named, len(compiled.calls), (value,))
 
 
 def _in_eager(eager: PlainRun, call: CompiledCall) -> CompiledCall | None:
@@ -64,17 +63,13 @@ def _is_kept(known: CompiledCall | None, path: str) -> bool:
     return known is not None and found is not None and f"argument {found[1]}" in known.kept
 
 
-def _named(call: CompiledCall) -> CallName:
-    return CallName(call.index + 1, call.entry)
-
-
 def _standing(call: CompiledCall, beside: CompiledCall | None, criterion: Criterion) -> Standing:
     groups: dict[str, list[OutputMeasurement]] = {"output": [], "grad": []}
     left = list[OutputMeasurement]()
     for output in call.outputs:
         groups.get(family(output.path), left).append(output)
     worst = _worst(groups["output"]), _worst(groups["grad"]), _worst(left)
-    return Standing(_named(call), *worst, None if beside is None else _differs(beside, criterion))
+    return Standing(call.named, *worst, None if beside is None else _differs(beside, criterion))
 
 
 def _worst(outputs: Iterable[OutputMeasurement]) -> float | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .notes import CallName
 from .program import CompiledCall, EffectKind, PlainRun
 from .reasons import Reason, Together
 from .script_reasons import (
@@ -36,7 +35,7 @@ def own_difference(eager: PlainRun, trial: Trial) -> Verdict | None:
         return None
     tried = list[CallLeaves]()
     for kind, call in _candidates(eager):
-        leaves = CallLeaves(CallName(call.index + 1, call.entry), kind, _names(call, kind))
+        leaves = CallLeaves(call.named, kind, _names(call, kind))
         if _passes(eager, trial(kind)):
             fails = says or ComparisonsFail(eager.agreed.count(False))
             reason = Together((fails, PassesPutBack(leaves)))

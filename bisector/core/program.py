@@ -12,6 +12,7 @@ from typing import Any
 
 from .evidence import Evidence
 from .model import Json, OutputMeasurement
+from .notes import CallName
 from .printed import MOST_LINES
 
 PROGRAM = -1  # in the place of a call's index: the whole script
@@ -154,6 +155,10 @@ class CompiledCall:
     classes: tuple[str, ...] = ()
     beside: Evidence | None = None
     beside_unseen: str = ""
+
+    @property
+    def named(self) -> CallName:
+        return CallName(self.index + 1, self.entry)
 
 
 @dataclass(frozen=True)

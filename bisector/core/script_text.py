@@ -75,6 +75,8 @@ def _has_its_lines(node: ast.stmt, lines: Sequence[str]) -> bool:
 
 def without(source: str, left_out: Collection[int]) -> str:
     """The text without the statements that begin on these lines; all others stay on the lines they had."""
+    if not left_out:
+        return source
     lines, firsts = source.split("\n"), set(left_out)
     gone = [one for one in statements(source) if one.first in firsts]
     outermost = [one for one in gone if not any(other.holds(one) for other in gone)]

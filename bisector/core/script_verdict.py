@@ -20,7 +20,6 @@ from .criterion import EXACT, Criterion
 from .evidence import FALLBACK_RANDOM, Evidence
 from .judge import judge
 from .model import DivergenceKind, OutputMeasurement, family
-from .notes import CallName
 from .outcome import Outcome
 from .program import Carrier, CompiledCall, PlainRun
 from .reasons import Message, Reason, Together
@@ -98,7 +97,7 @@ def first_unequal(
     if len(calls) <= (diverging.call or 0):
         return EqualInputs(unknown=CallNotReached())
     for call in calls:
-        name = _named(call)
+        name = call.named
         if call.beside is None:
             unseen = Message(call.beside_unseen) if call.beside_unseen else RaisesThere()
             return EqualInputs(unknown=UnseenAt(name, unseen))
@@ -325,7 +324,7 @@ def _by_channel(runs: ScriptRuns, channel: Channel | None) -> _Classified:
         return VerdictClass.UNRESOLVED, HangsOnTime(), Rule.GROWTH
     if channel is None or channel.call is None:
         return _not_followed(runs, channel)
-    why = Together((GivenOtherwise(_named(channel.call), channel.at), runs.layer))
+    why = Together((GivenOtherwise(channel.call.named, channel.at), runs.layer))
     lost = runs.first_bad in BY_EAGERS_KERNELS
     return VerdictClass.COMPILED_WORSE if lost else VerdictClass.UNRESOLVED, why, Rule.GROWTH
 
@@ -340,8 +339,4 @@ def _not_known(runs: ScriptRuns, why: Reason) -> _Classified:
 
 
 def _at(place: CompiledCall, diverging: int | None, found: Reason) -> OnEqualInputs:
-    return OnEqualInputs(None if place.index == diverging else _named(place), found)
-
-
-def _named(call: CompiledCall) -> CallName:
-    return CallName(call.index + 1, call.entry)
+    return OnEqualInputs(None if place.index == diverging else place.named, found)

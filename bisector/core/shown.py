@@ -11,7 +11,6 @@ from .compared import Compared, must_prove
 from .criterion import Criterion
 from .judge import judge
 from .model import DivergenceKind, Measurement, OutputMeasurement, Raised
-from .notes import CallName
 from .outcome import Outcome
 from .printed import MOST_LINES, PrintedLine, differing, differing_line, is_near
 from .probe_reasons import RaisesOtherwise
@@ -101,7 +100,7 @@ def _in_calls(eager: PlainRun, compiled: PlainRun, criterion: Criterion) -> Scri
     for before, now in _pairs(eager, compiled):  # a call more or less: `_not_seen`
         if before.entry != now.entry:
             break
-        where = CallName(now.index + 1, now.entry), len(compiled.calls)
+        where = now.named, len(compiled.calls)
         if not _raise_the_same(before, now):
             raises = AtCall(*where, RaisesOtherwise(before.raised, now.raised))
             return ScriptResult(Outcome.FAIL, raises, now.index, before.raised or now.raised)

@@ -298,9 +298,8 @@ def _edits(fix: PlainFix | None, places: Mapping[int, int]) -> str:
     """Where the script is changed by a fix, as constants and a function. places: the lines that those of the
     whole script have here, where some are left out."""
     if isinstance(fix, LeaveToPython):
-        kept = {name: line for name, line in fix.lines.items() if not places or line in places}
-        lines = {name: places.get(line, line) for name, line in kept.items()}
-        entries = ", ".join(f"{line}: {python_literal(name)}" for name, line in lines.items())
+        kept = [(line, name) for name, line in fix.lines.items() if not places or line in places]
+        entries = ", ".join(f"{places.get(line, line)}: {python_literal(name)}" for line, name in kept)
         comment = "lines of functions of the script that --fixed leaves to Python"
         return f"DISABLED = {{{entries}}}  # {comment}\n{_DECORATED}"
     if isinstance(fix, CompileAnew):

@@ -10,14 +10,14 @@ import os
 import sys
 import tokenize
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def execute(script: str, disabled: Sequence[int] = (), text: str | None = None) -> dict[str, Any]:
+def execute(script: str, disabled: Sequence[int] = (), edited: Callable[[str], str] = str) -> dict[str, Any]:
     """Run the file; its names, when it has come to its end. The module stays, since functions of it are
     compiled later again. disabled: lines, from 1, of definitions that `torch.compiler.disable` is put before.
-    text: what is run in the place of the file's own. Raises what the script raises.
+    edited: what is run in the place of its text. Raises what the script raises.
     """
     sys.argv = [script]
     sys.path.insert(0, os.path.dirname(os.path.realpath(script)))  # as Python does, past links
@@ -29,7 +29,7 @@ def execute(script: str, disabled: Sequence[int] = (), text: str | None = None) 
         definition = lines[number - 1]
         indent = definition[: len(definition) - len(definition.lstrip())]
         lines.insert(number - 1, f"{indent}@__import__('torch').compiler.disable\n")
-    source = "".join(lines) if text is None else text
+    source = edited("".join(lines))
     linecache.checkcache(script)
     sys.modules["__main__"] = module
     # Else what this file imports from __future__ would hold for the script.

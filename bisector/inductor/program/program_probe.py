@@ -12,10 +12,10 @@ import random
 import sys
 import tempfile
 import time
-import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
@@ -297,7 +297,7 @@ def _run(
         run_script.hear(sys.stderr, lambda text: note(said=text))
         with mock.patch.object(os, "_exit", _leave), redirect_stdout(printed):
             random.seed(options.seed)
-            execute(options.script, text=_text_of(options.script, case))
+            execute(options.script, edited=partial(without, left_out=case.left_out))
     except _Left as left:
         status = left.status
     except SystemExit as left:
@@ -312,14 +312,6 @@ def _run(
         ended=ended, status=status, printed=tuple(lines[:MOST_LINES]), cut=digest_of_rest(lines)
     )  # fmt: skip
     return with_events(run, calls, events)
-
-
-def _text_of(script: str, case: Case) -> str | None:
-    """What is run in the place of the file's text; None where nothing is."""
-    if not case.left_out:
-        return None
-    with tokenize.open(script) as file:
-        return without(file.read(), case.left_out)
 
 
 def _leave(status: int) -> NoReturn:

@@ -33,12 +33,16 @@ def _place(
     if (call := equal.place) is not None:
         paths = _differing(call, criterion)
         known = _in_eager(eager, call)
-        values = tuple(Value(path, _argument(known, path), _is_kept(known, path)) for path in paths)
+        values = tuple(
+            Value(path, _argument(known, path), _is_kept(known, path), _mismatch(call, path))
+            for path in paths
+        )
         return Place(call.named, len(compiled.calls), values)
     if shown.call is None or not shown.path:
         return None
     call = compiled.calls[shown.call]
-    value = Value(shown.path, _argument(_in_eager(eager, call), shown.path))
+    argument = _argument(_in_eager(eager, call), shown.path)
+    value = Value(shown.path, argument, mismatch=_mismatch(call, shown.path))
     return Place(call.named, len(compiled.calls), (value,))
 
 
@@ -61,6 +65,12 @@ def _is_kept(known: CompiledCall | None, path: str) -> bool:
     """Whether a path is about a tensor argument that eager was seen to leave as it was."""
     found = re.fullmatch(r"argument\[(\d+)\]", path)
     return known is not None and found is not None and f"argument {found[1]}" in known.kept
+
+
+def _mismatch(call: CompiledCall, path: str) -> str:
+    """As of `Value`."""
+    measured = (*(call.beside.default.outputs if call.beside is not None else ()), *call.outputs)
+    return next((o.alias_mismatch for o in measured if o.path == path and o.alias_mismatch), "")
 
 
 def _standing(call: CompiledCall, beside: CompiledCall | None, criterion: Criterion) -> Standing:

@@ -149,7 +149,7 @@ STEP = Kind(
     "Dynamo traces a call, or an item or attribute that is read or set; otherwise Python runs that step.",
     phrase="the tracing of {node} in `{detail}`",
     kept_in_plain=True,  # as the function that it is a part of
-    rungs=frozenset({"eager"}),
+    rungs=frozenset({"eager", "aot_eager"}),
     of_calls=True,
 )
 FRAME = Kind(

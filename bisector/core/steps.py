@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .decision import Decision
+from .decision import Decision, DecisionId
 from .outcome import Outcome
 
 
 @dataclass(frozen=True)
 class Step(Decision):
     """One step. code: what the program says there. becomes: what the compiled code has in its place
-    (`torch.sin in the graph`, `the constant 26`); empty where that is not known."""
+    (`torch.sin in the graph`, `the constant 26`); empty where that is not known. within: the step by which
+    Dynamo comes to it, such as the call of its function; None where that is the traced function itself."""
 
     code: str = ""
     becomes: str = ""
+    within: DecisionId | None = None
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class Steps:
 class FoundSteps:
     """steps: left to Python, together, they make the script agree, and none can be taken out. alone: the
     outcome where all other steps of their functions are left to Python: FAIL where these steps by themselves
-    make it diverge."""
+    make it diverge. inside: of a step that Dynamo traces as a whole (the call of an autograd.Function), the
+    steps in it: a graph cannot break there, so which of them is to blame is not known."""
 
     steps: tuple[Step, ...]
     alone: Outcome
+    inside: tuple[Step, ...] = ()

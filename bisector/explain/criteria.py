@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from bisector.core.criterion import DTYPE_TOLERANCES, Criterion
 from bisector.core.dtypes import INTEGERS
-from bisector.core.model import Tolerance
+from bisector.core.judge import judge
+from bisector.core.model import Measurement, Tolerance
 from bisector.core.options import Options
+from bisector.core.outcome import Outcome
 from bisector.core.recorded import RecordedCall
 
 
@@ -30,6 +32,18 @@ def criterion_of_script(options: Options, calls: Sequence[RecordedCall], of_call
     by_dtype = {dtype: (max(held, loosest, key=sum),) for dtype, held in DTYPE_TOLERANCES.items()}
     by_dtype |= dict.fromkeys(INTEGERS, (loosest,))
     return replace(of_call, by_path={}, by_dtype=by_dtype)
+
+
+def of_outputs(
+    options: Options, call: RecordedCall, of_call: Criterion, default: Measurement
+) -> Criterion:
+    """The criterion of a call whose default compile is measured. A script may compare exactly what it
+    computes from the outputs, such as a mask. Where the outputs differ beyond the default of their dtype
+    too, a repair need not give their last bit."""
+    if "*" not in call.tolerances:
+        return of_call
+    of_dtypes = criterion_of_script(options, [call], of_call)
+    return of_dtypes if judge(default, of_dtypes).outcome is Outcome.FAIL else of_call
 
 
 def criterion_of_comparisons(

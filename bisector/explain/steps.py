@@ -59,22 +59,38 @@ def _told(study: Study, case: Case, steps: tuple[Step, ...]) -> FoundSteps | Non
     that is traced. A graph cannot break within what Dynamo traces as a whole (a generator, the forward of an
     autograd.Function): a step of that repairs because the call of all of it, which is traced after it, is
     left to Python."""
-    needed = tuple(_by_themselves(study, case, steps)[-1:]) or _together(study, case, steps)
-    return FoundSteps(needed, _alone(study, case, steps, needed)) if needed else None
+    passing = _one_by_one(study, case, steps)
+    alone = [step for step, result in passing if _is_still_traced(result, step)]
+    needed = tuple(alone[-1:]) or _together(study, case, steps)
+    inside = tuple(step for step, _ in passing if needed and _is_within(step, needed[0], steps))
+    return FoundSteps(needed, _alone(study, case, steps, needed), inside) if needed else None
 
 
-def _by_themselves(study: Study, case: Case, steps: tuple[Step, ...]) -> list[Step]:
-    """Those that repair where they alone are left to Python."""
+def _is_within(step: Step, other: Step, steps: tuple[Step, ...]) -> bool:
+    """Whether Dynamo comes to a step by the other one."""
+    around = {one.id: one.within for one in steps}
+    met, at = set[DecisionId](), step.within
+    while at is not None and at != other.id and at not in met:  # a function may call itself
+        met.add(at)
+        at = around.get(at)
+    return at == other.id
+
+
+def _one_by_one(
+    study: Study, case: Case, steps: tuple[Step, ...]
+) -> list[tuple[Step, ProbeResult]]:
+    """Those that agree with eager where they alone are left to Python."""
     if len(steps) > MOST_ALONE:
         return []
     results = study.probe_all([(study.deny(frozenset({step.id})), case) for step in steps])
-    return [step for step, result in zip(steps, results, strict=True) if _repairs(result, step)]
+    pairs = zip(steps, results, strict=True)
+    return [(step, result) for step, result in pairs if result.outcome is Outcome.PASS]
 
 
-def _repairs(result: ProbeResult, step: Step) -> bool:
-    """Not where nothing of the function is traced any more, as behind a graph break in a loop."""
+def _is_still_traced(result: ProbeResult, step: Step) -> bool:
+    """Whether anything of the function of a step is; nothing is behind a graph break in a loop."""
     traced = (d.id for d in result.measurement.decisions if d.kind == FRAME.name)
-    return result.outcome is Outcome.PASS and any(_is_in(step.id, frame) for frame in traced)
+    return any(_is_in(step.id, frame) for frame in traced)
 
 
 def _together(study: Study, case: Case, steps: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..core.model import Measurement, OutputMeasurement
-from .equality import digest
+from .equality import digest, parts
 from .measure import Exact, compare
 
 Values = dict[str, Any]  # path (`output[0]`, `grad[x]`, `state[w]`) -> tensor, plain value, or what holds it
@@ -116,9 +116,19 @@ def _one_sided(index: int, path: str, eager: Any, compiled: Any) -> OutputMeasur
     there = compiled if eager is _NOTHING else eager
     if there is None or isinstance(there, Unseen):
         return None
-    kind = "a value" if isinstance(there, (Digest, Rest)) else f"a {type(there).__name__}"
+    kind = _kind(there)
     mismatch = f"{kind} that eager does not have" if eager is _NOTHING else f"nothing instead of {kind}"
     return OutputMeasurement(index, path, type(there).__name__, (), 1, alias_mismatch=mismatch)
+
+
+def _kind(there: Any) -> str:
+    """What a value is, in words. AOTAutograd gives zeros where eager makes no gradient at all, which is not
+    the same to an optimizer (pytorch#186355)."""
+    if isinstance(there, (Digest, Rest)):
+        return "a value"
+    has_values = isinstance(there, torch.Tensor) and there.device.type != "meta" and there.numel() > 0
+    zeros = has_values and not parts(there).any()
+    return f"a {type(there).__name__}{' of zeros' if zeros else ''}"
 
 
 def _unseen(path: str, eager: Any, compiled: Any) -> str | None:

@@ -31,8 +31,8 @@ def where(result: Document) -> str:
 
 
 def _differing(value: Value) -> str:
-    changed = " (compiled changes it, and eager does not)" if value.by_compiled else ""
-    return f"{_value(value.path, value.argument)}{changed}"
+    said = "compiled changes it, and eager does not" if value.by_compiled else value.mismatch
+    return f"{_value(value.path, value.argument)}{f' ({said})' if said else ''}"
 
 
 def section(result: Document) -> Section | None:

@@ -325,6 +325,7 @@ class Steps:
 
     steps: tuple[Step, ...]
     alone: Outcome
+    inside: tuple[Step, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

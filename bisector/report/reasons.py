@@ -27,8 +27,8 @@ _FIXED: Mapping[type[Reason], str] = {
     why.AllAgree: "every output agrees within tolerance",
     why.DrawsOthers: "compiled uses another random stream than eager; with eager's (fallback_random) every "
     "output agrees",
-    why.EagerDraws: "eager draws random numbers and differs from itself; torch.compile draws others. With "
-    "`-c fallback_random=True` both draw the same",
+    why.EagerDraws: "eager draws random numbers and differs from itself; `-c fallback_random=True` has "
+    "torch.compile draw from eager's stream",
     why.BuildsAlone: "the builds alone were asked",
     why.EagerDiffers: EAGER_DIFFERS,
     script.NoSecondRun: "no second run was made",

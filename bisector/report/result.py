@@ -24,7 +24,7 @@ from bisector.core.search.graded import Graded
 from bisector.core.search.minimal import MinimalSet
 from bisector.core.smaller import Neighbour
 from bisector.core.standing import Place, Standing
-from bisector.core.steps import FoundSteps
+from bisector.core.steps import FoundSteps, Step
 from bisector.core.trace import NodeTrace
 
 from . import document as parts
@@ -128,8 +128,13 @@ def _standing(one: Standing) -> parts.CallStanding:
 
 
 def _steps(found: FoundSteps) -> parts.Steps:
-    told = [parts.Step(id=s.id, code=s.code, becomes=s.becomes, where=s.where) for s in found.steps]
-    return parts.Steps(steps=tuple(told), alone=found.alone)
+    return parts.Steps(
+        steps=tuple(map(_step, found.steps)), alone=found.alone, inside=tuple(map(_step, found.inside))
+    )
+
+
+def _step(step: Step) -> parts.Step:
+    return parts.Step(id=step.id, code=step.code, becomes=step.becomes, where=step.where)
 
 
 def _other(call: AlsoDiverges) -> parts.OtherCall:

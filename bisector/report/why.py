@@ -10,9 +10,10 @@ from bisector.core.outcome import Outcome
 from bisector.core.reuse import Changed, Let, Reuse
 
 from .blocks import Paragraph, Section, Tone
-from .document import Document, Steps
+from .document import Document, Step, Steps
 from .words import conjunction, stopped
 
+MOST_INSIDE = 6  # steps that are told; result.json has all
 _MISSED = {
     Let.GUARDS: "no guard of that code checks this",
     Let.CACHE: "the key of the cache does not hold this",
@@ -29,7 +30,7 @@ def because(result: Document) -> str:
     if (steps := result.steps) is None or steps.alone is Outcome.PASS:
         return ""
     if steps.alone is Outcome.FAIL:
-        return f": {conjunction(_named(steps))}"
+        return f": {conjunction(_each(steps.steps))}"
     places = [f"`{step.code}` ({step.where})" for step in steps.steps]
     return f"; it agrees where Python runs {conjunction(places)}"
 
@@ -38,7 +39,7 @@ def section(result: Document) -> Section | None:
     """All that is known of the reason."""
     known = [Paragraph(_of_reuse(one)) for one in result.reuses if one.reasons]
     if result.steps is not None:
-        known.append(Paragraph(_of_steps(result.steps)))
+        known += [Paragraph(_of_steps(result.steps)), *_inside(result.steps)]
     unknown = [Paragraph(_of_reuse(one), Tone.DOUBTFUL) for one in result.reuses if not one.reasons]
     return Section("Why", tuple(known + unknown)) if known or unknown else None
 
@@ -62,15 +63,26 @@ def _undone(some: Sequence[Changed]) -> str:
     return conjunction([f"{change.name} is {change.was}" for change in some])
 
 
-def _named(found: Steps) -> list[str]:
+def _each(steps: Sequence[Step]) -> list[str]:
     """Each step with its place, and what it becomes."""
-    told = ((step, f"becomes {step.becomes}" if step.becomes else "is traced") for step in found.steps)
+    told = ((step, f"becomes {step.becomes}" if step.becomes else "is traced") for step in steps)
     return [f"`{step.code}` ({step.where}) {what}" for step, what in told]
 
 
 def _of_steps(found: Steps) -> str:
     these, they = ("these steps", "they do") if len(found.steps) > 1 else ("this step", "it does")
-    which = f"Where Python runs {these}, compiled agrees with eager: {conjunction(_named(found))}."
+    which = f"Where Python runs {these}, compiled agrees with eager: {conjunction(_each(found.steps))}."
     if found.alone is Outcome.FAIL:
         return f"{which} Where Python runs all other steps of the function instead, it still diverges."
     return f"{which} Whether {they} it alone is not known."
+
+
+def _inside(found: Steps) -> list[Paragraph]:
+    """The steps within one that is traced as a whole."""
+    told = _each(found.inside[:MOST_INSIDE])
+    if not told:
+        return []
+    left = len(found.inside) - len(told)
+    each = conjunction([*told, f"{left} more steps"] if left else told)
+    said = "Dynamo traces all of it at once, so the step in it that does it is not known"
+    return [Paragraph(f"{said}: {each}.")]

@@ -101,3 +101,12 @@ def test_of_another_form_is_infinitely_far() -> None:
 def test_a_script_that_differs_outside_its_calls_has_no_place() -> None:
     shown = ScriptResult(Outcome.FAIL, SILENT, path="line[2]")
     assert by_call(EAGER, PlainRun((call(0, value(LOSS)),)), shown, NOT_ASKED, Criterion()).place is None
+
+
+def test_a_value_that_eager_does_not_have_is_told_with_what_it_is() -> None:
+    mismatch = "a Tensor of zeros that eager does not have"
+    lacking = OutputMeasurement(0, GRADIENT, "Tensor", (), 1, alias_mismatch=mismatch)
+    run = PlainRun((call(0, value(LOSS), lacking),))
+    found = by_call(EAGER, run, differs_at(0, GRADIENT), NOT_ASKED, Criterion())
+    assert found.place is not None
+    assert found.place.values == (Value(GRADIENT, mismatch=mismatch),)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from bisector.core.criterion import Criterion
-from bisector.core.model import Tolerance
+from bisector.core.criterion import EXACT, Criterion
+from bisector.core.model import Measurement, Tolerance
 from bisector.core.options import Options
-from bisector.explain.criteria import criterion_of_script
+from bisector.explain.criteria import criterion_of_script, of_outputs
+from tests.core.measurements import off_by
 
 
 def criterion(*own: Tolerance, rtol: float | None = None) -> Criterion:
@@ -39,3 +40,20 @@ def test_the_looser_of_the_scripts_own_and_the_default_holds(
 
 def test_a_tolerance_of_the_command_line_holds_for_everything() -> None:
     assert criterion((1e-2, 1e-2), rtol=1e-9).tolerances("output[0]", "float32") == ((1e-9, 0.0),)
+
+
+@pytest.mark.parametrize(
+    ("path", "off", "held"),
+    [
+        ("*", 0.5, (1.3e-6, 1e-5)),  # a mask of the outputs is compared exactly
+        ("*", 1e-6, EXACT),  # only where the last bit counts does the mask differ
+        ("output[0]", 0.5, EXACT),  # the outputs themselves are compared
+    ],
+)
+def test_what_a_script_computes_from_outputs_holds_them_where_no_more_differs(
+    path: str, off: float, held: Tolerance
+) -> None:
+    call: Any = SimpleNamespace(tolerances={path: (EXACT,)})
+    own = Criterion(by_path={path: (EXACT,)})
+    found = of_outputs(Options("script.py"), call, own, Measurement((off_by(off),)))
+    assert found.tolerances("output[0]", "float32") == (held,)

@@ -206,6 +206,7 @@ def helper(x):
 def outer(x, table):
     meter.total = x.shape[0]
     table["a"] = x * 2
+    doubled = x.mul(2)
     return helper(torch.sin(x)) + table["a"].sum(
         -1
     )
@@ -384,7 +385,11 @@ def test_a_step_of_a_traced_function_is_listed_and_left_to_python(tmp_path: Path
         assert asks in every and becomes["torch.compiler.is_compiling()"] == "the constant True"
         assert becomes["torch.sin(x)"] == "torch.sin in the graph"
         assert becomes['table["a"].sum( -1 )'] == "sum in the graph"
-        assert becomes["meter.total"] == ""
+        assert becomes["meter.total = x.shape[0]"] == becomes['table["a"] = x * 2'] == ""
+        within = {step.code: str(step.within) for step in listed.steps}
+        assert within["torch.compiler.is_compiling()"] == "step:outer@script.py:16:11-31"
+        assert within["doubled = x.mul(2)"] == "None"
+        assert becomes["doubled = x.mul(2)"] == "mul in the graph"
         default = measured(worker, Candidate())
         assert differ(default) == {"call[0].output[0]"}
         assert not any(one.startswith("step:") for one in ids(default))

@@ -29,6 +29,15 @@ def test_values_keep_eagers_order_and_those_that_one_run_lacks_are_told() -> Non
     assert found[2].alias_mismatch == "a Tensor that eager does not have"
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e4m3fn, torch.uint16, torch.complex64])
+def test_a_gradient_of_zeros_that_eager_does_not_make_is_called_so(dtype: torch.dtype) -> None:
+    found = measured({}, {"zeros": torch.zeros(2).to(dtype), "ones": torch.ones(2).to(dtype)}).outputs
+    said = [one.alias_mismatch for one in found]
+    assert said == ["a Tensor of zeros that eager does not have", "a Tensor that eager does not have"]
+    [unknown] = measured({}, {"meta": torch.zeros(2, dtype=dtype, device="meta")}).outputs
+    assert unknown.alias_mismatch == "a Tensor that eager does not have"
+
+
 def test_values_of_one_call_among_several_have_its_number() -> None:
     found = measured({"a": 1, "b": 2}, {"a": 1, "b": 2}, call=7).outputs
     assert [o.index for o in found] == [7, 7]

@@ -56,6 +56,12 @@ def test_what_a_call_returns_and_what_it_leaves_behind_are_both_named() -> None:
     assert ", first in output 0 and `buffer.released` after call 2 of 3," in said
 
 
+def test_a_value_that_one_of_the_two_lacks_is_described() -> None:
+    lacking = {"path": "grad[argument 1]", "argument": "b", "mismatch": "a Tensor that eager does not have"}
+    said = sentences.answer(named("output[0]", "", also=[lacking]))
+    assert ", first in output 0 and the gradient of `b` (a Tensor that eager does not have), because" in said
+
+
 def test_of_a_script_that_makes_one_call_the_call_is_not_named() -> None:
     assert ", first in output 1, because" in sentences.answer(document("output[1]", 1, 1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bisector.report import sections, terminal
@@ -11,8 +12,8 @@ SLOW = {"name": "`rates['slow']`", "was": "0.1", "now": "0.5"}
 BIAS = {"name": "`bias`", "was": "0.0", "now": "5.0"}
 
 
-def of_steps(alone: str, *steps: dict[str, str]) -> str:
-    found = {"steps": list(steps), "alone": alone}
+def of_steps(alone: str, *steps: dict[str, str], inside: Sequence[dict[str, str]] = ()) -> str:
+    found = {"steps": list(steps), "alone": alone, "inside": inside}
     return shown("frame:scaled@a.py:3", steps=found)
 
 
@@ -77,6 +78,14 @@ def test_the_first_line_names_the_step_of_a_traced_function() -> None:
     assert f"because of the tracing of `scaled`: {named}." in text
     assert f"Where Python runs this step, compiled agrees with eager: {named}." in text
     assert "Where Python runs all other steps of the function instead, it still diverges." in text
+
+
+def test_the_steps_within_one_that_is_traced_as_a_whole_are_listed() -> None:
+    assert "all of it at once" not in of_steps("FAIL", ROUNDED)
+    text = of_steps("FAIL", ROUNDED, inside=[ROUNDED | {"code": "grad.is_contiguous()"}] * 2)
+    asked = "`grad.is_contiguous()` (a.py:4) becomes the constant 26"
+    assert f"so the step in it that does it is not known: {asked} and {asked}." in text
+    assert "and 3 more steps." in of_steps("FAIL", ROUNDED, inside=[ROUNDED] * 9)
 
 
 def test_a_step_that_is_not_known_to_be_enough_is_said_to_be_so() -> None:

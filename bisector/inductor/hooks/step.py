@@ -40,7 +40,10 @@ _INSTRUCTIONS = (
 )  # fmt: skip
 _HANDLER = "inner_fn"  # as the decorator names what it is put around
 # A function goes on in another one behind a graph break (torch/_dynamo/resume_execution.py).
+_TRACED: list[DecisionId] = []  # the steps that are at work, each within the one before it
 _GOES_ON = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
+_BEFORE_A_VALUE = re.compile(r"\s*[\w.]+(?:, *[\w.]+)* = ")
+_IS_SET = re.compile(r" [^\s=!<>]{0,3}= ")  # what follows a name that is set: ` = `, ` += `
 MOST_TEXT = 60  # characters of a step's source
 MOST_NODES = 4  # of the graph that a step becomes
 
@@ -76,9 +79,13 @@ def _asking(handler: Callable[..., None]) -> Callable[..., None]:
             unimplemented(gb_type="left to Python", context=decision.id, explanation="", hints=[])
         if not control.lists(KIND.name):
             return handler(self, inst)
-        before = _nodes(self)
-        handler(self, inst)
-        control.take(replace(decision, becomes=_becomes(self, before)))
+        before, within = _nodes(self), _TRACED[-1] if _TRACED else None
+        _TRACED.append(decision.id)
+        try:
+            handler(self, inst)
+        finally:
+            _TRACED.pop()
+        control.take(replace(decision, becomes=_becomes(self, before), within=within))
         return None
 
     return traced
@@ -102,14 +109,22 @@ def _decision(code: types.CodeType, inst: Any) -> Step | None:
 
 
 def _source(file: str, at: Any) -> str:
-    """What the program says there. Columns count bytes."""
+    """What the program says there: all of an assignment of which it is the value, or what is set. Columns
+    count bytes."""
     lines = [line.encode() for line in linecache.getlines(file)[at.lineno - 1 : at.end_lineno]]
     if not lines:
         return "?"
-    lines[-1] = lines[-1][: at.end_col_offset]
-    lines[0] = lines[0][at.col_offset :]
-    text = " ".join(b" ".join(lines).decode(errors="replace").split())
+    before, after = _text(lines[0][: at.col_offset]), _text(lines[-1][at.end_col_offset :])
+    is_value = _BEFORE_A_VALUE.fullmatch(before) is not None and not after.strip()
+    if not is_value and not (_IS_SET.match(after) and not before.strip()):
+        lines[-1] = lines[-1][: at.end_col_offset]
+        lines[0] = lines[0][at.col_offset :]
+    text = " ".join(_text(b" ".join(lines)).split())
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}..."
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace")
 
 
 def _nodes(translator: Any) -> set[str]:

@@ -15,6 +15,7 @@ from .script_verdict import EqualInputs
 from .shown import ScriptResult
 from .standing import ByCall, Place, Standing, Value
 
+_DERIVATIVES = ("grad", "tangent")  # which one of the two runs may not make
 _OF_ARGUMENT = re.compile(r"(?:grad\[argument |argument\[)(\d+)\]")
 
 
@@ -69,6 +70,8 @@ def _is_kept(known: CompiledCall | None, path: str) -> bool:
 
 def _mismatch(call: CompiledCall, path: str) -> str:
     """As of `Value`."""
+    if family(path) not in _DERIVATIVES:
+        return ""
     measured = (*(call.beside.default.outputs if call.beside is not None else ()), *call.outputs)
     return next((o.alias_mismatch for o in measured if o.path == path and o.alias_mismatch), "")
 

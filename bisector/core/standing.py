@@ -11,8 +11,8 @@ from .notes import CallName
 class Value:
     """A value of a call, by its path. argument: the name of the one that it belongs to, empty where that is
     none or not known. by_compiled: it is what an argument holds afterwards, which eager was seen to leave as
-    it was. mismatch: in what the two differ, where not in numbers (`a Tensor of zeros that eager does not
-    have`); empty elsewhere."""
+    it was. mismatch: of a gradient or a tangent, in what the two differ, where not in numbers (`a Tensor of
+    zeros that eager does not have`); empty elsewhere."""
 
     path: str
     argument: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from bisector.core.by_call import by_call
 from bisector.core.criterion import Criterion
@@ -110,3 +111,6 @@ def test_a_value_that_eager_does_not_have_is_told_with_what_it_is() -> None:
     found = by_call(EAGER, run, differs_at(0, GRADIENT), NOT_ASKED, Criterion())
     assert found.place is not None
     assert found.place.values == (Value(GRADIENT, mismatch=mismatch),)
+    named = replace(lacking, path=LOSS, alias_mismatch="'random state 7f' instead of 'random state 4e'")
+    of_output = by_call(EAGER, PlainRun((call(0, named),)), differs_at(0, LOSS), NOT_ASKED, Criterion())
+    assert of_output.place is not None and of_output.place.values == (Value(LOSS),)

@@ -3,6 +3,7 @@ set."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from .decision import Decision, DecisionId
@@ -27,13 +28,22 @@ class Steps:
     steps: tuple[Step, ...]
 
 
+class Needed(enum.Enum):
+    """How many of some steps must be left to Python so that the script agrees."""
+
+    ALL = "all"
+    ANY = "any"  # one suffices: what makes it diverge is that all of them are traced
+
+
 @dataclass(frozen=True)
 class FoundSteps:
-    """steps: left to Python, together, they make the script agree, and none can be taken out. alone: the
-    outcome where all other steps of their functions are left to Python: FAIL where these steps by themselves
-    make it diverge. inside: of a step that Dynamo traces as a whole (the call of an autograd.Function), the
-    steps in it: a graph cannot break there, so which of them is to blame is not known."""
+    """steps: left to Python they make the script agree, as many as are `needed`, and none can be taken out.
+    alone: the outcome where all other steps of their functions are left to Python: FAIL where these steps by
+    themselves make it diverge. inside: of a step that Dynamo traces as a whole (the call of an
+    autograd.Function), the steps in it: a graph cannot break there, so which of them is to blame is not
+    known."""
 
     steps: tuple[Step, ...]
     alone: Outcome
     inside: tuple[Step, ...] = ()
+    needed: Needed = Needed.ALL

@@ -13,7 +13,7 @@ from bisector.core.model import ProbeResult
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import Failed, ListSteps
 from bisector.core.search.minimal import Inverted, minimal_set
-from bisector.core.steps import FoundSteps, Step
+from bisector.core.steps import FoundSteps, Needed, Step
 
 from .questions import Denied
 from .rounds import in_rounds
@@ -56,14 +56,21 @@ def _file(decision: DecisionId) -> str:
 @in_rounds
 def _told(study: Study, case: Case, steps: tuple[Step, ...]) -> FoundSteps | None:
     """Of these steps the fewest that must be left to Python; of several that repair by themselves the last
-    that is traced. A graph cannot break within what Dynamo traces as a whole (a generator, the forward of an
-    autograd.Function): a step of that repairs because the call of all of it, which is traced after it, is
-    left to Python."""
+    that is traced, or all where it takes all of them to diverge, such as a view and a write into it. A graph
+    cannot break within what Dynamo traces as a whole (a generator, the forward of an autograd.Function): a
+    step of that repairs because the call of all of it, which is traced after it, is left to Python."""
     passing = _one_by_one(study, case, steps)
-    alone = [step for step, result in passing if _is_still_traced(result, step)]
-    needed = tuple(alone[-1:]) or _together(study, case, steps)
-    inside = tuple(step for step, _ in passing if needed and _is_within(step, needed[0], steps))
-    return FoundSteps(needed, _alone(study, case, steps, needed), inside) if needed else None
+    each = [step for step, result in passing if _is_still_traced(result, step)]
+    needed = tuple(each[-1:]) or _together(study, case, steps)
+    if not needed:
+        return None
+    alone = _alone(study, case, steps, needed)
+    apart = tuple(step for step in each if not any(_is_within(step, one, steps) for one in each))
+    by_all = alone is Outcome.PASS and 1 < len(apart) <= MOST_STEPS
+    if by_all and _alone(study, case, steps, apart) is Outcome.FAIL:
+        return FoundSteps(apart, Outcome.FAIL, needed=Needed.ANY)
+    inside = tuple(step for step, _ in passing if _is_within(step, needed[0], steps))
+    return FoundSteps(needed, alone, inside)
 
 
 def _is_within(step: Step, other: Step, steps: tuple[Step, ...]) -> bool:

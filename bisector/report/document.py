@@ -20,6 +20,7 @@ from bisector.core.found_builds import FoundBuilds
 from bisector.core.outcome import Outcome
 from bisector.core.reuse import Reuse
 from bisector.core.standing import Value
+from bisector.core.steps import Needed
 from bisector.core.verdict import Rule, VerdictClass
 
 from .bounds import (
@@ -326,6 +327,7 @@ class Steps:
     steps: tuple[Step, ...]
     alone: Outcome
     inside: tuple[Step, ...]
+    needed: Needed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,8 +129,9 @@ def _standing(one: Standing) -> parts.CallStanding:
 
 def _steps(found: FoundSteps) -> parts.Steps:
     return parts.Steps(
-        steps=tuple(map(_step, found.steps)), alone=found.alone, inside=tuple(map(_step, found.inside))
-    )
+        steps=tuple(map(_step, found.steps)), alone=found.alone, inside=tuple(map(_step, found.inside)),
+        needed=found.needed,
+    )  # fmt: skip
 
 
 def _step(step: Step) -> parts.Step:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from bisector.core.outcome import Outcome
 from bisector.core.reuse import Changed, Let, Reuse
+from bisector.core.steps import Needed
 
 from .blocks import Paragraph, Section, Tone
 from .document import Document, Step, Steps
@@ -71,6 +72,7 @@ def _each(steps: Sequence[Step]) -> list[str]:
 
 def _of_steps(found: Steps) -> str:
     these, they = ("these steps", "they do") if len(found.steps) > 1 else ("this step", "it does")
+    these = "any of these steps" if found.needed is Needed.ANY else these
     which = f"Where Python runs {these}, compiled agrees with eager: {conjunction(_each(found.steps))}."
     if found.alone is Outcome.FAIL:
         return f"{which} Where Python runs all other steps of the function instead, it still diverges."

@@ -13,7 +13,7 @@ from bisector.core.decision import Decision, DecisionId
 from bisector.core.model import Measurement
 from bisector.core.outcome import Outcome
 from bisector.core.protocol import RunProbe
-from bisector.core.steps import Step
+from bisector.core.steps import Needed, Step
 from bisector.explain import steps as stage
 from bisector.explain.study import Study
 from tests.core.measurements import off_by, output
@@ -53,6 +53,14 @@ def test_of_what_is_traced_as_a_whole_the_call_is_named_and_the_steps_in_it_are_
 def test_a_step_that_repairs_before_the_named_one_is_not_one_within_it() -> None:
     before = replace(FORWARD, within=None)
     assert told({before, LATER}, (before, CONSTANT, APPLY, LATER)).inside == ()
+
+
+def test_two_steps_of_which_each_repairs_are_both_named() -> None:
+    found = told({APPLY, LATER}, (step("x.abs()", 8), APPLY, LATER))
+    assert (found.steps, found.needed, found.alone) == ((APPLY, LATER), Needed.ANY, Outcome.FAIL)
+    assert told({APPLY, FORWARD}).needed is Needed.ALL, "one is within the other"
+    many = tuple(step("x", line) for line in range(20, 25))
+    assert told(set(many), many).steps == many[-1:]
 
 
 @pytest.mark.parametrize("within", [APPLY, LATER])

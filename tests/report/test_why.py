@@ -12,8 +12,10 @@ SLOW = {"name": "`rates['slow']`", "was": "0.1", "now": "0.5"}
 BIAS = {"name": "`bias`", "was": "0.0", "now": "5.0"}
 
 
-def of_steps(alone: str, *steps: dict[str, str], inside: Sequence[dict[str, str]] = ()) -> str:
-    found = {"steps": list(steps), "alone": alone, "inside": inside}
+def of_steps(
+    alone: str, *steps: dict[str, str], inside: Sequence[dict[str, str]] = (), needed: str = "all"
+) -> str:
+    found = {"steps": list(steps), "alone": alone, "inside": inside, "needed": needed}
     return shown("frame:scaled@a.py:3", steps=found)
 
 
@@ -78,6 +80,14 @@ def test_the_first_line_names_the_step_of_a_traced_function() -> None:
     assert f"because of the tracing of `scaled`: {named}." in text
     assert f"Where Python runs this step, compiled agrees with eager: {named}." in text
     assert "Where Python runs all other steps of the function instead, it still diverges." in text
+
+
+def test_of_steps_that_make_it_diverge_together_any_one_repairs() -> None:
+    view, write = ROUNDED | {"code": "x.unfold(0, 3, 8)"}, ROUNDED | {"code": "view.mul_(2)"}
+    text = of_steps("FAIL", view, write, needed="any")
+    both = "`x.unfold(0, 3, 8)` (a.py:4) becomes the constant 26 and `view.mul_(2)` (a.py:4) becomes the"
+    assert f"because of the tracing of `scaled`: {both}" in text
+    assert f"Where Python runs any of these steps, compiled agrees with eager: {both}" in text
 
 
 def test_the_steps_within_one_that_is_traced_as_a_whole_are_listed() -> None:

@@ -28,7 +28,7 @@ def because(result: Document) -> str:
         several = sum(cause.confirmed for cause in result.causes) > 1
         at = f"; at call {found.call}" if several else ":"
         return f"{at} {changed} since call {found.since} compiled it, and {_MISSED[found.let]}"
-    if (steps := result.steps) is None or steps.alone is Outcome.PASS:
+    if (steps := result.steps) is None:
         return ""
     if steps.alone is Outcome.FAIL:
         return f": {conjunction(_each(steps.steps))}"

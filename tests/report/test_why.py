@@ -101,7 +101,7 @@ def test_the_steps_within_one_that_is_traced_as_a_whole_are_listed() -> None:
 def test_a_step_that_is_not_known_to_be_enough_is_said_to_be_so() -> None:
     text = of_steps("PASS", ROUNDED | {"becomes": ""})
     assert "`round(n, -1)` (a.py:4) is traced. Whether it does it alone is not known." in text
-    assert "because of the tracing of `scaled`." in text
+    assert "because of the tracing of `scaled`; it agrees where Python runs `round(n, -1)` (a.py:4)." in text
     unknown = of_steps("UNRESOLVED", ROUNDED, ROUNDED | {"code": "scale(x)"})
     assert "Whether they do it alone is not known." in unknown
     assert (

@@ -69,8 +69,8 @@ def _told(study: Study, case: Case, steps: tuple[Step, ...]) -> FoundSteps | Non
     by_all = alone is Outcome.PASS and 1 < len(apart) <= MOST_STEPS
     if by_all and _alone(study, case, steps, apart) is Outcome.FAIL:
         return FoundSteps(apart, Outcome.FAIL, needed=Needed.ANY)
-    whole = (step for step, _ in passing if step not in each)  # to leave it to Python leaves all around it
-    inside = tuple(step for step in whole if _is_within(step, needed[0], steps))
+    # To leave one to Python breaks the graph around the step that it is within.
+    inside = tuple(step for step, _ in passing if _is_within(step, needed[0], steps))
     return FoundSteps(needed, alone, inside)
 
 

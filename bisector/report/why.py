@@ -86,5 +86,5 @@ def _inside(found: Steps) -> list[Paragraph]:
         return []
     left = len(found.inside) - len(told)
     each = conjunction([*told, f"{left} more steps"] if left else told)
-    said = "Dynamo traces all of it at once, so the step in it that does it is not known"
+    said = "The graph breaks around all of that step only; which of those within it does it is not known"
     return [Paragraph(f"{said}: {each}.")]

@@ -50,11 +50,6 @@ def test_of_what_is_traced_as_a_whole_the_call_is_named_and_the_steps_in_it_are_
     assert (found.steps, found.inside, found.alone) == ((APPLY,), (FORWARD, CONSTANT), Outcome.FAIL)
 
 
-def test_a_step_at_which_the_graph_breaks_is_none_of_what_is_traced_as_a_whole() -> None:
-    inner = step("helper(x)", 12, APPLY)  # of the function that is traced
-    assert told({inner, APPLY}, (inner, APPLY, LATER)).inside == ()
-
-
 def test_a_step_that_repairs_before_the_named_one_is_not_one_within_it() -> None:
     before = replace(FORWARD, within=None)
     assert told({before, LATER}, (before, CONSTANT, APPLY, LATER)).inside == ()

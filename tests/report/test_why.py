@@ -91,10 +91,10 @@ def test_of_steps_that_make_it_diverge_together_any_one_repairs() -> None:
 
 
 def test_the_steps_within_one_that_is_traced_as_a_whole_are_listed() -> None:
-    assert "all of it at once" not in of_steps("FAIL", ROUNDED)
+    assert "breaks around" not in of_steps("FAIL", ROUNDED)
     text = of_steps("FAIL", ROUNDED, inside=[ROUNDED | {"code": "grad.is_contiguous()"}] * 2)
     asked = "`grad.is_contiguous()` (a.py:4) becomes the constant 26"
-    assert f"so the step in it that does it is not known: {asked} and {asked}." in text
+    assert f"which of those within it does it is not known: {asked} and {asked}." in text
     assert "and 3 more steps." in of_steps("FAIL", ROUNDED, inside=[ROUNDED] * 9)
 
 

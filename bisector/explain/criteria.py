@@ -34,7 +34,7 @@ def criterion_of_script(options: Options, calls: Sequence[RecordedCall], of_call
     return replace(of_call, by_path={}, by_dtype=by_dtype)
 
 
-def of_outputs(
+def criterion_of_outputs(
     options: Options, call: RecordedCall, of_call: Criterion, default: Measurement
 ) -> Criterion:
     """The criterion of a call whose default compile is measured. A script may compare exactly what it

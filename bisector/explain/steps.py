@@ -84,9 +84,7 @@ def _is_within(step: Step, other: Step, steps: tuple[Step, ...]) -> bool:
     return at == other.id
 
 
-def _one_by_one(
-    study: Study, case: Case, steps: tuple[Step, ...]
-) -> list[tuple[Step, ProbeResult]]:
+def _one_by_one(study: Study, case: Case, steps: tuple[Step, ...]) -> list[tuple[Step, ProbeResult]]:
     """Those that agree with eager where they alone are left to Python."""
     if len(steps) > MOST_ALONE:
         return []

@@ -36,7 +36,7 @@ from bisector.core.verdict import Rule, Verdict, VerdictClass
 from bisector.errors import BadOption
 
 from ..subject.targets import source_of
-from .criteria import held_at_their_size, of_outputs
+from .criteria import criterion_of_outputs, held_at_their_size
 from .divergence import DivergingCall, DivergingScript, Other, verdict_of_call
 from .run import Session
 from .study import Study, measured
@@ -60,9 +60,9 @@ def choose(session: Session) -> DivergingCall:
     study = study_of(call)
     study.lab.ahead(session.foreseen(study, call))
     evidence = _evidence(study)
-    study = replace(study, criterion=of_outputs(session.options, call, study.criterion, evidence.default))
-    small = beneath_tolerance(evidence, study.criterion)
-    study = replace(study, criterion=held_at_their_size(study.criterion, by_path=small))
+    criterion = criterion_of_outputs(session.options, call, study.criterion, evidence.default)
+    small = beneath_tolerance(evidence, criterion)
+    study = replace(study, criterion=held_at_their_size(criterion, by_path=small))
     verdict = verdict_of_call(evidence, study, call)
     if verdict.rule is Rule.EVERY_RUN:
         verdict = replace(verdict, signatures=_of_any_run(verdict.signatures))

@@ -10,7 +10,7 @@ import pytest
 from bisector.core.criterion import EXACT, Criterion
 from bisector.core.model import Measurement, Tolerance
 from bisector.core.options import Options
-from bisector.explain.criteria import criterion_of_script, of_outputs
+from bisector.explain.criteria import criterion_of_outputs, criterion_of_script
 from tests.core.measurements import off_by
 
 
@@ -55,5 +55,5 @@ def test_what_a_script_computes_from_outputs_holds_them_where_no_more_differs(
 ) -> None:
     call: Any = SimpleNamespace(tolerances={path: (EXACT,)})
     own = Criterion(by_path={path: (EXACT,)})
-    found = of_outputs(Options("script.py"), call, own, Measurement((off_by(off),)))
+    found = criterion_of_outputs(Options("script.py"), call, own, Measurement((off_by(off),)))
     assert found.tolerances("output[0]", "float32") == (held,)

@@ -39,8 +39,8 @@ _INSTRUCTIONS = (
     "BINARY_SUBSCR", "COMPARE_OP",
 )  # fmt: skip
 _HANDLER = "inner_fn"  # as the decorator names what it is put around
-# A function goes on in another one behind a graph break (torch/_dynamo/resume_execution.py).
 _TRACED: list[DecisionId] = []  # the steps that are at work, each within the one before it
+# A function goes on in another one behind a graph break (torch/_dynamo/resume_execution.py).
 _GOES_ON = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _BEFORE_A_VALUE = re.compile(r"\s*[\w.]+(?:, *[\w.]+)* = ")
 _IS_SET = re.compile(r" [^\s=!<>]{0,3}= ")  # what follows a name that is set: ` = `, ` += `
